@@ -1,0 +1,219 @@
+//! What can be typed: the one definition that help, completions and the man page come from.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use deloop::Mode;
+
+/// Notices when an AI agent is stuck in a loop, and gets it out.
+#[derive(Debug, Parser)]
+#[command(
+    name = "deloop",
+    version,
+    about,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 it ran; 2 it could not run, or some of its input could not be read.\n\
+                  DELOOP=off in the environment switches all of it off."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What deloop can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show a stuck session being noticed, told and stopped
+    Demo(DemoArgs),
+    /// Read Steps, answer each with a Decision
+    #[command(after_help = "Examples:\n  \
+        deloop stream --profile doom-loop steps.jsonl\n  \
+        my-agent | deloop stream --events events.jsonl\n\n\
+        One JSON object a line, both ways; `deloop schema step` and `deloop schema decision` describe them.\n\
+        Every non-blank line gets one answer. A line that cannot be read gets {\"error\":…,\"line\":N}, and the exit code is 2 at the end.")]
+    Stream(StreamArgs),
+    /// Be the hook of an agent: one event on stdin, the reply on stdout
+    Hook(HookArgs),
+    /// List the profiles, or print one as a template for your own
+    Profiles(ProfilesArgs),
+    /// Tell what a detector finds, with examples
+    Explain(ExplainArgs),
+    /// Show where the configuration comes from and what it amounts to
+    Config(ConfigArgs),
+    /// Print a JSON Schema
+    Schema(SchemaArgs),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example: deloop completions bash > ~/.local/share/bash-completion/completions/deloop"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the man page
+    Man(ManArgs),
+}
+
+/// Which rules apply.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RuleArgs {
+    /// The profile: one of `deloop profiles`, or a TOML file
+    #[arg(long, short, value_name = "PROFILE", env = "DELOOP_PROFILE")]
+    pub(crate) profile: Option<String>,
+    /// The configuration file; else deloop.toml or deloop.yaml, found upward from here and in the user's config folder
+    #[arg(long, value_name = "FILE", env = "DELOOP_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// How far deloop may go
+    #[arg(long, value_enum, env = "DELOOP_MODE")]
+    pub(crate) mode: Option<ModeArg>,
+    /// A person is there to be asked
+    #[arg(long)]
+    pub(crate) attended: bool,
+}
+
+/// [`Mode`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Decide and record, do nothing
+    Shadow,
+    /// Nudge at most
+    Nudge,
+    /// Do what the profile says
+    Enforce,
+}
+
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Shadow => Self::Shadow,
+            ModeArg::Nudge => Self::Nudge,
+            ModeArg::Enforce => Self::Enforce,
+        }
+    }
+}
+
+/// `deloop demo`
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+/// `deloop stream`
+#[derive(Debug, Args)]
+pub(crate) struct StreamArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    /// Append events (loop_detected, nudge, block, session.terminated, cost.attributed, …) to this file, a line each
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// Go on from this checkpoint if it exists, and write it at the end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// The Steps; standard input if none is named
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// `deloop hook`
+#[derive(Debug, Args)]
+pub(crate) struct HookArgs {
+    #[command(subcommand)]
+    pub(crate) agent: HookAgent,
+}
+
+/// Whose hook.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookAgent {
+    /// Check one action against the behavioral profile
+    #[command(after_help = "Example:\n  \
+        echo '{\"taskId\":\"t1\",\"toolName\":\"Read\",\"args\":{\"file_path\":\"a.ts\"}}' | deloop hook behavioral\n\n\
+        `deloop schema hook-input` and `deloop schema hook-output` describe the JSON. Without a taskId the exit code is 2.")]
+    Behavioral(BehavioralArgs),
+}
+
+/// `deloop hook behavioral`
+#[derive(Debug, Args)]
+pub(crate) struct BehavioralArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    /// Where tasks are remembered between calls; else the user's state folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) state: Option<PathBuf>,
+    /// Where the loop-detection event goes; else tool-events.jsonl in the memory or state folder
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tool_events: Option<PathBuf>,
+    /// The folder of learnings.md and issues.md; else `memory.folder` of the configuration
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) memory: Option<PathBuf>,
+}
+
+/// `deloop profiles`
+#[derive(Debug, Args)]
+pub(crate) struct ProfilesArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ProfilesCommand>,
+}
+
+/// What to do with profiles.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfilesCommand {
+    /// Print a profile as TOML
+    #[command(after_help = "Example: deloop profiles show doom-loop > deloop.toml")]
+    Show {
+        /// Its name
+        name: String,
+    },
+}
+
+/// `deloop explain`
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A detector; all are listed if none is named
+    pub(crate) name: Option<String>,
+}
+
+/// `deloop config`
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+/// `deloop schema`
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Of what
+    #[arg(value_enum)]
+    pub(crate) of: SchemaOf,
+}
+
+/// What has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// deloop.toml and deloop.yaml
+    Config,
+    /// What goes into `deloop stream`
+    Step,
+    /// What comes out of `deloop stream`
+    Decision,
+    /// The lines of `--events`
+    Event,
+    /// What goes into `deloop hook behavioral`
+    HookInput,
+    /// What comes out of `deloop hook behavioral`
+    HookOutput,
+    /// The lines of tool-events.jsonl
+    ToolEvent,
+}
+
+/// `deloop completions`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `deloop man`
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write one page per subcommand into this folder instead
+    pub(crate) folder: Option<PathBuf>,
+}

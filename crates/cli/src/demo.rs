@@ -1,0 +1,70 @@
+//! `deloop demo`: a stuck session, as deloop sees it.
+
+use std::io::{IsTerminal, Write};
+
+use deloop::{Action, Body, Guard, Limits, Step, short_call};
+
+use crate::args::DemoArgs;
+use crate::config;
+use crate::exit::{self, Failure};
+
+/// An agent that runs the same failing test again and again.
+const SESSION: &str = include_str!("../examples/stuck.jsonl");
+
+pub(crate) fn run(args: &DemoArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let config = config::load(&args.rules)?;
+    writeln!(out, "An agent's session, judged step by step with the profile `{}`:\n", config.profile.name)?;
+    let guard = Guard::with(config.profile, config.options, Limits::default());
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    for line in SESSION.lines() {
+        let step: Step = line.parse().map_err(|e: deloop::StepError| Failure::new(e.to_string()))?;
+        tell(&step, out)?;
+        let decision = guard.observe(&step);
+        if decision.action == Action::Continue {
+            continue;
+        }
+        let (on, off) = if colour { (colour_of(decision.action), "\x1b[0m") } else { ("", "") };
+        let label = format!("deloop: {} (level {})", decision.action, decision.level);
+        writeln!(out, "{on}      ⟲ {label}{off}")?;
+        for text in decision.message.iter().flat_map(|m| m.lines()) {
+            writeln!(out, "{on}        {text}{off}")?;
+        }
+        if decision.action == Action::Stop {
+            writeln!(out, "\nThe run is over: {}.", decision.status.as_deref().unwrap_or("stopped"))?;
+            break;
+        }
+    }
+    writeln!(
+        out,
+        "\nNext: `deloop stream` guards a run of your own; `deloop explain` tells what deloop finds."
+    )?;
+    Ok(exit::OK)
+}
+
+fn colour_of(action: Action) -> &'static str {
+    match action {
+        Action::Continue | Action::Warn | Action::Nudge => "\x1b[33m",
+        Action::Ask | Action::Block | Action::Stop => "\x1b[31m",
+    }
+}
+
+fn tell(step: &Step, out: &mut dyn Write) -> Result<(), Failure> {
+    match &step.body {
+        Body::User(user) => writeln!(out, "user  {}", user.text)?,
+        Body::Turn(turn) => {
+            if let Some(text) = turn.said() {
+                writeln!(out, "agent {text}")?;
+            }
+            for call in &turn.calls {
+                writeln!(out, "   →  {}", short_call(&call.tool, &call.args))?;
+            }
+        }
+        Body::Result(result) => {
+            let mark = if result.ok == Some(false) { "✗" } else { "✓" };
+            let text = result.output.as_str().unwrap_or_default();
+            writeln!(out, "   {mark}  {}", text.lines().next().unwrap_or_default())?;
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The file that events are appended to.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use deloop::Event;
+
+use crate::exit::Failure;
+
+/// Appends events, a line each.
+pub(crate) struct EventsFile(BufWriter<File>);
+
+impl EventsFile {
+    /// Opens a file to append to, and makes it if it is not there.
+    pub(crate) fn append(path: &Path) -> Result<Self, Failure> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        file.map(|f| Self(BufWriter::new(f))).map_err(|e| Failure::new(format!("{}: {e}", path.display())))
+    }
+
+    pub(crate) fn write(&mut self, events: &[Event]) -> Result<(), Failure> {
+        for event in events {
+            serde_json::to_writer(&mut self.0, event)?;
+            self.0.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.0.flush()?)
+    }
+}

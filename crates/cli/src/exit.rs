@@ -1,0 +1,44 @@
+//! Exit codes, and how a subcommand ends that could not do its work.
+
+/// It ran.
+pub(crate) const OK: u8 = 0;
+/// It could not run, or a part of its input could not be read.
+pub(crate) const COULD_NOT_RUN: u8 = 2;
+
+/// Why a subcommand ended early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Whoever read our output has gone: nothing is wrong.
+    ClosedPipe,
+    /// What is wrong, and how to mend it.
+    Told(String),
+}
+
+impl Failure {
+    /// A failure with this message.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self::Told(message.into())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::ClosedPipe
+        } else {
+            Self::Told(error.to_string())
+        }
+    }
+}
+
+impl From<deloop::DocumentError> for Failure {
+    fn from(error: deloop::DocumentError) -> Self {
+        Self::Told(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        if error.is_io() { std::io::Error::from(error).into() } else { Self::Told(error.to_string()) }
+    }
+}

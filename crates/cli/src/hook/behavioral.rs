@@ -1,0 +1,207 @@
+//! The hook of the behavioral profile: one action in, its escalation out; tasks are remembered in files.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use deloop::{Action, Body, Call, Decision, Guard, Limits, Millis, Step, TaskUpdate, Turn};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::args::BehavioralArgs;
+use crate::config::{self, Config};
+use crate::exit::{self, Failure};
+use crate::notes;
+
+/// What goes in: the action that is about to be taken.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(title = "Input of deloop hook behavioral", extend("required" = ["taskId", "toolName"]))]
+pub(crate) struct Input {
+    /// The task that is worked on.
+    task_id: Option<String>,
+    /// The tool that is called.
+    tool_name: Option<String>,
+    /// Its arguments.
+    #[serde(default)]
+    args: Value,
+    /// The session, if one session works on several tasks.
+    session_id: Option<String>,
+    /// When, in milliseconds since 1970.
+    timestamp: Option<i64>,
+}
+
+/// What comes out: how far the escalation is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(title = "Output of deloop hook behavioral")]
+pub(crate) struct Output {
+    /// 0 to 3.
+    level: u32,
+    /// continue, replan, explore or force-done.
+    action: String,
+    /// What to tell the agent.
+    message: Option<String>,
+    /// Whether the action is similar to the first of its run.
+    similar: bool,
+    /// How many similar actions there were in a row, this one included; 0 while it is below the first level.
+    run_length: u64,
+    /// How alike they are, 0 to 1.
+    score: Option<f64>,
+    /// What to call TaskUpdate with, at level 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_update: Option<TaskUpdate>,
+}
+
+/// One line of tool-events.jsonl.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(title = "Line of tool-events.jsonl")]
+pub(crate) struct ToolEvent {
+    /// Always `loop-detection`.
+    event: &'static str,
+    /// When, RFC 3339.
+    timestamp: String,
+    /// The task.
+    task_id: String,
+    /// The tool.
+    tool_name: String,
+    /// 0 to 3.
+    level: u32,
+    /// continue, replan, explore or force-done.
+    action: String,
+    /// How many similar actions there were in a row.
+    run_length: u64,
+}
+
+/// What is kept of a task between two calls.
+#[derive(Default, Serialize, Deserialize)]
+struct Saved {
+    checkpoint: Option<deloop::Checkpoint>,
+    forced: u64,
+}
+
+pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let mut text = Vec::new();
+    std::io::stdin().lock().take(64 << 20).read_to_end(&mut text)?;
+    let input: Input = serde_json::from_slice(&text)
+        .map_err(|e| Failure::new(format!("the input is not what `deloop schema hook-input` says: {e}")))?;
+    let required = |value: Option<String>, name: &str| {
+        value.filter(|v| !v.is_empty()).ok_or_else(|| Failure::new(format!("the input needs a {name}")))
+    };
+    let task = required(input.task_id, "taskId")?;
+    let tool = required(input.tool_name, "toolName")?;
+    let Config { profile, options, memory, off, .. } = config::load_over(&args.rules, "behavioral")?;
+    let guard = Guard::with(profile, options, Limits::default());
+
+    let state = args.state.clone().or_else(config::state_folder).ok_or_else(|| {
+        Failure::new("there is no home folder to keep the task in; name a folder with --state")
+    })?;
+    let memory = args.memory.clone().or(memory);
+    let mut file = open_task(&state, input.session_id.as_deref(), &task)?;
+    let mut saved = read_saved(&mut file);
+    let session = input.session_id.clone().unwrap_or_else(|| task.clone());
+    if let Some(checkpoint) = saved.checkpoint.take() {
+        // What an older release wrote is started anew: a guard must not stop the work it guards.
+        let _ = guard.restore(&session.as_str().into(), checkpoint);
+    }
+    let call = Call { id: None, tool: tool.clone(), args: input.args };
+    let mut step = Step::new(session.as_str(), Body::Turn(Turn { text: String::new(), calls: vec![call] }));
+    step.task = Some(task.clone());
+    step.ts = input.timestamp.map(Millis);
+    let decision = guard.observe(&step);
+
+    saved.checkpoint = guard.checkpoint(&step.session).map_err(|e| Failure::new(e.to_string()))?;
+    saved.forced += u64::from(decision.task_update.is_some());
+    write_saved(&mut file, &saved)?;
+    let output = output_of(if off { Decision::go_on(step.session.clone(), 0) } else { decision.clone() });
+    let events = args
+        .tool_events
+        .clone()
+        .unwrap_or_else(|| memory.as_ref().unwrap_or(&state).join("tool-events.jsonl"));
+    if output.level > 0 {
+        append_event(&events, &output, &task, &tool)?;
+        let _ = writeln!(
+            std::io::stderr(),
+            "[loop-detection] {}: {} similar actions. Task {}",
+            output.action.to_uppercase(),
+            output.run_length,
+            deloop::short_call(&task, &Value::Null).trim_end_matches("()")
+        );
+    }
+    if let Some(folder) = memory.filter(|_| !off) {
+        notes::write(&folder, &task, &decision, saved.forced)?;
+    }
+    serde_json::to_writer(&mut *out, &output)?;
+    out.write_all(b"\n")?;
+    Ok(exit::OK)
+}
+
+fn output_of(decision: Decision) -> Output {
+    let finding = decision.findings.first();
+    Output {
+        level: decision.level,
+        action: match decision.action {
+            Action::Continue => "continue".to_owned(),
+            action => decision.rung.unwrap_or_else(|| action.to_string()),
+        },
+        message: decision.message,
+        similar: finding.is_some(),
+        run_length: finding.map_or(0, |f| f.count),
+        score: finding.map(|f| f.score),
+        task_update: decision.task_update,
+    }
+}
+
+/// The file of a task, locked: hooks of parallel calls wait for each other.
+fn open_task(state: &Path, session: Option<&str>, task: &str) -> Result<File, Failure> {
+    let folder = state.join("behavioral");
+    let told = |path: &Path, e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
+    std::fs::create_dir_all(&folder).map_err(|e| told(&folder, e))?;
+    let name = deloop::Fingerprint::of_call(session.unwrap_or_default(), &Value::from(task));
+    let path: PathBuf = folder.join(format!("{name}.json"));
+    let mut options = OpenOptions::new();
+    options.create(true).read(true).write(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(&path).map_err(|e| told(&path, e))?;
+    file.lock().map_err(|e| told(&path, e))?;
+    Ok(file)
+}
+
+fn read_saved(file: &mut File) -> Saved {
+    let mut text = Vec::new();
+    match file.read_to_end(&mut text) {
+        Ok(_) => serde_json::from_slice(&text).unwrap_or_default(),
+        Err(_) => Saved::default(),
+    }
+}
+
+fn write_saved(file: &mut File, saved: &Saved) -> Result<(), Failure> {
+    let text = serde_json::to_vec(saved)?;
+    file.rewind()?;
+    file.write_all(&text)?;
+    file.set_len(text.len() as u64)?;
+    Ok(())
+}
+
+fn append_event(path: &Path, output: &Output, task: &str, tool: &str) -> Result<(), Failure> {
+    let event = ToolEvent {
+        event: "loop-detection",
+        timestamp: jiff::Timestamp::now().to_string(),
+        task_id: task.to_owned(),
+        tool_name: tool.to_owned(),
+        level: output.level,
+        action: output.action.clone(),
+        run_length: output.run_length,
+    };
+    let mut line = serde_json::to_vec(&event)?;
+    line.push(b'\n');
+    let told = |e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(told)?;
+    }
+    let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(told)?;
+    file.write_all(&line).map_err(told)
+}

@@ -1,0 +1,14 @@
+//! `deloop hook`: one event of an agent on stdin, the reply on stdout.
+
+pub(crate) mod behavioral;
+
+use std::io::Write;
+
+use crate::args::{HookAgent, HookArgs};
+use crate::exit::Failure;
+
+pub(crate) fn run(args: &HookArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    match &args.agent {
+        HookAgent::Behavioral(args) => behavioral::run(args, out),
+    }
+}

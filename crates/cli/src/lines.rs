@@ -1,0 +1,65 @@
+//! Lines of bytes, whatever they hold and however long they are.
+
+use std::io::{BufRead, BufReader, Read};
+
+/// A longer line is skipped and said to be too long.
+pub(crate) const LONGEST: usize = 64 * 1024 * 1024;
+
+/// Reads lines one by one.
+pub(crate) struct Lines<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+}
+
+/// One line of input.
+pub(crate) enum Line<'a> {
+    /// Its bytes without the line end.
+    Text(&'a [u8]),
+    /// It was longer than [`LONGEST`].
+    TooLong,
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(input: R) -> Self {
+        Self { input: BufReader::with_capacity(64 * 1024, input), line: Vec::new() }
+    }
+
+    /// The next line; `None` at the end.
+    pub(crate) fn next(&mut self) -> std::io::Result<Option<Line<'_>>> {
+        self.line.clear();
+        let mut any = false;
+        let mut too_long = false;
+        loop {
+            let buffer = match self.input.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if buffer.is_empty() {
+                break;
+            }
+            any = true;
+            let end = memchr::memchr(b'\n', buffer);
+            let part = &buffer[..end.unwrap_or(buffer.len())];
+            too_long |= self.line.len() + part.len() > LONGEST;
+            if !too_long {
+                self.line.extend_from_slice(part);
+            }
+            let used = part.len() + usize::from(end.is_some());
+            self.input.consume(used);
+            if end.is_some() {
+                break;
+            }
+        }
+        Ok(match (any, too_long) {
+            (false, _) => None,
+            (true, true) => Some(Line::TooLong),
+            (true, false) => Some(Line::Text(&self.line)),
+        })
+    }
+
+    /// Whether the next line is already here: answering may wait until it is not.
+    pub(crate) fn has_more(&self) -> bool {
+        memchr::memchr(b'\n', self.input.buffer()).is_some()
+    }
+}

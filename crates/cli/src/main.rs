@@ -1,0 +1,55 @@
+//! The command `deloop`. Each subcommand is a file; this one is their table of contents.
+
+mod args;
+mod config;
+mod demo;
+mod events_file;
+mod exit;
+mod explain;
+mod hook;
+mod lines;
+mod notes;
+mod profiles;
+mod schema;
+mod shell;
+mod stream;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use exit::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let stdout = std::io::stdout().lock();
+    let mut out = std::io::BufWriter::with_capacity(64 * 1024, stdout);
+    let done = run(cli, &mut out).and_then(|code| {
+        out.flush()?;
+        Ok(code)
+    });
+    match done {
+        Ok(code) => code.into(),
+        Err(Failure::ClosedPipe) => exit::OK.into(),
+        Err(Failure::Told(message)) => {
+            let _ = writeln!(std::io::stderr(), "deloop: {message}");
+            exit::COULD_NOT_RUN.into()
+        }
+    }
+}
+
+fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
+    match cli.command {
+        Command::Demo(args) => demo::run(&args, out),
+        Command::Stream(args) => stream::run(&args, out),
+        Command::Hook(args) => hook::run(&args, out),
+        Command::Profiles(args) => profiles::run(&args, out),
+        Command::Explain(args) => explain::run(&args, out),
+        Command::Config(args) => config::run(&args, out),
+        Command::Schema(args) => schema::run(&args, out),
+        Command::Completions(args) => shell::completions(&args, out),
+        Command::Man(args) => shell::man(&args, out),
+    }
+}

@@ -1,0 +1,28 @@
+//! `deloop schema`: what goes in and what comes out, for editors and other programs.
+
+use std::io::Write;
+
+use deloop::{Decision, Event, Registry, Step, config_schema};
+use serde_json::Value;
+
+use crate::args::{SchemaArgs, SchemaOf};
+use crate::exit::{self, Failure};
+use crate::hook::behavioral::{Input, Output, ToolEvent};
+
+pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    serde_json::to_writer_pretty(&mut *out, &schema(args.of))?;
+    out.write_all(b"\n")?;
+    Ok(exit::OK)
+}
+
+fn schema(of: SchemaOf) -> Value {
+    match of {
+        SchemaOf::Config => config_schema(&Registry::default()),
+        SchemaOf::Step => Step::schema(),
+        SchemaOf::Decision => schemars::schema_for!(Decision).to_value(),
+        SchemaOf::Event => schemars::schema_for!(Event).to_value(),
+        SchemaOf::HookInput => schemars::schema_for!(Input).to_value(),
+        SchemaOf::HookOutput => schemars::schema_for!(Output).to_value(),
+        SchemaOf::ToolEvent => schemars::schema_for!(ToolEvent).to_value(),
+    }
+}

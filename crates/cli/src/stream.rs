@@ -1,0 +1,137 @@
+//! `deloop stream`: Steps in, Decisions out, in step.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use deloop::{Body, Decision, Guard, Limits, SessionId, Step};
+use serde::Serialize;
+
+use crate::args::StreamArgs;
+use crate::config::{self, Config};
+use crate::events_file::EventsFile;
+use crate::exit::{self, Failure};
+use crate::lines::{LONGEST, Line, Lines};
+use crate::notes::Notes;
+
+/// What a line that is not a Step gets for an answer.
+#[derive(Serialize)]
+struct Malformed<'a> {
+    error: &'a str,
+    line: u64,
+}
+
+pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let Config { profile, options, memory, off, .. } = config::load(&args.rules)?;
+    let guard = Guard::with(profile, options, Limits::default());
+    if let Some(path) = args.checkpoint.as_deref().filter(|p| p.exists()) {
+        restore(&guard, path)?;
+    }
+    let input: Box<dyn Read> = match &args.file {
+        None => Box::new(std::io::stdin().lock()),
+        Some(path) if path.as_os_str() == "-" => Box::new(std::io::stdin().lock()),
+        Some(path) => {
+            Box::new(File::open(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?)
+        }
+    };
+    let mut stream = Stream {
+        guard,
+        events: args.events.as_deref().map(EventsFile::append).transpose()?,
+        notes: memory.map(Notes::new),
+        off,
+        malformed: 0,
+    };
+    stream.pump(input, out)?;
+    if let Some(path) = &args.checkpoint {
+        save(&stream.guard, path)?;
+    }
+    Ok(if stream.malformed > 0 { exit::COULD_NOT_RUN } else { exit::OK })
+}
+
+struct Stream {
+    guard: Guard,
+    events: Option<EventsFile>,
+    notes: Option<Notes>,
+    off: bool,
+    malformed: u64,
+}
+
+impl Stream {
+    fn pump(&mut self, input: Box<dyn Read>, out: &mut dyn Write) -> Result<(), Failure> {
+        let mut lines = Lines::new(input);
+        let mut number = 0;
+        while let Some(line) = lines.next()? {
+            number += 1;
+            let step = match line {
+                Line::Text(text) if text.trim_ascii().is_empty() => continue,
+                Line::Text(text) => Step::from_slice(text).map_err(|e| e.to_string()),
+                Line::TooLong => Err(format!("the line is longer than {} MiB", LONGEST >> 20)),
+            };
+            match step {
+                Ok(step) => self.answer(&step, out)?,
+                Err(error) => {
+                    self.malformed += 1;
+                    let _ = writeln!(std::io::stderr(), "deloop: line {number}: {error}");
+                    serde_json::to_writer(&mut *out, &Malformed { error: &error, line: number })?;
+                }
+            }
+            out.write_all(b"\n")?;
+            if !lines.has_more() {
+                out.flush()?;
+                if let Some(events) = &mut self.events {
+                    events.flush()?;
+                }
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    fn answer(&mut self, step: &Step, out: &mut dyn Write) -> Result<(), Failure> {
+        let observed = self.guard.observe_all(step);
+        if self.off {
+            let silent = Decision::go_on(observed.decision.session, observed.decision.step);
+            return Ok(serde_json::to_writer(out, &silent)?);
+        }
+        if let Some(events) = &mut self.events {
+            events.write(&observed.events)?;
+        }
+        if let (Some(notes), Some(_)) = (&self.notes, &observed.decision.task_update) {
+            let task = step.task.as_deref().unwrap_or(step.session.as_str());
+            notes.force_done(task, &observed.decision)?;
+        }
+        if step.body == Body::End
+            && let Some(notes) = &mut self.notes
+        {
+            notes.forget(step.session.as_str());
+        }
+        Ok(serde_json::to_writer(out, &observed.decision)?)
+    }
+}
+
+/// Every session of a guard, by id.
+type Saved = std::collections::BTreeMap<String, deloop::Checkpoint>;
+
+fn restore(guard: &Guard, path: &Path) -> Result<(), Failure> {
+    let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
+    let text = std::fs::read(path).map_err(|e| told(&e))?;
+    let saved: Saved = serde_json::from_slice(&text).map_err(|e| told(&format!("not a checkpoint: {e}")))?;
+    for (session, checkpoint) in saved {
+        guard.restore(&session.into(), checkpoint).map_err(|e| told(&e))?;
+    }
+    Ok(())
+}
+
+fn save(guard: &Guard, path: &Path) -> Result<(), Failure> {
+    let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
+    let mut saved = Saved::new();
+    for session in guard.sessions() {
+        let session: SessionId = session;
+        if let Some(checkpoint) = guard.checkpoint(&session).map_err(|e| told(&e))? {
+            saved.insert(session.to_string(), checkpoint);
+        }
+    }
+    let text = serde_json::to_vec(&saved)?;
+    // A new file that takes the old one's place: a reader sees one or the other, never half of it.
+    let fresh = path.with_extension("new");
+    std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, path)).map_err(|e| told(&e))
+}

@@ -1,0 +1,49 @@
+//! Runs the real binary, in a home of its own.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The command, with nothing of the user's around it.
+pub(crate) fn deloop(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deloop"));
+    command.current_dir(home).env_clear();
+    command.env("HOME", home).env("APPDATA", home).env("LOCALAPPDATA", home);
+    if let Some(root) = std::env::var_os("SystemRoot") {
+        command.env("SystemRoot", root);
+    }
+    command
+}
+
+/// Runs it to its end with this input.
+pub(crate) fn run(command: &mut Command, input: &[u8]) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("its input");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // It may end before it has read everything.
+            let _ = stdin.write_all(input);
+        });
+        child.wait_with_output().expect("it ends")
+    })
+}
+
+/// The answers of `deloop stream` with these arguments, one a line.
+pub(crate) fn stream(home: &Path, arguments: &[&str], input: &[u8]) -> Vec<Value> {
+    let output = run(deloop(home).arg("stream").args(arguments), input);
+    lines(&output.stdout)
+}
+
+/// JSON lines.
+pub(crate) fn lines(text: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(text).expect("the output is text");
+    text.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
+}
+
+/// Standard error as text.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -1,0 +1,162 @@
+//! Configuration: where it comes from, what wins, and what a mistake is answered with.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::binary::{deloop, lines, run, said};
+
+fn turns(text: &str, times: usize) -> Vec<u8> {
+    (json!({"type": "turn", "text": text}).to_string() + "\n").repeat(times).into_bytes()
+}
+
+fn message(home: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let mut command = deloop(home);
+    let output =
+        run(command.arg("stream").args(arguments).envs(environment.iter().copied()), &turns("again", 2));
+    assert_eq!(said(&output), "");
+    lines(&output.stdout)[1]["message"].as_str().unwrap_or("none").to_owned()
+}
+
+/// Flag over environment over file over profile.
+#[test]
+fn the_nearest_setting_wins() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let project = home.join("project/deep");
+    std::fs::create_dir_all(&project).unwrap();
+    assert_eq!(
+        message(home, &["-p", "turn-hash"], &[]),
+        "You are in a repetitive loop. Try a different approach."
+    );
+
+    std::fs::create_dir_all(home.join(".config/deloop")).unwrap();
+    std::fs::write(
+        home.join(".config/deloop/deloop.toml"),
+        "profile = \"turn-hash\"\n[agent]\nloopMsg = \"user\"",
+    )
+    .unwrap();
+    assert_eq!(message(home, &[], &[("XDG_CONFIG_HOME", "")]), "user");
+
+    std::fs::write(
+        home.join("project/deloop.yaml"),
+        "agent:\n  recursionLimit: 1000\n  loopMsg: 42\n  loopLimit: 1\n",
+    )
+    .unwrap();
+    assert_eq!(message(&project, &[], &[("HOME", home.to_str().unwrap())]), "42");
+
+    let environment = [("HOME", home.to_str().unwrap()), ("AGENT_LOOP_MSG", "7{x}")];
+    assert_eq!(message(&project, &[], &environment), "7{x}");
+    assert_eq!(message(&project, &["-p", "doom-loop"], &environment).lines().count(), 4);
+}
+
+#[test]
+fn the_agent_block_sets_limit_and_window() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(
+        home.path().join("deloop.yml"),
+        "profile: turn-hash\nagent:\n  loopLimit: 1\n  turnHashWindow: 1\n",
+    )
+    .unwrap();
+    let steps: String =
+        ["a", "a", "a", "b", "a"].map(|t| json!({"type":"turn","text":t}).to_string() + "\n").concat();
+    let output = run(deloop(home.path()).arg("stream"), steps.as_bytes());
+    let answers = lines(&output.stdout);
+    let told: Vec<_> = answers
+        .iter()
+        .map(|a| (a["action"].as_str().unwrap(), a["findings"].as_array().unwrap().len()))
+        .collect();
+    assert_eq!(told, [("continue", 0), ("nudge", 1), ("continue", 1), ("continue", 0), ("continue", 0)]);
+}
+
+#[test]
+fn mistakes_name_the_fix() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    for (name, text, expected) in [
+        ("a.toml", "profil = \"x\"", "there is no key `profil`; did you mean `profile`?"),
+        (
+            "b.toml",
+            "[detectors.similar-call]\nsimilar = 1",
+            "there is no key `detectors.similar-call.similar`; did you mean `similarity`?",
+        ),
+        ("c.toml", "profile = \"nope\"", "there are default, behavioral"),
+        ("d.toml", "mode = \"loud\"", "expected one of `shadow`, `nudge`, `enforce`"),
+        ("e.toml", "x = [", "TOML"),
+        ("f.yaml", "agent:\n  loopLimit: many", "agent"),
+        ("g.toml", "[tools.bash]\nkind = \"pol\"", "unknown variant `pol`"),
+    ] {
+        std::fs::write(home.join(name), text).unwrap();
+        let output = run(deloop(home).args(["stream", "--config", name]), b"");
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(said(&output).contains(expected), "{text}: {}", said(&output));
+    }
+    let output = run(deloop(home).arg("stream").env("AGENT_LOOP_LIMIT", "many"), b"");
+    assert!(said(&output).contains("AGENT_LOOP_LIMIT must be a whole number"), "{}", said(&output));
+    let output = run(deloop(home).args(["stream", "no-such-file"]), b"");
+    assert_eq!((output.status.code(), said(&output).contains("no-such-file")), (Some(2), true));
+}
+
+/// A profile that is printed, saved and used is the same profile.
+#[test]
+fn a_printed_profile_is_a_ready_configuration() {
+    let home = tempfile::tempdir().unwrap();
+    let listed = String::from_utf8(run(deloop(home.path()).arg("profiles"), b"").stdout).unwrap();
+    let steps: Vec<u8> =
+        deloop_conformance::random::lines(3).into_iter().flat_map(|l| (l + "\n").into_bytes()).collect();
+    for name in ["default", "behavioral", "signature", "doom-loop", "turn-similarity", "turn-hash"] {
+        assert!(listed.contains(name));
+        let printed = run(deloop(home.path()).args(["profiles", "show", name]), b"").stdout;
+        std::fs::write(home.path().join("mine.toml"), &printed).unwrap();
+        let built_in = run(deloop(home.path()).args(["stream", "-p", name]), &steps).stdout;
+        let mine = run(deloop(home.path()).args(["stream", "--config", "mine.toml"]), &steps).stdout;
+        let from_path = run(deloop(home.path()).args(["stream", "-p", "mine.toml"]), &steps).stdout;
+        assert!(built_in == mine && built_in == from_path, "{name}");
+    }
+}
+
+#[test]
+fn the_effective_configuration_can_be_shown_and_used() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("deloop.toml"), "profile = \"signature\"\nmode = \"shadow\"").unwrap();
+    let shown = String::from_utf8(run(deloop(home.path()).arg("config"), b"").stdout).unwrap();
+    assert!(
+        shown.contains("deloop.toml")
+            && shown.contains("mode = \"shadow\"")
+            && shown.contains("[detectors.call-cycle]"),
+        "{shown}"
+    );
+    std::fs::write(home.path().join("shown.toml"), &shown).unwrap();
+    let output = run(deloop(home.path()).args(["config", "--config", "shown.toml"]), b"");
+    assert_eq!(said(&output), "");
+}
+
+/// The schemas in the repository are those of this version.
+#[test]
+fn the_published_schemas_are_current() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
+    for of in ["config", "step", "decision", "event", "hook-input", "hook-output", "tool-event"] {
+        let printed = run(deloop(home.path()).args(["schema", of]), b"").stdout;
+        let path = folder.join(format!("{of}.schema.json"));
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &printed).unwrap();
+        }
+        let kept = std::fs::read(&path).unwrap_or_default();
+        assert!(kept == printed, "{} is old: run the tests once with UPDATE_SCHEMAS=1", path.display());
+    }
+}
+
+#[test]
+fn completions_and_the_man_page_come_out() {
+    let home = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = run(deloop(home.path()).args(["completions", shell]), b"").stdout;
+        assert!(String::from_utf8_lossy(&script).contains("stream"), "{shell}");
+    }
+    let page = run(deloop(home.path()).arg("man"), b"").stdout;
+    assert!(String::from_utf8_lossy(&page).contains(".TH"));
+    run(deloop(home.path()).args(["man", "pages"]), b"");
+    assert!(home.path().join("pages/deloop-stream.1").exists());
+}

@@ -1,0 +1,66 @@
+//! The five documents: the vectors, and an independent reference on thousands of random sessions.
+
+use deloop_conformance::{PROFILES, Reference, random, vectors};
+use serde_json::Value;
+
+use crate::binary::stream;
+
+fn text(steps: &[Value]) -> Vec<u8> {
+    steps.iter().flat_map(|s| format!("{s}\n").into_bytes()).collect()
+}
+
+#[test]
+fn every_vector_holds() {
+    let home = tempfile::tempdir().unwrap();
+    let vectors = vectors::load().unwrap();
+    assert!(vectors.len() >= 80, "{} vectors", vectors.len());
+    for vector in vectors {
+        let answers = stream(home.path(), &["--profile", &vector.profile], &text(&vector.steps));
+        assert_eq!(answers.len(), vector.steps.len(), "{}: an answer for every step", vector.name);
+        for (i, (answer, expected)) in answers.iter().zip(&vector.decisions).enumerate() {
+            for (key, value) in expected.as_object().unwrap() {
+                assert_eq!(&answer[key], value, "{} step {i}: {key} ({})", vector.name, vector.about);
+            }
+        }
+    }
+}
+
+/// A thousand random cases of 30 to 200 steps for each profile, each case several interleaved sessions, in one
+/// process per profile: so the cases are also interleaved with what came before.
+#[test]
+fn agrees_with_the_reference_on_random_sessions() {
+    let home = tempfile::tempdir().unwrap();
+    let cases = std::env::var("DELOOP_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    for profile in PROFILES {
+        let mut input = Vec::new();
+        let mut expected = Vec::new();
+        for seed in 0..cases {
+            let mut reference = Reference::new(profile);
+            for line in random::lines(seed) {
+                let mut step: Value = serde_json::from_str(&line).unwrap();
+                expected.push((seed, step.to_string(), reference.observe(&step)));
+                // Sessions and swarms of one case must not meet those of another.
+                for key in ["session", "swarm"] {
+                    if key == "session" || step.get(key).is_some() {
+                        let name = step[key].as_str().unwrap_or("default").to_owned();
+                        step[key] = format!("{seed}/{name}").into();
+                    }
+                }
+                input.extend(format!("{step}\n").into_bytes());
+            }
+        }
+        let answers = stream(home.path(), &["--profile", profile], &input);
+        assert_eq!(answers.len(), expected.len());
+        let mut reached = std::collections::BTreeMap::new();
+        for (i, (answer, (seed, step, verdict))) in answers.iter().zip(&expected).enumerate() {
+            let found = (answer["action"].as_str().unwrap(), answer["level"].as_u64().unwrap());
+            assert_eq!(
+                found,
+                (verdict.action.as_str(), verdict.level),
+                "{profile}, seed {seed}, line {i}: {step}\n{answer}"
+            );
+            *reached.entry(found).or_insert(0) += 1;
+        }
+        assert!(reached.len() > 1, "{profile}: the sessions reach more than one verdict: {reached:?}");
+    }
+}

@@ -1,0 +1,96 @@
+//! What `--events` writes, beside the decisions.
+
+use serde_json::{Value, json};
+
+use crate::binary::{deloop, lines, run};
+
+fn events(profile: &str, steps: &[Value], config: &str) -> Vec<Value> {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("deloop.toml"), config).unwrap();
+    let input: String = steps.iter().map(|s| format!("{s}\n")).collect();
+    run(deloop(home.path()).args(["stream", "-p", profile, "--events", "e.jsonl"]), input.as_bytes());
+    lines(&std::fs::read(home.path().join("e.jsonl")).unwrap())
+}
+
+fn names(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|e| e["event"].as_str().unwrap()).collect()
+}
+
+/// Once per level and episode, however often a rung is reported.
+#[test]
+fn each_level_of_an_episode_is_told_once() {
+    let call = json!({"type": "call", "tool": "ls", "args": {}, "task": "t1"});
+    let other = json!({"type": "call", "tool": "pwd", "args": {}});
+    let mut steps = vec![call.clone(); 8];
+    steps.push(other);
+    steps.extend(vec![call; 3]);
+    let events = events("doom-loop", &steps, "");
+    assert_eq!(
+        names(&events),
+        [
+            "loop_detected",
+            "nudge",
+            "loop_detected",
+            "nudge",
+            "loop_detected",
+            "block",
+            "loop_detected",
+            "nudge"
+        ]
+    );
+    let steps: Vec<_> = events.iter().map(|e| e["step"].as_u64().unwrap()).collect();
+    assert_eq!(steps, [2, 2, 3, 3, 5, 5, 11, 11]);
+    assert_eq!((&events[5]["calls"], &events[5]["task"]), (&json!(["#0"]), &json!("t1")));
+}
+
+#[test]
+fn a_termination_is_told_with_its_reason() {
+    let turn = json!({"type": "turn", "text": "I need more information", "ts": "2026-01-01T00:00:00Z"});
+    let told = events("turn-similarity", &vec![turn; 6], "");
+    assert_eq!(names(&told), ["loop_detected", "alert", "loop_detected", "session.terminated", "alert"]);
+    assert_eq!(told[3]["status"], "TERMINATED");
+    assert!(told[3]["reason"].as_str().unwrap().contains("5 consecutive similar turns (>0.85 similarity)"));
+}
+
+#[test]
+fn costs_and_budgets_are_told() {
+    let usage =
+        json!({"type": "usage", "model": "m", "input_tokens": 100, "output_tokens": 50, "cost_usd": 0.5});
+    let told = events("turn-similarity", &[usage.clone(), usage], "[detectors.over-budget]\nusd = 1.2");
+    assert_eq!(names(&told), ["cost.attributed", "cost.attributed", "budget.warning", "alert"]);
+    assert_eq!(
+        (&told[1]["total_usd"], &told[1]["tokens"], &told[1]["model"]),
+        (&json!(1.0), &json!(150), &json!("m"))
+    );
+    assert!(told[2]["reason"].as_str().unwrap().contains("83 %"));
+}
+
+#[test]
+fn a_forced_end_updates_the_task_and_is_noted() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("deloop.toml"), "[memory]\nfolder = \"notes\"").unwrap();
+    let call =
+        json!({"type": "call", "tool": "Read", "args": {"path": "/a/B.ts"}, "task": "t1"}).to_string() + "\n";
+    let output = run(
+        deloop(home.path()).args(["stream", "-p", "behavioral", "--events", "e"]),
+        call.repeat(10).as_bytes(),
+    );
+    let answers = lines(&output.stdout);
+    let update = &answers[7]["task_update"];
+    assert_eq!(update["status"], "completed");
+    assert_eq!(update["metadata"]["loopDetails"]["runLength"], 8);
+    assert_eq!(update["metadata"]["loopDetails"]["lastAction"], r#"{"path":"b.ts"}"#);
+    assert_eq!(update["metadata"]["loopDetails"]["bufferSnapshot"].as_array().unwrap().len(), 5);
+    assert_eq!(
+        (&update["metadata"]["partial"], &update["metadata"]["loopDetected"]),
+        (&json!(true), &json!(true))
+    );
+    assert!(names(&lines(&std::fs::read(home.path().join("e")).unwrap())).contains(&"task.update"));
+    let learnings = std::fs::read_to_string(home.path().join("notes/learnings.md")).unwrap();
+    assert!(
+        learnings.contains("- Task t1: Read looped 8 times. Final normalized args: {\"path\":\"b.ts\"}."),
+        "{learnings}"
+    );
+    let issues = std::fs::read_to_string(home.path().join("notes/issues.md")).unwrap();
+    assert!(issues.contains("force-done fired 3 times"), "{issues}");
+}

@@ -1,0 +1,10 @@
+//! Everything through the command that a user types.
+
+mod bad_input;
+mod behavioral_hook;
+mod binary;
+mod configuration;
+mod conformance;
+mod events;
+mod pages;
+mod sessions;

@@ -1,0 +1,97 @@
+use std::collections::BTreeMap;
+
+use deloop_detect::{History, Ledger};
+use deloop_policy::{Profile, Told, Tried};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::session::{Agent, Session};
+
+/// The version of what a checkpoint holds.
+const VERSION: u32 = 1;
+
+/// All that is remembered of one session, as JSON. Restored in the middle of a session, it changes no later decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    version: u32,
+    steps: u64,
+    ledger: Ledger,
+    agents: Vec<AgentCheckpoint>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct AgentCheckpoint {
+    name: Option<String>,
+    seen: u64,
+    history: History,
+    memories: BTreeMap<String, Value>,
+    tried: Tried,
+    told: Told,
+}
+
+/// Why a checkpoint could not be written or restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreError(pub String);
+
+impl std::fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+impl Checkpoint {
+    pub(crate) fn of(session: &Session, profile: &Profile) -> Result<Self, RestoreError> {
+        let mut agents = Vec::with_capacity(session.agents.len());
+        for agent in &session.agents {
+            let mut memories = BTreeMap::new();
+            for (watch, memory) in profile.watches.iter().zip(&agent.memories) {
+                let json =
+                    memory.to_json().map_err(|e| RestoreError(format!("{}: {e}", watch.detector.name())))?;
+                memories.insert(watch.detector.name().to_owned(), json);
+            }
+            agents.push(AgentCheckpoint {
+                name: agent.name.clone(),
+                seen: agent.seen,
+                history: agent.history.clone(),
+                memories,
+                tried: agent.tried.clone(),
+                told: agent.told.clone(),
+            });
+        }
+        Ok(Self { version: VERSION, steps: session.steps, ledger: session.ledger, agents })
+    }
+
+    pub(crate) fn into_session(self, profile: &Profile) -> Result<Session, RestoreError> {
+        if self.version != VERSION {
+            return Err(RestoreError(format!(
+                "the checkpoint is of version {}, this release reads version {VERSION}: start the session anew",
+                self.version
+            )));
+        }
+        let mut agents = Vec::with_capacity(self.agents.len());
+        for mut agent in self.agents {
+            if !agent.history.is_current() {
+                return Err(RestoreError(
+                    "the checkpoint's fingerprints were made by another release: start the session anew"
+                        .to_owned(),
+                ));
+            }
+            let memories = profile.watches.iter().map(|watch| {
+                let name = watch.detector.name();
+                // A detector that the profile had not yet when the checkpoint was made starts fresh.
+                match agent.memories.remove(name) {
+                    Some(json) => {
+                        watch.detector.restore(json).map_err(|e| RestoreError(format!("{name}: {e}")))
+                    }
+                    None => Ok(watch.detector.fresh()),
+                }
+            });
+            let memories = memories.collect::<Result<Vec<_>, _>>()?;
+            let AgentCheckpoint { name, seen, history, tried, told, .. } = agent;
+            agents.push(Agent { name, seen, history, memories, tried, told });
+        }
+        Ok(Session { steps: self.steps, ledger: self.ledger, agents })
+    }
+}

@@ -1,0 +1,55 @@
+use deloop_detect::{History, Ledger, Memory};
+use deloop_policy::{Told, Tried};
+
+/// How many agents of a session are remembered; the longest silent goes first.
+pub(crate) const AGENTS: usize = 64;
+
+/// All that is remembered of one session.
+#[derive(Default)]
+pub struct Session {
+    /// Steps so far: the index of the next one.
+    pub(crate) steps: u64,
+    /// What it has used.
+    pub(crate) ledger: Ledger,
+    /// Its agents; the one without a name is the session's own.
+    pub(crate) agents: Vec<Agent>,
+}
+
+/// All that is remembered of one agent of a session.
+pub(crate) struct Agent {
+    pub(crate) name: Option<String>,
+    /// The step at which it was last seen.
+    pub(crate) seen: u64,
+    pub(crate) history: History,
+    /// One memory per watch of the profile, in its order.
+    pub(crate) memories: Vec<Memory>,
+    pub(crate) tried: Tried,
+    pub(crate) told: Told,
+}
+
+impl Session {
+    /// Steps so far.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// What the session has used.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The index of an agent, made with `fresh` if it is new.
+    pub(crate) fn agent(&mut self, name: Option<&str>, fresh: impl FnOnce() -> Agent) -> usize {
+        if let Some(index) = self.agents.iter().position(|a| a.name.as_deref() == name) {
+            return index;
+        }
+        if self.agents.len() >= AGENTS {
+            let oldest = (0..self.agents.len()).min_by_key(|i| self.agents[*i].seen).unwrap_or(0);
+            self.agents.swap_remove(oldest);
+        }
+        self.agents.push(fresh());
+        self.agents.len() - 1
+    }
+}

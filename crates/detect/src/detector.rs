@@ -1,0 +1,167 @@
+use std::any::Any;
+
+use deloop_types::Finding;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::Moment;
+
+/// Sees one pattern. A unit struct: what it is tuned with are its `Params`, what it must remember beyond the
+/// history is its `Memory`, which the session keeps for it.
+///
+/// ```
+/// use deloop_detect::{Detector, Happening, Moment};
+/// use deloop_types::Finding;
+///
+/// /// Finds calls of a tool that nobody should use.
+/// struct Forbidden;
+///
+/// #[derive(Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(default)]
+/// struct Params { tool: String }
+///
+/// impl Detector for Forbidden {
+///     type Params = Params;
+///     type Memory = u64;
+///     fn name(&self) -> &'static str { "forbidden" }
+///     fn page(&self) -> &'static str { "# forbidden" }
+///     fn look(&self, params: &Params, moment: &Moment<'_>, seen: &mut u64) -> Option<Finding> {
+///         let Happening::Call(call) = &moment.event else { return None };
+///         if call.call.tool != params.tool { return None }
+///         *seen += 1;
+///         Some(Finding { detector: self.name().into(), count: *seen, since: moment.step, ..Finding::default() })
+///     }
+/// }
+/// ```
+pub trait Detector: Send + Sync + 'static {
+    /// What it is tuned with: the table `[detectors.NAME]` of a profile. Its `Default` is the one home of its
+    /// defaults.
+    type Params: Clone + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync;
+    /// What the session keeps for it. Small, whatever the length of the session.
+    type Memory: Default + Serialize + DeserializeOwned + Send + 'static;
+
+    /// Its name: that of the pattern.
+    fn name(&self) -> &'static str;
+
+    /// Its page: what it finds, examples that are its tests, and how to tune it.
+    fn page(&self) -> &'static str;
+
+    /// Looks at what just happened.
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding>;
+}
+
+/// A detector of any type, as registries hold it.
+pub trait AnyDetector: Send + Sync {
+    /// See [`Detector::name`].
+    fn name(&self) -> &'static str;
+
+    /// See [`Detector::page`].
+    fn page(&self) -> &'static str;
+
+    /// The JSON Schema of its parameters.
+    fn schema(&self) -> Value;
+
+    /// Its parameters' defaults.
+    fn defaults(&self) -> Value;
+
+    /// The detector tuned with these parameters.
+    ///
+    /// # Errors
+    /// When a parameter has the wrong type.
+    fn tune(&'static self, params: Value) -> Result<Box<dyn Tuned>, serde_json::Error>;
+}
+
+/// A detector with its parameters, ready to look.
+pub trait Tuned: Send + Sync {
+    /// The detector's name.
+    fn name(&self) -> &'static str;
+
+    /// A memory for a new session.
+    fn fresh(&self) -> Memory;
+
+    /// A memory from its JSON.
+    ///
+    /// # Errors
+    /// When it is not this detector's.
+    fn restore(&self, json: Value) -> Result<Memory, serde_json::Error>;
+
+    /// Looks at what just happened.
+    fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding>;
+}
+
+/// What a session keeps for one detector.
+pub struct Memory(Box<dyn ErasedMemory>);
+
+impl Memory {
+    /// As JSON, for a checkpoint.
+    ///
+    /// # Errors
+    /// When the detector's memory cannot be written as JSON.
+    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
+        self.0.to_json()
+    }
+}
+
+trait ErasedMemory: Send {
+    fn to_json(&self) -> Result<Value, serde_json::Error>;
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+impl<M: Serialize + Send + 'static> ErasedMemory for M {
+    fn to_json(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(self)
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+struct With<D: Detector> {
+    detector: &'static D,
+    params: D::Params,
+}
+
+impl<D: Detector> AnyDetector for D {
+    fn name(&self) -> &'static str {
+        Detector::name(self)
+    }
+
+    fn page(&self) -> &'static str {
+        Detector::page(self)
+    }
+
+    fn schema(&self) -> Value {
+        schemars::schema_for!(D::Params).to_value()
+    }
+
+    fn defaults(&self) -> Value {
+        serde_json::to_value(D::Params::default()).unwrap_or_default()
+    }
+
+    fn tune(&'static self, params: Value) -> Result<Box<dyn Tuned>, serde_json::Error> {
+        Ok(Box::new(With { detector: self, params: serde_json::from_value(params)? }))
+    }
+}
+
+impl<D: Detector> Tuned for With<D> {
+    fn name(&self) -> &'static str {
+        Detector::name(self.detector)
+    }
+
+    fn fresh(&self) -> Memory {
+        Memory(Box::<D::Memory>::default())
+    }
+
+    fn restore(&self, json: Value) -> Result<Memory, serde_json::Error> {
+        Ok(Memory(Box::new(serde_json::from_value::<D::Memory>(json)?)))
+    }
+
+    fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+        // `as_any` on the box itself would give back the box, which is a memory too.
+        let memory = memory.0.as_mut().as_any().downcast_mut::<D::Memory>()?;
+        self.detector.look(&self.params, moment, memory)
+    }
+}

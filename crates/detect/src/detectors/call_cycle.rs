@@ -1,0 +1,129 @@
+use deloop_types::{Evidence, Finding};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{CallView, Detector, Fingerprint, Happening, Moment, Ring, WINDOW, short_call, short_hash};
+
+/// A sequence of calls repeated back to back.
+pub(crate) struct CallCycle;
+
+/// How [`CallCycle`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many laps on it is a finding, the first included.
+    laps: u64,
+    /// The shortest lap, in calls.
+    shortest: usize,
+    /// The longest lap, in calls; 0 is any that the history can hold `laps` of.
+    longest: usize,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { laps: 2, shortest: 1, longest: 0 }
+    }
+}
+
+impl Params {
+    fn longest(&self) -> usize {
+        let held = WINDOW / usize::try_from(self.laps.max(2)).unwrap_or(WINDOW);
+        if self.longest == 0 { held } else { self.longest.min(held) }
+    }
+}
+
+/// For each period, how many calls in a row were the same as the one a period before: one comparison per period and
+/// call, whatever the number of laps.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    runs: Vec<u32>,
+    /// Calls that came before, in their short form: what a cycle is told with.
+    names: Ring<(u64, String)>,
+}
+
+const NAMES: usize = 16;
+
+impl Detector for CallCycle {
+    type Params = Params;
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        "call-cycle"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("call-cycle.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+        let Happening::Call(call) = &moment.event else { return None };
+        let recent = moment.history.recent();
+        let longest = params.longest();
+        let mut again = false;
+        for period in 1..=longest.min(recent.len().saturating_sub(1)) {
+            if memory.runs.len() < period {
+                memory.runs.push(0);
+            }
+            let same = recent.back(period).is_some_and(|r| r.signature == call.record.signature);
+            again |= same;
+            let run = &mut memory.runs[period - 1];
+            *run = if same { run.saturating_add(1) } else { 0 };
+        }
+        if again {
+            memory.remember(call);
+        }
+        let laps = |period: usize, run: u32| u64::from(run) / period as u64 + 1;
+        let (period, count) = memory
+            .runs
+            .iter()
+            .enumerate()
+            .map(|(i, run)| (i + 1, laps(i + 1, *run)))
+            .skip(params.shortest.saturating_sub(1))
+            .find(|(_, count)| *count >= params.laps.max(2))?;
+        let lap: Vec<_> = (0..period).rev().filter_map(|back| recent.back(back)).collect();
+        let calls: Vec<String> =
+            lap.iter().map(|r| memory.name(r.signature, moment.history.tool(r))).collect();
+        let run = u64::from(memory.runs[period - 1]);
+        let first =
+            usize::try_from(run).unwrap_or(usize::MAX).saturating_add(period - 1).min(recent.len() - 1);
+        let text = calls.join(" → ");
+        Some(Finding {
+            detector: self.name().to_owned(),
+            count,
+            period: u32::try_from(period).unwrap_or(u32::MAX),
+            score: 1.0,
+            since: recent.back(first).map_or(moment.step, |r| r.step),
+            tool: Some(call.call.tool.clone()),
+            summary: format!("{} repeated {count} times", crate::clean(&text, 120)),
+            evidence: Evidence {
+                pattern: pattern_of(lap.iter().map(|r| r.signature)),
+                at: call.record.ordinal,
+                calls,
+                ..Evidence::default()
+            },
+        })
+    }
+}
+
+impl Memory {
+    fn remember(&mut self, call: &CallView<'_>) {
+        let key = call.record.signature.short();
+        if !self.names.iter().any(|(k, _)| *k == key) {
+            self.names.push((key, short_call(&call.call.tool, &call.call.args)), NAMES);
+        }
+    }
+
+    fn name(&self, signature: Fingerprint, tool: &str) -> String {
+        let known = self.names.iter().find(|(k, _)| *k == signature.short());
+        known.map_or_else(|| crate::clean(tool, 40), |(_, name)| name.clone())
+    }
+}
+
+/// Names the set of calls in a lap, wherever the lap begins.
+fn pattern_of(signatures: impl Iterator<Item = Fingerprint>) -> u64 {
+    let mut set: Vec<u64> = signatures.map(Fingerprint::short).collect();
+    set.sort_unstable();
+    set.dedup();
+    let bytes: Vec<u8> = set.iter().flat_map(|s| s.to_le_bytes()).collect();
+    short_hash(&bytes)
+}

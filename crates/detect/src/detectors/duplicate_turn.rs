@@ -1,0 +1,71 @@
+use deloop_types::{Evidence, Finding, Turn};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Detector, Fingerprint, Happening, Moment, Ring, write_canonical};
+
+/// A turn that is word for word one of the last few.
+pub(crate) struct DuplicateTurn;
+
+/// How [`DuplicateTurn`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// With how many turns before it a turn is compared.
+    window: usize,
+    /// How many parts of a turn (its text, each of its calls) are compared.
+    parts: usize,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { window: 20, parts: 64 }
+    }
+}
+
+impl Detector for DuplicateTurn {
+    type Params = Params;
+    type Memory = Ring<(u64, u64)>;
+
+    fn name(&self) -> &'static str {
+        "duplicate-turn"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("duplicate-turn.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, window: &mut Self::Memory) -> Option<Finding> {
+        let Happening::Turn(turn) = &moment.event else { return None };
+        let hash = hash_of(turn, params.parts)?;
+        let before: Vec<u64> = window.iter().filter(|(h, _)| *h == hash).map(|(_, step)| *step).collect();
+        window.push((hash, moment.step), params.window);
+        let since = *before.first()?;
+        let count = before.len() as u64 + 1;
+        Some(Finding {
+            detector: self.name().to_owned(),
+            count,
+            period: 1,
+            score: 1.0,
+            since,
+            tool: turn.calls.first().map(|c| c.tool.clone()),
+            summary: format!("the same turn {count} times within {} turns", params.window + 1),
+            evidence: Evidence { pattern: hash, at: moment.history.turns(), ..Evidence::default() },
+        })
+    }
+}
+
+fn hash_of(turn: &Turn, parts: usize) -> Option<u64> {
+    let mut text = String::new();
+    text.push_str(turn.said().unwrap_or_default());
+    if text.is_empty() && turn.calls.is_empty() {
+        return None;
+    }
+    for call in turn.calls.iter().take(parts.saturating_sub(1)) {
+        text.push('\0');
+        text.push_str(&call.tool);
+        text.push('\0');
+        write_canonical(&call.args, &mut text);
+    }
+    Some(Fingerprint::of_bytes(text.as_bytes()).short())
+}

@@ -1,0 +1,75 @@
+use deloop_types::{Evidence, Finding, Outcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::run::Run;
+use crate::{Detector, Happening, Moment, ToolKind};
+
+/// Shell commands that fail, one after the other.
+pub(crate) struct FailingCommands;
+
+/// How [`FailingCommands`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many failing commands in a row on it is a finding.
+    at: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 3 }
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    run: Run,
+    file_operations: u64,
+}
+
+impl Detector for FailingCommands {
+    type Params = Params;
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        "failing-commands"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("failing-commands.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+        let Happening::Result(result) = &moment.event else { return None };
+        let record = &result.record;
+        if record.kind != ToolKind::Run {
+            return None;
+        }
+        match record.outcome? {
+            Outcome::Ok => {
+                *memory = Memory::default();
+                return None;
+            }
+            Outcome::Error | Outcome::Timeout => {}
+            Outcome::Denied | Outcome::Cancelled | Outcome::Running => return None,
+        }
+        memory.run.extend(0, record.step);
+        memory.file_operations += u64::from(record.file_operation);
+        let count = memory.run.count;
+        (count >= params.at).then(|| Finding {
+            detector: self.name().to_owned(),
+            count,
+            period: 1,
+            score: 1.0,
+            since: memory.run.since,
+            tool: Some(moment.history.tool(record).to_owned()),
+            summary: format!("{count} shell commands in a row failed"),
+            evidence: Evidence {
+                at: record.ordinal,
+                variant: (memory.file_operations == count).then_some("file-operations"),
+                ..Evidence::default()
+            },
+        })
+    }
+}

@@ -1,0 +1,74 @@
+use deloop_types::{Evidence, Finding, Outcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::run::Run;
+use crate::{Detector, Happening, Moment, ResultView, test_verdict};
+
+/// Test runs that fail, one after the other.
+pub(crate) struct FailingTests;
+
+/// How [`FailingTests`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many failing test runs in a row on it is a finding.
+    at: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 3 }
+    }
+}
+
+impl Detector for FailingTests {
+    type Params = Params;
+    type Memory = Run;
+
+    fn name(&self) -> &'static str {
+        "failing-tests"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("failing-tests.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
+        let Happening::Result(result) = &moment.event else { return None };
+        if !result.record.tests {
+            return None;
+        }
+        match passed(result)? {
+            true => {
+                run.end();
+                None
+            }
+            false => {
+                run.extend(0, result.record.step);
+                (run.count >= params.at).then(|| Finding {
+                    detector: self.name().to_owned(),
+                    count: run.count,
+                    period: 1,
+                    score: 1.0,
+                    since: run.since,
+                    tool: Some(moment.history.tool(&result.record).to_owned()),
+                    summary: format!("{} test runs in a row failed", run.count),
+                    evidence: Evidence { at: result.record.ordinal, ..Evidence::default() },
+                })
+            }
+        }
+    }
+}
+
+/// Whether the tests passed: a failed call did not; else the runner's closing lines decide, for a pipe hides the
+/// runner's exit code; else how the call ended.
+fn passed(result: &ResultView<'_>) -> Option<bool> {
+    match result.record.outcome {
+        Some(Outcome::Error | Outcome::Timeout) => return Some(false),
+        Some(Outcome::Denied | Outcome::Cancelled | Outcome::Running) => return None,
+        Some(Outcome::Ok) | None => {}
+    }
+    let told = result.result.output.as_str().and_then(test_verdict);
+    told.or(result.record.outcome.map(|o| o == Outcome::Ok))
+}

@@ -1,0 +1,15 @@
+//! One file per pattern, with its page beside it.
+
+pub(crate) mod call_cycle;
+pub(crate) mod duplicate_turn;
+pub(crate) mod failing_commands;
+pub(crate) mod failing_tests;
+pub(crate) mod no_progress;
+pub(crate) mod over_budget;
+pub(crate) mod repeated_call;
+pub(crate) mod repeated_target;
+pub(crate) mod run;
+pub(crate) mod similar_call;
+pub(crate) mod similar_turn;
+pub(crate) mod swarm_repeat;
+pub(crate) mod talk_only;

@@ -1,0 +1,81 @@
+use deloop_types::{Evidence, Finding};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Detector, Happening, Moment};
+
+/// A session that has used up most or all of what it may use.
+pub(crate) struct OverBudget;
+
+/// How [`OverBudget`] is tuned. A limit of 0 is none.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// Tokens read and written.
+    tokens: u64,
+    /// Dollars.
+    usd: f64,
+    /// Steps.
+    steps: u64,
+    /// Minutes between the first and the last step.
+    minutes: f64,
+    /// From how many percent of a limit on it is a finding.
+    at: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { tokens: 0, usd: 0.0, steps: 0, minutes: 0.0, at: 80 }
+    }
+}
+
+impl Detector for OverBudget {
+    type Params = Params;
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        "over-budget"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("over-budget.md")
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "percents need no more")]
+    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+        // The calls of a turn use nothing that the turn did not.
+        if matches!(moment.event, Happening::Call(_)) {
+            return None;
+        }
+        let ledger = moment.ledger;
+        let parts = [
+            ("tokens", ledger.tokens as f64, params.tokens as f64),
+            ("dollars", ledger.usd, params.usd),
+            ("steps", ledger.steps as f64, params.steps as f64),
+            ("minutes", ledger.minutes(), params.minutes),
+        ];
+        let share = |part: &(&str, f64, f64)| if part.2 > 0.0 { part.1 / part.2 } else { 0.0 };
+        let most = parts.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let percent = (share(most) * 100.0).floor() as u64;
+        (params.at > 0 && percent >= params.at).then(|| {
+            let (unit, used, limit) = *most;
+            let amount = |n: f64| if unit == "dollars" { format!("{n:.2}") } else { format!("{n:.0}") };
+            Finding {
+                detector: self.name().to_owned(),
+                count: percent,
+                period: 0,
+                score: 1.0,
+                since: 0,
+                tool: None,
+                summary: format!("{} of {} {unit} used ({percent} %)", amount(used), amount(limit)),
+                evidence: Evidence {
+                    fields: vec![("unit", unit.to_owned())],
+                    budget: true,
+                    hard: true,
+                    ..Evidence::default()
+                },
+            }
+        })
+    }
+}

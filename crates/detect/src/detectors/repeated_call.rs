@@ -1,0 +1,59 @@
+use deloop_types::{Evidence, Finding};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::run::Run;
+use crate::{Detector, Happening, Moment, short_call};
+
+/// The same tool with identical arguments, in a row.
+pub(crate) struct RepeatedCall;
+
+/// How [`RepeatedCall`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many identical calls in a row on it is a finding.
+    at: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 3 }
+    }
+}
+
+impl Detector for RepeatedCall {
+    type Params = Params;
+    type Memory = Run;
+
+    fn name(&self) -> &'static str {
+        "repeated-call"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("repeated-call.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
+        let Happening::Call(call) = &moment.event else { return None };
+        run.extend(call.record.signature.short(), moment.step);
+        (run.count >= params.at).then(|| {
+            let short = short_call(&call.call.tool, &call.call.args);
+            Finding {
+                detector: self.name().to_owned(),
+                count: run.count,
+                period: 1,
+                score: 1.0,
+                since: run.since,
+                tool: Some(call.call.tool.clone()),
+                summary: format!("{short} called {} times in a row", run.count),
+                evidence: Evidence {
+                    pattern: run.of,
+                    at: call.record.ordinal,
+                    calls: vec![short],
+                    ..Evidence::default()
+                },
+            }
+        })
+    }
+}

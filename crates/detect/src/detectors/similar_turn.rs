@@ -1,0 +1,90 @@
+use deloop_types::{Evidence, Finding, Turn};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Detector, Happening, Moment, Ring, Words, write_canonical};
+
+/// Turns whose words are nearly those of one of the last few, in a row.
+pub(crate) struct SimilarTurn;
+
+/// How [`SimilarTurn`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many similar turns in a row on it is a finding.
+    at: u64,
+    /// How alike the words must be, 0 to 1.
+    similarity: f64,
+    /// With how many turns before it a turn is compared.
+    window: usize,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 3, similarity: 0.85, window: 5 }
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    window: Ring<(u64, Words)>,
+    similar: u64,
+    since: u64,
+}
+
+impl Detector for SimilarTurn {
+    type Params = Params;
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        "similar-turn"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("similar-turn.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+        let Happening::Turn(turn) = &moment.event else { return None };
+        let words = Words::of_text(&content(turn)?);
+        let (score, nearest) = memory
+            .window
+            .iter()
+            .map(|(step, before)| (before.jaccard(&words), *step))
+            .fold((0.0_f64, moment.step), |best, next| if next.0 > best.0 { next } else { best });
+        memory.window.push((moment.step, words), params.window);
+        if score >= params.similarity {
+            if memory.similar == 0 {
+                memory.since = nearest;
+            }
+            memory.similar += 1;
+        } else {
+            memory.similar = 0;
+        }
+        (memory.similar >= params.at).then(|| Finding {
+            detector: self.name().to_owned(),
+            count: memory.similar,
+            period: 1,
+            score,
+            since: memory.since,
+            tool: None,
+            summary: format!("{} turns in a row say nearly the same as a turn before", memory.similar),
+            evidence: Evidence { at: moment.history.turns(), ..Evidence::default() },
+        })
+    }
+}
+
+/// What a turn says; a turn with no text is its calls.
+fn content(turn: &Turn) -> Option<std::borrow::Cow<'_, str>> {
+    if let Some(text) = turn.said() {
+        return Some(text.into());
+    }
+    let mut text = String::new();
+    for call in &turn.calls {
+        text.push_str(&call.tool);
+        text.push(' ');
+        write_canonical(&call.args, &mut text);
+        text.push('\n');
+    }
+    (!text.is_empty()).then(|| text.into())
+}

@@ -1,0 +1,59 @@
+use deloop_types::{Evidence, Finding};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Detector, Happening, Moment, short_call};
+
+/// One call that many workers of a swarm make.
+pub(crate) struct SwarmRepeat;
+
+/// How [`SwarmRepeat`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many calls of the whole swarm on it is a finding.
+    at: u64,
+    /// By how many different workers at least.
+    workers: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 10, workers: 2 }
+    }
+}
+
+impl Detector for SwarmRepeat {
+    type Params = Params;
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        "swarm-repeat"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("swarm-repeat.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+        let Happening::Call(call) = &moment.event else { return None };
+        let swarm = call.swarm.filter(|s| s.calls >= params.at && s.workers >= params.workers)?;
+        let short = short_call(&call.call.tool, &call.call.args);
+        Some(Finding {
+            detector: self.name().to_owned(),
+            count: swarm.calls,
+            period: 1,
+            score: 1.0,
+            since: moment.step,
+            tool: Some(call.call.tool.clone()),
+            summary: format!("{short} called {} times by {} workers", swarm.calls, swarm.workers),
+            evidence: Evidence {
+                pattern: call.target().short(),
+                at: call.record.ordinal,
+                calls: vec![short],
+                fields: vec![("workers", swarm.workers.to_string())],
+                ..Evidence::default()
+            },
+        })
+    }
+}

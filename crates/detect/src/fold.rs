@@ -1,0 +1,90 @@
+//! The fold: how a Step becomes part of a [`History`], and what the detectors see of it.
+
+use deloop_types::{Body, Call, Step, ToolResult};
+use serde_json::Value;
+
+use crate::command::{command_line, is_file_operation};
+use crate::mask::mask_into;
+use crate::shell::Script;
+use crate::test_runs::is_test_command;
+use crate::{
+    CallRecord, CallView, Fingerprint, Happening, History, Ledger, Moment, ResultView, SwarmCount, ToolKind,
+    Tools, short_hash,
+};
+
+/// Enters a step into the history and shows each thing that happened in it to `look`: a turn, then its calls one
+/// by one; a result with its call; everything else as it is. `swarm` says how the swarm stands on each call.
+pub fn fold(
+    history: &mut History,
+    ledger: &Ledger,
+    tools: &Tools,
+    step: &Step,
+    index: u64,
+    swarm: &[Option<SwarmCount>],
+    look: &mut dyn FnMut(&Moment<'_>),
+) {
+    let mut show = |history: &History, event| {
+        look(&Moment { history, ledger, tools, step: index, ts: step.ts, event });
+    };
+    match &step.body {
+        Body::Turn(turn) => {
+            history.push_turn();
+            show(history, Happening::Turn(turn));
+            for (i, call) in turn.calls.iter().enumerate() {
+                let record = history.push_call(&call.tool, record_of(call, tools, index));
+                let count = swarm.get(i).copied().flatten();
+                show(history, Happening::Call(CallView::new(call, record, count)));
+            }
+        }
+        Body::Result(result) => {
+            let id = result.id.as_ref().map(|id| short_hash(id.as_bytes()));
+            if let Some(record) = history.answer(id, result.ended(), output_print(result)) {
+                show(history, Happening::Result(ResultView { result, record }));
+            }
+        }
+        Body::User(user) => show(history, Happening::User(user)),
+        Body::Usage(_) => show(history, Happening::Usage),
+        Body::Compact => show(history, Happening::Compact),
+        Body::Delivery(_) | Body::End => {}
+    }
+}
+
+fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
+    let kind = tools.kind(&call.tool);
+    let (mut tests, mut file_operation) = (kind == ToolKind::Test, false);
+    if kind == ToolKind::Run
+        && let Some(line) = command_line(&call.args)
+    {
+        let script = Script::parse(&line);
+        tests = is_test_command(&script);
+        file_operation = script.commands.first().is_some_and(|c| is_file_operation(c.program()));
+    }
+    CallRecord {
+        ordinal: 0,
+        step,
+        turn: 0,
+        id: call.id.as_ref().map_or(0, |id| short_hash(id.as_bytes())),
+        signature: Fingerprint::of_call(&call.tool, &call.args),
+        tool: 0,
+        kind,
+        tests,
+        file_operation,
+        outcome: None,
+        answered: false,
+        output: 0,
+    }
+}
+
+/// What came back with its volatile parts masked, hashed.
+fn output_print(result: &ToolResult) -> u64 {
+    let mut masked = Vec::with_capacity(2048);
+    match &result.output {
+        Value::String(text) => mask_into(text, &mut masked),
+        other => {
+            let mut text = String::new();
+            crate::canonical::write_canonical(other, &mut text);
+            mask_into(&text, &mut masked);
+        }
+    }
+    short_hash(masked.trim_ascii())
+}

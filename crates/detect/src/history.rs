@@ -1,0 +1,212 @@
+use deloop_types::{Millis, Outcome};
+use serde::{Deserialize, Serialize};
+
+use crate::fingerprint::SCHEME;
+use crate::{Fingerprint, Ring, ToolKind};
+
+/// How many calls a history holds: enough for three laps of a cycle of twenty.
+pub const WINDOW: usize = 64;
+/// How many tools are remembered by name.
+const TOOLS: usize = 24;
+
+/// What is remembered of one agent of one session: rings and tallies, a few KiB, however long it runs.
+///
+/// Only the fold changes it; a detector reads it through a [`Moment`](crate::Moment).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// How fingerprints were made; histories made otherwise cannot be compared.
+    scheme: String,
+    /// Turns so far.
+    turns: u64,
+    /// Calls so far.
+    calls: u64,
+    /// The last calls.
+    recent: Ring<CallRecord>,
+    /// The tools used, most recently first seen last.
+    tools: Vec<ToolTally>,
+}
+
+/// What is remembered of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// Its ordinal in the history, from 0.
+    pub ordinal: u64,
+    /// The step it came with.
+    pub step: u64,
+    /// The ordinal of its turn, from 0.
+    pub turn: u64,
+    /// Its id, hashed; 0 without one.
+    pub id: u64,
+    /// The tool and its arguments.
+    pub signature: Fingerprint,
+    /// Which of the history's tools; see [`History::tool`].
+    pub tool: u16,
+    /// What kind of tool that is.
+    pub kind: ToolKind,
+    /// Whether it runs tests.
+    pub tests: bool,
+    /// Whether it is a shell command that works on a file, where a tool of its own would do better.
+    pub file_operation: bool,
+    /// How it ended; `None` while it has no result, or when the result does not say.
+    pub outcome: Option<Outcome>,
+    /// Whether a result came.
+    pub answered: bool,
+    /// What came back, with its volatile parts masked, hashed.
+    pub output: u64,
+}
+
+/// One tool of a session and how it fared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolTally {
+    /// Its name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// How often that failed.
+    pub failures: u64,
+}
+
+/// Tokens, dollars, steps and time of a whole session, its subagents included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Steps so far, the current one included.
+    pub steps: u64,
+    /// Tokens read and written so far.
+    pub tokens: u64,
+    /// Dollars so far, as far as the steps say.
+    pub usd: f64,
+    /// The earliest time seen.
+    pub first: Option<Millis>,
+    /// The latest time seen.
+    pub last: Option<Millis>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { scheme: SCHEME.to_owned(), turns: 0, calls: 0, recent: Ring::default(), tools: Vec::new() }
+    }
+}
+
+impl History {
+    /// Whether its fingerprints were made as this release makes them.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.scheme == SCHEME
+    }
+
+    /// Turns so far, the current one included.
+    #[must_use]
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Calls so far, the current one included.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// The last calls, newest last.
+    #[must_use]
+    pub fn recent(&self) -> &Ring<CallRecord> {
+        &self.recent
+    }
+
+    /// The tools of this session, with how often each was used.
+    #[must_use]
+    pub fn tools(&self) -> &[ToolTally] {
+        &self.tools
+    }
+
+    /// The name of a record's tool.
+    #[must_use]
+    pub fn tool(&self, record: &CallRecord) -> &str {
+        self.tools.get(usize::from(record.tool)).map_or("", |t| t.name.as_str())
+    }
+
+    pub(crate) fn push_turn(&mut self) {
+        self.turns += 1;
+    }
+
+    pub(crate) fn push_call(&mut self, tool: &str, mut record: CallRecord) -> CallRecord {
+        record.tool = self.tally(tool);
+        record.ordinal = self.calls;
+        record.turn = self.turns.saturating_sub(1);
+        self.calls += 1;
+        self.recent.push(record, WINDOW);
+        record
+    }
+
+    fn tally(&mut self, tool: &str) -> u16 {
+        let known = self.tools.iter().position(|t| t.name == tool);
+        let index = known.unwrap_or_else(|| {
+            let name = tool.chars().take(64).collect();
+            let fresh = ToolTally { name, calls: 0, failures: 0 };
+            if self.tools.len() < TOOLS {
+                self.tools.push(fresh);
+                self.tools.len() - 1
+            } else {
+                self.replace_rarest(fresh)
+            }
+        });
+        self.tools[index].calls += 1;
+        u16::try_from(index).unwrap_or(u16::MAX)
+    }
+
+    fn replace_rarest(&mut self, fresh: ToolTally) -> usize {
+        let rarest = (0..self.tools.len()).min_by_key(|i| self.tools[*i].calls).unwrap_or(0);
+        self.tools[rarest] = fresh;
+        rarest
+    }
+
+    /// The call that a result belongs to: the latest with its id; without an id the oldest
+    /// unanswered one of the latest turn that has any.
+    pub(crate) fn answer(
+        &mut self,
+        id: Option<u64>,
+        outcome: Option<Outcome>,
+        output: u64,
+    ) -> Option<CallRecord> {
+        let record = match id {
+            Some(id) => self.recent.iter_mut().rev().find(|r| r.id == id),
+            None => {
+                let turn = self.recent.iter().rev().find(|r| !r.answered)?.turn;
+                self.recent.iter_mut().find(|r| !r.answered && r.turn == turn)
+            }
+        }?;
+        if record.answered && record.outcome != Some(Outcome::Running) {
+            return None;
+        }
+        record.answered = true;
+        record.outcome = outcome;
+        record.output = output;
+        let record = *record;
+        if outcome.is_some_and(Outcome::failed)
+            && let Some(tally) = self.tools.get_mut(usize::from(record.tool))
+        {
+            tally.failures += 1;
+        }
+        Some(record)
+    }
+}
+
+impl Ledger {
+    /// Enters a step's time. A clock that goes backwards moves the beginning, never shortens what was.
+    pub fn tick(&mut self, ts: Option<Millis>) {
+        self.steps += 1;
+        if let Some(ts) = ts {
+            self.first = Some(self.first.map_or(ts, |first| first.min(ts)));
+            self.last = Some(self.last.map_or(ts, |last| last.max(ts)));
+        }
+    }
+
+    /// Minutes between the earliest and the latest step.
+    #[must_use]
+    pub fn minutes(&self) -> f64 {
+        match (self.first, self.last) {
+            #[expect(clippy::cast_precision_loss, reason = "minutes need no more")]
+            (Some(first), Some(last)) => last.since(first) as f64 / 60_000.0,
+            _ => 0.0,
+        }
+    }
+}

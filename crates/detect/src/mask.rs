@@ -1,0 +1,304 @@
+//! Takes the volatile parts out of a result, so that two results are equal when only the clock, a process number or
+//! a random name differs between them.
+
+/// Results longer than this are compared by their beginning, their end and their length.
+const MOST: usize = 64 * 1024;
+
+/// Writes `text` with times, durations, process and thread numbers, addresses, ids, temporary names and terminal
+/// colours taken out. Counts, line numbers and other plain numbers stay: they may be news.
+///
+/// ```
+/// use deloop_detect::mask;
+/// assert_eq!(mask("12 passed in 0.34s (pid 4711) at 10:20:30"), "12 passed in ~ (pid ~) at ~");
+/// assert_eq!(mask("3 failed"), "3 failed");
+/// ```
+#[must_use]
+pub fn mask(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len().min(MOST) + 32);
+    mask_into(text, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// As [`mask`], into a buffer that can be used again.
+pub fn mask_into(text: &str, out: &mut Vec<u8>) {
+    if text.len() <= MOST {
+        return mask_piece(text.as_bytes(), out);
+    }
+    let mut head = MOST / 2;
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    let mut tail = text.len() - MOST / 2;
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    mask_piece(&text.as_bytes()[..head], out);
+    out.extend_from_slice(format!("…{}…", text.len() / 1024).as_bytes());
+    mask_piece(&text.as_bytes()[tail..], out);
+}
+
+fn mask_piece(text: &[u8], out: &mut Vec<u8>) {
+    let mut copied = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let byte = text[at];
+        if byte == 0x1b {
+            out.extend_from_slice(&text[copied..at]);
+            at = escape_end(text, at);
+            copied = at;
+        } else if byte.is_ascii_digit() {
+            let start = token_start(text, at, copied);
+            match volatile_end(text, start, at) {
+                Some((from, end)) => {
+                    out.extend_from_slice(&text[copied..from.max(copied)]);
+                    out.push(b'~');
+                    at = end;
+                    copied = end;
+                }
+                None => at = token_end(text, at),
+            }
+        } else {
+            at += 1;
+        }
+    }
+    out.extend_from_slice(&text[copied..]);
+}
+
+fn in_token(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+
+fn token_start(text: &[u8], at: usize, floor: usize) -> usize {
+    let mut start = at;
+    while start > floor && at - start < 64 && in_token(text[start - 1]) {
+        start -= 1;
+    }
+    start
+}
+
+fn token_end(text: &[u8], at: usize) -> usize {
+    at + text[at..].iter().take_while(|b| in_token(**b)).count().max(1)
+}
+
+/// Behind a terminal escape sequence.
+fn escape_end(text: &[u8], at: usize) -> usize {
+    match text.get(at + 1) {
+        Some(b'[') => {
+            let rest = &text[at + 2..];
+            let length = rest.iter().take(32).position(|b| (0x40..=0x7e).contains(b));
+            length.map_or(at + 2, |l| at + 3 + l)
+        }
+        Some(_) => at + 1,
+        None => at + 1,
+    }
+}
+
+fn digits(text: &[u8], at: usize) -> usize {
+    text[at.min(text.len())..].iter().take_while(|b| b.is_ascii_digit()).count()
+}
+
+/// The volatile piece around the digit at `at`, whose token starts at `start`: where it begins and ends.
+fn volatile_end(text: &[u8], start: usize, at: usize) -> Option<(usize, usize)> {
+    let end = token_end(text, start);
+    let token = &text[start..end];
+    if let Some(end) = uuid_end(text, start) {
+        return Some((start, end));
+    }
+    if token.len() > 2 && (token.starts_with(b"0x") || token.starts_with(b"0X")) {
+        return Some((start, end));
+    }
+    if token.len() >= 8 && token.starts_with(b"tmp") {
+        return Some((start, end));
+    }
+    let hex = token.iter().all(u8::is_ascii_hexdigit);
+    let letters = token.iter().any(u8::is_ascii_alphabetic);
+    if hex && letters && token.len() >= 12 {
+        return Some((start, end));
+    }
+    if start == at {
+        let whole = digits(text, at);
+        if whole >= 10 && whole == token.len() {
+            return Some((at, end));
+        }
+        if let Some(end) = clock_end(text, at).or_else(|| duration_end(text, at, whole)) {
+            return Some((at, end));
+        }
+    }
+    // Only now the costlier look at what stands before.
+    let before = word_before(text, start);
+    let known = [&b"pid"[..], b"pgid", b"ppid", b"tid", b"process", b"thread", b"nonce", b"port"];
+    if known.iter().any(|w| before.eq_ignore_ascii_case(w)) {
+        return Some((start, end));
+    }
+    if before.eq_ignore_ascii_case(b"id") && token.len() >= 4 {
+        return Some((start, end));
+    }
+    if before == b"line" && text.get(end) == Some(&b':') && text[..start].ends_with(b": line ") {
+        return Some((start, end));
+    }
+    None
+}
+
+/// The word before `start`, behind nothing but a space, `:`, `=`, `#` or `(`.
+fn word_before(text: &[u8], start: usize) -> &[u8] {
+    let mut stop = start;
+    while stop > 0 && start - stop < 3 && matches!(text[stop - 1], b' ' | b':' | b'=' | b'#' | b'(') {
+        stop -= 1;
+    }
+    if stop == start {
+        return &[];
+    }
+    let mut first = stop;
+    while first > 0 && stop - first < 12 && text[first - 1].is_ascii_alphabetic() {
+        first -= 1;
+    }
+    &text[first..stop]
+}
+
+fn uuid_end(text: &[u8], start: usize) -> Option<usize> {
+    let piece = text.get(start..start + 36)?;
+    let fits = piece.iter().enumerate().all(|(i, b)| match i {
+        8 | 13 | 18 | 23 => *b == b'-',
+        _ => b.is_ascii_hexdigit(),
+    });
+    fits.then_some(start + 36)
+}
+
+/// Behind `10:20`, `10:20:30.123` or `2026-01-31`, `2026-01-31T10:20:30Z`, `2026-01-31 10:20:30`.
+fn clock_end(text: &[u8], at: usize) -> Option<usize> {
+    let sep = |i: usize| text.get(i).copied();
+    let whole = digits(text, at);
+    if whole == 4
+        && matches!(sep(at + 4), Some(b'-' | b'/'))
+        && digits(text, at + 5) == 2
+        && sep(at + 7) == sep(at + 4)
+    {
+        let end = at + 8 + digits(text, at + 8);
+        if matches!(sep(end), Some(b'T' | b' ' | b't'))
+            && let Some(end) = clock_end(text, end + 1).filter(|_| digits(text, end + 1) == 2)
+        {
+            return Some(end);
+        }
+        return Some(end);
+    }
+    if (1..=2).contains(&whole) && sep(at + whole) == Some(b':') && digits(text, at + whole + 1) == 2 {
+        let mut end = at + whole + 3;
+        let seconds = sep(end) == Some(b':') && digits(text, end + 1) == 2;
+        if seconds {
+            end += 3;
+            if matches!(sep(end), Some(b'.' | b',')) && digits(text, end + 1) > 0 {
+                end += 1 + digits(text, end + 1);
+            }
+        }
+        // `file.c:10:20: error` is a place, not a time.
+        let placed = at > 0 && text[at - 1] == b':' || !seconds && sep(end) == Some(b':');
+        if placed {
+            return None;
+        }
+        if sep(end) == Some(b'Z') {
+            end += 1;
+        }
+        return Some(end);
+    }
+    None
+}
+
+/// Behind `0.34s`, `12ms`, `1.5 seconds`, `2m13s`, `1h2m3s`; the number starts at `at` and has `whole` digits before
+/// a point.
+fn duration_end(text: &[u8], at: usize, whole: usize) -> Option<usize> {
+    let (mut at, mut whole) = (at, whole);
+    for _ in 0..3 {
+        let (unit, end) = unit_behind(text, at, whole)?;
+        let more = digits(text, end.min(text.len()));
+        if more == 0 || !matches!(unit, b"m" | b"h") {
+            return (more == 0).then_some(end);
+        }
+        at = end;
+        whole = more;
+    }
+    None
+}
+
+/// The unit of time behind the number at `at`, and where it ends.
+fn unit_behind(text: &[u8], at: usize, whole: usize) -> Option<(&[u8], usize)> {
+    let mut end = at + whole;
+    if text.get(end) == Some(&b'.') && digits(text, end + 1) > 0 {
+        end += 1 + digits(text, end + 1);
+    }
+    let spaced = text.get(end) == Some(&b' ');
+    let rest = text.get(end + usize::from(spaced)..)?;
+    let length = rest.iter().take(13).take_while(|b| b.is_ascii_alphabetic() || **b >= 0x80).count();
+    let unit = &rest[..length];
+    let known: &[&[u8]] = if spaced {
+        &[b"ms", b"sec", b"secs", b"second", b"seconds", b"milliseconds", b"s"]
+    } else {
+        &[b"ms", b"s", b"us", b"ns", b"\xc2\xb5s", b"sec", b"secs", b"m", b"h", b"min"]
+    };
+    let joined = rest.get(length) == Some(&b'_');
+    (known.contains(&unit) && !joined).then_some((unit, end + usize::from(spaced) + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mask;
+
+    #[test]
+    fn volatile_parts_go() {
+        for (text, masked) in [
+            ("bash: line 13008: foo: command not found", "bash: line ~: foo: command not found"),
+            ("Chunk ID: 3f2a9c\nWall time: 1.2034 seconds", "Chunk ID: ~\nWall time: ~"),
+            ("Process Group PGID: 5158", "Process Group PGID: ~"),
+            ("at 2026-01-31T10:20:30.123Z done", "at ~ done"),
+            ("2026-01-31 10:20:30,123 INFO x", "~ INFO x"),
+            ("[10:20:30] ok", "[~] ok"),
+            ("Finished in 2m13.5s", "Finished in ~"),
+            ("object at 0x7f3a2b>", "object at ~>"),
+            ("/tmp/tmpab12cd3f/x.py", "/tmp/~/x.py"),
+            ("id 123e4567-e89b-12d3-a456-426614174000.", "id ~."),
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("ran for 1700000000123", "ran for ~"),
+            ("commit 4f5e6d7c8b9a0f1e2d3c", "commit ~"),
+            ("took 15µs", "took ~"),
+        ] {
+            assert_eq!(mask(text), masked, "{text}");
+        }
+    }
+
+    #[test]
+    fn news_stays() {
+        for text in [
+            "3 failed, 12 passed",
+            "src/a.rs:10:20: error",
+            "src/a.rs:41:9",
+            "File \"x.py\", line 12, in f",
+            "exit code 101",
+            "version 1.2.3",
+            "[File: x (311 lines total)]",
+            "12 files",
+            "utf8 a1 b2",
+            "HTTP 404",
+            "12 m",
+            "5 items, 7 shops",
+        ] {
+            assert_eq!(mask(text), text);
+        }
+    }
+
+    #[test]
+    fn hostile_input_stays_linear() {
+        for hostile in ["1", "1:", "a1", "0x", "\u{1b}[", "1m", "2026-", "id 1", "((((1"] {
+            let text = hostile.repeat(60_000 / hostile.len());
+            #[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
+            let start = std::time::Instant::now();
+            let _ = mask(&text);
+            assert!(start.elapsed().as_secs() < 2, "{hostile:?} took {:?}", start.elapsed());
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics_and_stays_text(text in "[a-z0-9:. xµ\\-\u{1b}\\[]{0,120}") {
+            let _ = mask(&text);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+use crate::AnyDetector;
+use crate::detectors::{
+    call_cycle::CallCycle, duplicate_turn::DuplicateTurn, failing_commands::FailingCommands,
+    failing_tests::FailingTests, no_progress::NoProgress, over_budget::OverBudget,
+    repeated_call::RepeatedCall, repeated_target::RepeatedTarget, similar_call::SimilarCall,
+    similar_turn::SimilarTurn, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
+};
+
+/// Every detector.
+pub static DETECTORS: &[&dyn AnyDetector] = &[
+    &RepeatedCall,
+    &RepeatedTarget,
+    &SimilarCall,
+    &CallCycle,
+    &SimilarTurn,
+    &DuplicateTurn,
+    &FailingTests,
+    &FailingCommands,
+    &TalkOnly,
+    &SwarmRepeat,
+    &NoProgress,
+    &OverBudget,
+];
+
+/// The detector of this name.
+#[must_use]
+pub fn detector(name: &str) -> Option<&'static dyn AnyDetector> {
+    DETECTORS.iter().copied().find(|d| d.name() == name)
+}

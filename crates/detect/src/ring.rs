@@ -1,0 +1,62 @@
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+/// The last few of something: pushing to a full ring drops the oldest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ring<T>(VecDeque<T>);
+
+impl<T> Default for Ring<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> Ring<T> {
+    /// Adds the newest, and keeps no more than `most`.
+    pub fn push(&mut self, item: T, most: usize) {
+        while self.0.len() >= most.max(1) {
+            self.0.pop_front();
+        }
+        self.0.push_back(item);
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one pushed `back` pushes before the newest; 0 is the newest.
+    #[must_use]
+    pub fn back(&self, back: usize) -> Option<&T> {
+        self.0.len().checked_sub(back + 1).and_then(|i| self.0.get(i))
+    }
+
+    /// As [`Ring::back`], to change it.
+    pub fn back_mut(&mut self, back: usize) -> Option<&mut T> {
+        self.0.len().checked_sub(back + 1).and_then(|i| self.0.get_mut(i))
+    }
+
+    /// Oldest first; reverse it for newest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
+        self.0.iter()
+    }
+
+    /// Oldest first, to change them.
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
+        self.0.iter_mut()
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}

@@ -1,0 +1,119 @@
+//! A call in a few safe words, for messages and reports.
+
+use serde_json::Value;
+
+/// The longest short form, in characters.
+pub(crate) const MOST: usize = 80;
+
+/// The arguments that say most about a call, most telling first.
+const TELLING: &[&str] = &[
+    "command",
+    "cmd",
+    "file_path",
+    "path",
+    "filename",
+    "pattern",
+    "query",
+    "url",
+    "code",
+    "input",
+    "script",
+    "name",
+    "id",
+];
+
+/// The tool and its most telling argument, on one line, without control characters and cut to [`MOST`] characters:
+/// nothing in it can act as markup, a terminal sequence or an instruction of its own.
+///
+/// ```
+/// use deloop_detect::short_call;
+/// let args = serde_json::json!({"command": "cargo test\n--all"});
+/// assert_eq!(short_call("bash", &args), "bash(cargo test --all)");
+/// ```
+#[must_use]
+pub fn short_call(tool: &str, args: &Value) -> String {
+    let mut out = clean(tool, 40);
+    out.push('(');
+    let room = MOST.saturating_sub(out.chars().count() + 1);
+    out.push_str(&telling(args, room));
+    out.push(')');
+    out
+}
+
+fn telling(args: &Value, room: usize) -> String {
+    let scalar = |value: &Value| match value {
+        Value::String(text) => Some(clean(text, room)),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    };
+    match args {
+        Value::Null => String::new(),
+        Value::Object(map) => {
+            let key = TELLING.iter().find(|k| map.get(**k).is_some_and(|v| scalar(v).is_some()));
+            let value = match key {
+                Some(key) => map.get(*key),
+                None => map.values().find(|v| scalar(v).is_some()),
+            };
+            match value.and_then(scalar) {
+                Some(text) => text,
+                None if map.is_empty() => String::new(),
+                None => clean(&args_text(args), room),
+            }
+        }
+        other => scalar(other).unwrap_or_else(|| clean(&args_text(other), room)),
+    }
+}
+
+fn args_text(args: &Value) -> String {
+    let mut text = String::new();
+    crate::canonical::write_canonical(args, &mut text);
+    text
+}
+
+/// One line of at most `room` characters without control and direction characters; white space becomes one space.
+#[must_use]
+pub fn clean(text: &str, room: usize) -> String {
+    let mut out = String::new();
+    let mut length = 0;
+    let mut space = false;
+    for c in text.chars() {
+        if c.is_whitespace() || c.is_control() {
+            space = length > 0;
+            continue;
+        }
+        // Characters that reorder, hide or join text could show something else than what is there.
+        if matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        {
+            continue;
+        }
+        let needed = 1 + usize::from(space);
+        if length + needed > room.saturating_sub(1) {
+            out.push('…');
+            return out;
+        }
+        if space {
+            out.push(' ');
+        }
+        out.push(c);
+        length += needed;
+        space = false;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn is_one_short_line() {
+        let args = json!({"command": format!("echo {}\u{1b}[31m\u{202e}x", "a ".repeat(200))});
+        let short = short_call("bash", &args);
+        assert!(short.chars().count() <= MOST + 1, "{short}");
+        assert!(!short.contains(['\u{1b}', '\n', '\u{202e}']));
+        assert_eq!(short_call("ls", &json!({})), "ls()");
+        assert_eq!(short_call("get", &json!({"x": {"y": 1}})), r#"get({"x":{"y":1}})"#);
+        assert_eq!(short_call("get", &json!({"zeta": 7})), "get(7)");
+    }
+}

@@ -1,0 +1,349 @@
+//! Test runs: which calls run tests, and what their output says of them.
+
+use crate::shell::{Script, SimpleCommand};
+use crate::tools::name_words;
+
+/// Whether a tool of this name runs tests.
+#[must_use]
+pub fn is_test_tool(tool: &str) -> bool {
+    let words: Vec<String> = name_words(tool).map(str::to_lowercase).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test" | "tests" | "pytest" | "jest" | "vitest" | "rspec" | "phpunit" | "ctest" | "unittest"] => {
+            true
+        }
+        words => {
+            let tests =
+                words.iter().any(|w| matches!(*w, "test" | "tests" | "testsuite" | "pytest" | "unittests"));
+            tests && words.iter().any(|w| matches!(*w, "run" | "execute" | "exec" | "runner" | "check"))
+        }
+    }
+}
+
+/// Whether a shell command runs tests.
+#[must_use]
+pub fn is_test_command(script: &Script<'_>) -> bool {
+    script.commands.iter().any(|command| {
+        let words: Vec<&str> = command.words.iter().map(AsRef::as_ref).collect();
+        runs_tests(&words, command)
+    })
+}
+
+fn base(word: &str) -> &str {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)
+}
+
+fn runs_tests(words: &[&str], command: &SimpleCommand<'_>) -> bool {
+    let mut words = words;
+    // Each turn takes at least one word off, so this ends.
+    while let [first, rest @ ..] = words {
+        let flagless = |from: &[&str]| from.iter().position(|w| !w.starts_with('-')).unwrap_or(from.len());
+        match base(first) {
+            "sudo" | "nice" | "nohup" | "exec" | "command" | "env" | "npx" | "bunx" | "xvfb-run"
+            | "stdbuf" | "dotenv" => {
+                let mut skip = flagless(rest);
+                while rest.get(skip).is_some_and(|w| w.contains('=')) {
+                    skip += 1;
+                }
+                words = &rest[skip..];
+            }
+            "timeout" => words = rest.get(flagless(rest) + 1..).unwrap_or_default(),
+            "poetry" | "uv" | "pipenv" | "hatch" | "pdm" | "rye" if rest.first() == Some(&"run") => {
+                words = &rest[1..];
+            }
+            "bundle" | "composer" if rest.first() == Some(&"exec") => words = &rest[1..],
+            "python" | "python3" | "py" => {
+                return matches!(rest, ["-m", "pytest" | "unittest" | "nose" | "nose2" | "tox", ..])
+                    || rest.iter().any(|w| matches!(base(w), "runtests.py" | "pytest"))
+                    || matches!(rest, [script, "test", ..] if base(script) == "manage.py");
+            }
+            "pytest" | "py.test" | "jest" | "vitest" | "rspec" | "phpunit" | "ctest" | "tox" | "nox"
+            | "mocha" | "ava" | "runtests.py" | "nosetests" | "minitest" => return true,
+            "cargo" => return cargo_tests(rest),
+            "go" | "dotnet" | "deno" | "mix" | "swift" | "bazel" | "bun" | "flutter" | "dart" | "zig"
+            | "stack" | "cabal" | "sbt" | "lein" | "rebar3" | "nx" | "turbo" | "just" | "task" | "ng" => {
+                return rest.get(flagless(rest)).is_some_and(|w| *w == "test");
+            }
+            "node" => return rest.contains(&"--test"),
+            "npm" | "pnpm" | "yarn" => {
+                let mut rest = &rest[flagless(rest)..];
+                if matches!(
+                    rest.first(),
+                    Some(&("run" | "run-script" | "exec" | "dlx" | "workspaces" | "-r"))
+                ) {
+                    rest = &rest[1..];
+                }
+                return rest.first().is_some_and(|w| {
+                    *w == "test"
+                        || *w == "t"
+                        || w.starts_with("test:")
+                        || matches!(*w, "jest" | "vitest" | "mocha")
+                });
+            }
+            "mvn" | "mvnw" | "gradle" | "gradlew" => {
+                return rest.iter().any(|w| {
+                    let goal = w.rsplit(':').next().unwrap_or(w);
+                    matches!(goal, "test" | "verify" | "check" | "integration-test")
+                        || w.starts_with("-Dtest")
+                        || (goal.ends_with("Test") && !w.starts_with('-'))
+                });
+            }
+            "make" | "gmake" | "ninja" | "rake" => {
+                return rest
+                    .iter()
+                    .any(|w| matches!(*w, "test" | "tests" | "check") || w.starts_with("test-"));
+            }
+            _ => return command.program().contains("runtests") || base(first) == "test.sh",
+        }
+    }
+    false
+}
+
+fn cargo_tests(rest: &[&str]) -> bool {
+    let rest = rest.strip_prefix(&["+nightly"]).unwrap_or(rest);
+    let at = rest.iter().position(|w| !w.starts_with(['-', '+'])).unwrap_or(rest.len());
+    matches!(&rest[at..], ["test" | "t", ..] | ["nextest", "run" | "r", ..])
+}
+
+/// What a test runner's closing lines say: `Some(true)` when all passed, `None` when it does not say.
+///
+/// ```
+/// use deloop_detect::test_verdict;
+/// assert_eq!(test_verdict("test result: FAILED. 1 passed; 1 failed; 0 ignored"), Some(false));
+/// assert_eq!(test_verdict("=== 3 passed in 0.12s ==="), Some(true));
+/// assert_eq!(test_verdict("hello"), None);
+/// ```
+#[must_use]
+pub fn test_verdict(output: &str) -> Option<bool> {
+    const TAIL: usize = 16 * 1024;
+    let mut start = output.len().saturating_sub(TAIL);
+    while !output.is_char_boundary(start) {
+        start += 1;
+    }
+    let mut verdict = None;
+    for line in output[start..].lines().rev().take(200) {
+        match line_verdict(line.trim()) {
+            Some(false) => return Some(false),
+            Some(true) => verdict = Some(true),
+            None => {}
+        }
+    }
+    verdict
+}
+
+fn line_verdict(line: &str) -> Option<bool> {
+    let bare = line.trim_matches(['=', '-', '[', ']', ' ', '!', '.', '*']);
+    // cargo test, and cargo when it does not compile
+    if let Some(rest) = bare.strip_prefix("test result: ") {
+        return Some(rest.starts_with("ok"));
+    }
+    if bare.starts_with("error: could not compile") || bare.starts_with("error: test failed") {
+        return Some(false);
+    }
+    // mvn, gradle
+    if bare.contains("BUILD SUCCESS") {
+        return Some(true);
+    }
+    if bare.contains("BUILD FAILURE") || bare.contains("BUILD FAILED") {
+        return Some(false);
+    }
+    // go test
+    if bare == "FAIL" || line.starts_with("FAIL\t") || line.starts_with("--- FAIL:") {
+        return Some(false);
+    }
+    if line.starts_with("ok  \t") || bare == "PASS" {
+        return Some(true);
+    }
+    // unittest, phpunit, dotnet
+    if bare == "OK" || bare.starts_with("OK (") || bare.starts_with("Passed!") {
+        return Some(true);
+    }
+    if bare.starts_with("FAILED (") || bare.starts_with("FAILURES") || bare.starts_with("Failed!") {
+        return Some(false);
+    }
+    if bare.starts_with("npm ERR! Test failed") || bare.starts_with("npm error Test failed") {
+        return Some(false);
+    }
+    if line.starts_with("make: *** ") || line.starts_with("make[") && line.contains("]: *** ") {
+        return Some(false);
+    }
+    counted(bare)
+}
+
+/// Lines that count: "2 failed, 3 passed in 0.12s", "Tests: 1 failed, 3 total", "10 examples, 0 failures",
+/// "Tests run: 3, Failures: 1, Errors: 0", "100% tests passed, 0 tests failed out of 3", "Tests  3 passed (3)".
+fn counted(line: &str) -> Option<bool> {
+    if line.len() > 300 || !line.bytes().any(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let words: Vec<&str> = line
+        .split(|c: char| !c.is_alphanumeric() && c != '%' && c != '.')
+        .filter(|w| !w.is_empty())
+        .collect();
+    let number = |w: &str| w.parse::<u64>().ok();
+    let (mut failed, mut passed, mut seen) = (0, 0, false);
+    let summary = words.first().is_some_and(|w| {
+        number(w).is_some()
+            || matches!(*w, "Tests" | "Test" | "Summary" | "tests" | "test")
+            || w.ends_with('%')
+    });
+    if !summary {
+        return None;
+    }
+    for pair in words.windows(2) {
+        match (number(pair[0]), pair[1]) {
+            (Some(n), "failed" | "failing" | "failure" | "failures" | "error" | "errors") => {
+                failed += n;
+                seen = true;
+            }
+            (Some(n), "passed" | "passing" | "examples" | "example") => {
+                passed += n;
+                seen = true;
+            }
+            _ => {}
+        }
+        if let ("Failures" | "Errors" | "Failed", Some(n)) = (pair[0], number(pair[1])) {
+            failed += n;
+            seen = true;
+        }
+    }
+    // ctest: "67% tests passed, 1 tests failed out of 3"
+    for triple in words.windows(3) {
+        if let (Some(n), "tests", "failed") = (number(triple[0]), triple[1], triple[2]) {
+            failed += n;
+            seen = true;
+        }
+    }
+    if words.len() >= 2 && words[0] == "Tests" && words[1] == "run" {
+        passed += 1;
+    }
+    (seen && (failed > 0 || passed > 0 || line.contains("0 tests failed"))).then_some(failed == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_runners_are_known() {
+        for yes in [
+            "cargo test",
+            "cargo +nightly test --all",
+            "cargo nextest run",
+            "RUST_LOG=x cargo -q test foo",
+            "pytest -q",
+            "python -m pytest tests/a.py",
+            "python3 -m unittest",
+            "npx jest",
+            "npx vitest run",
+            "yarn jest",
+            "go test ./...",
+            "mvn -q test",
+            "./mvnw clean verify",
+            "mvn -pl core surefire:test",
+            "gradle test",
+            "./gradlew :app:testDebugUnitTest",
+            "./gradlew :core:test --info",
+            "npm test",
+            "npm run test",
+            "npm run test:unit",
+            "pnpm test",
+            "pnpm -r test",
+            "yarn test",
+            "make test",
+            "make -j4 check",
+            "dotnet test",
+            "bundle exec rspec",
+            "rspec",
+            "./vendor/bin/phpunit",
+            "ctest --output-on-failure",
+            "cd x && cargo test 2>&1 | tail -5",
+            "timeout 60 pytest",
+            "poetry run pytest",
+            "python manage.py test",
+            "python tests/runtests.py",
+            "bun test",
+            "node --test",
+            "uv run pytest",
+        ] {
+            assert!(is_test_command(&Script::parse(yes)), "{yes}");
+        }
+        for no in [
+            "cargo build",
+            "go build ./...",
+            "npm install",
+            "echo cargo test",
+            "cat test.py",
+            "make",
+            "ls tests",
+            "grep pytest x",
+            "mvn compile",
+            "npm run build",
+            "git commit -m 'cargo test'",
+            "python test_data.py.bak",
+            "dotnet build",
+        ] {
+            assert!(!is_test_command(&Script::parse(no)), "{no}");
+        }
+    }
+
+    #[test]
+    fn test_tools_are_known_by_name() {
+        for yes in ["run_tests", "runTests", "test", "pytest", "execute_test_suite_tests", "test_runner"] {
+            assert!(is_test_tool(yes), "{yes}");
+        }
+        for no in ["bash", "latest", "contest", "get_test_file", "testimony"] {
+            assert!(!is_test_tool(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn closing_lines_are_read() {
+        let passed = [
+            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured",
+            "     Summary [   0.1s] 10 tests run: 10 passed, 0 skipped",
+            "============ 3 passed, 1 warning in 0.12s ============",
+            "Tests:       3 passed, 3 total",
+            "      Tests  12 passed (12)",
+            "ok  \texample.com/x\t0.3s",
+            "[INFO] BUILD SUCCESS",
+            "BUILD SUCCESSFUL in 3s",
+            "Passed!  - Failed:     0, Passed:     3, Skipped: 0",
+            "10 examples, 0 failures",
+            "OK (3 tests, 7 assertions)",
+            "100% tests passed, 0 tests failed out of 3",
+            "Ran 3 tests in 0.1s\n\nOK",
+            "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0",
+        ];
+        let failed = [
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored",
+            "error: could not compile `x` (bin \"x\") due to 1 previous error",
+            "     Summary [   0.1s] 10 tests run: 9 passed, 1 failed, 0 skipped",
+            "======= 1 failed, 2 passed in 0.12s =======",
+            "=== 1 error in 0.5s ===",
+            "Tests:       1 failed, 2 passed, 3 total",
+            "      Tests  1 failed | 11 passed (12)",
+            "FAIL\texample.com/x\t0.3s",
+            "[INFO] BUILD FAILURE",
+            "BUILD FAILED in 3s",
+            "Failed!  - Failed:     1, Passed:     2",
+            "10 examples, 1 failure",
+            "FAILURES!\nTests: 3, Assertions: 3, Failures: 1.",
+            "67% tests passed, 1 tests failed out of 3",
+            "FAILED (failures=1)",
+            "Tests run: 3, Failures: 1, Errors: 0, Skipped: 0",
+            "make: *** [Makefile:3: test] Error 2",
+            "test result: ok. 3 passed; 0 failed\ntest result: FAILED. 0 passed; 1 failed\n",
+        ];
+        for line in passed {
+            assert_eq!(test_verdict(line), Some(true), "{line}");
+        }
+        for line in failed {
+            assert_eq!(test_verdict(line), Some(false), "{line}");
+        }
+        for line in ["", "hello", "3 files changed", "we passed 3 exams", "error: linking failed"] {
+            assert_eq!(test_verdict(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+use std::path::Path;
+
+use deloop_types::Step;
+
+/// One agent's way of writing its sessions down.
+pub trait Format: Send + Sync {
+    /// Its name on the command line and the name of its folder here.
+    fn name(&self) -> &'static str;
+
+    /// Its name for people.
+    fn title(&self) -> &'static str;
+
+    /// Its page: what the files look like and their quirks.
+    fn page(&self) -> &'static str;
+
+    /// Whether it has been run on files that the real agent wrote.
+    fn verified(&self) -> bool;
+
+    /// Where its files live, if they live in a known place.
+    fn places(&self) -> &'static [crate::Place];
+
+    /// Whether a file is a list of lines or one document.
+    fn shape(&self) -> Shape;
+
+    /// Whether these first bytes of a file (up to 64 KiB, perhaps cut in the middle of a line) are of this format.
+    fn sniff(&self, head: &[u8]) -> bool;
+
+    /// A reader for one file.
+    fn reader(&self, source: &Source<'_>) -> Box<dyn Reader>;
+}
+
+/// How a file is cut into what [`Reader::read`] gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// One JSON value a line: `read` gets one non-blank line at a time, so the size of a file does not matter.
+    Lines,
+    /// One JSON document: `read` gets all of it at once.
+    Document,
+}
+
+/// Where the bytes come from; some formats keep the session's name or project in the path.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Source<'a> {
+    /// The file's path, if it is a file.
+    pub path: Option<&'a Path>,
+}
+
+impl<'a> Source<'a> {
+    /// The file's name without its ending.
+    #[must_use]
+    pub fn stem(&self) -> Option<&'a str> {
+        self.path?.file_stem()?.to_str()
+    }
+}
+
+/// Turns one file's bytes into Steps. State that spans lines lives in the reader.
+pub trait Reader {
+    /// Reads one line or document.
+    fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>);
+
+    /// The file is over: hands out what was held back.
+    fn finish(&mut self, _out: &mut Sink<'_>) {}
+}
+
+/// One Step and what a scan needs to know beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// The step.
+    pub step: Step,
+    /// On usage steps: names the request in all files, so that a resumed or forked session that repeats it
+    /// is not counted twice.
+    pub key: Option<u64>,
+}
+
+/// What a file was found to hold, beside its Steps.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Records that are none of ours, by their type; skipped.
+    pub unknown: std::collections::BTreeMap<String, u64>,
+    /// Lines or documents that could not be read at all; skipped.
+    pub unreadable: u64,
+    /// The first reason of `unreadable`.
+    pub first_error: Option<String>,
+    /// The project the session worked on, where the file says so (a folder).
+    pub project: Option<String>,
+    /// The agent's version, where the file says so.
+    pub version: Option<String>,
+}
+
+/// Where a [`Reader`] puts what it finds.
+pub struct Sink<'a> {
+    emit: &'a mut dyn FnMut(Item),
+    /// What a person should know about the file.
+    pub report: Report,
+}
+
+impl<'a> Sink<'a> {
+    /// A sink that hands each item on.
+    pub fn new(emit: &'a mut dyn FnMut(Item)) -> Self {
+        Self { emit, report: Report::default() }
+    }
+
+    /// Hands out a step.
+    pub fn step(&mut self, step: Step) {
+        (self.emit)(Item { step, key: None });
+    }
+
+    /// Hands out a usage step that `key` names in all files.
+    pub fn usage(&mut self, step: Step, key: Option<u64>) {
+        (self.emit)(Item { step, key });
+    }
+
+    /// A record of a type that says nothing about the session's steps.
+    pub fn unknown(&mut self, kind: &str) {
+        if let Some(count) = self.report.unknown.get_mut(kind) {
+            *count += 1;
+        } else if self.report.unknown.len() < 64 {
+            self.report.unknown.insert(kind.chars().take(64).collect(), 1);
+        }
+    }
+
+    /// A line or document that could not be read.
+    pub fn unreadable(&mut self, why: impl std::fmt::Display) {
+        self.report.unreadable += 1;
+        if self.report.first_error.is_none() {
+            self.report.first_error = Some(why.to_string().lines().next().unwrap_or_default().to_owned());
+        }
+    }
+}
+
+/// Reads all of `bytes` in this format and hands each item to `emit`.
+pub fn read(format: &dyn Format, bytes: &[u8], source: &Source<'_>, emit: &mut dyn FnMut(Item)) -> Report {
+    let mut sink = Sink::new(emit);
+    let mut reader = format.reader(source);
+    match format.shape() {
+        Shape::Document => reader.read(bytes, &mut sink),
+        Shape::Lines => {
+            let mut start = 0;
+            for end in memchr::memchr_iter(b'\n', bytes).chain(std::iter::once(bytes.len())) {
+                let line = bytes[start..end].trim_ascii();
+                if !line.is_empty() {
+                    reader.read(line, &mut sink);
+                }
+                start = end + 1;
+            }
+        }
+    }
+    reader.finish(&mut sink);
+    sink.report
+}

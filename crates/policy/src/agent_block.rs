@@ -1,0 +1,57 @@
+//! The `agent` block and its environment variables, as changes to the detector they are about.
+
+use serde_json::{Value, json};
+
+use crate::{AgentBlock, DocumentError};
+
+/// The detector that the block tunes.
+const DETECTOR: &str = "duplicate-turn";
+
+/// What each environment variable sets in the block.
+pub const AGENT_VARIABLES: [&str; 4] =
+    ["AGENT_LOOP_MSG", "AGENT_LOOP_LIMIT", "AGENT_TURN_HASH_WINDOW", "AGENT_TURN_BUFFER_MAX"];
+
+impl AgentBlock {
+    /// The block that the environment asks for; `get` looks a variable up.
+    ///
+    /// # Errors
+    /// When a variable that must be a number is not.
+    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, DocumentError> {
+        let number = |name: &str| match get(name) {
+            None => Ok(None),
+            Some(text) => text.trim().parse::<u64>().map(Some).map_err(|_| {
+                DocumentError(format!("the environment variable {name} must be a whole number, not `{text}`"))
+            }),
+        };
+        let [message, limit, window, parts] = AGENT_VARIABLES;
+        Ok(Self {
+            loop_msg: get(message).map(Value::String),
+            loop_limit: number(limit)?,
+            turn_hash_window: number(window)?,
+            turn_buffer_max: number(parts)?,
+        })
+    }
+
+    /// Lays the block over a profile's document, where the profile has the detector it is about.
+    pub fn apply(&self, document: &mut Value) {
+        let Some(detector) = document.pointer_mut(&format!("/detectors/{DETECTOR}")) else { return };
+        if let Some(window) = self.turn_hash_window {
+            detector["window"] = json!(window);
+        }
+        if let Some(parts) = self.turn_buffer_max {
+            detector["parts"] = json!(parts);
+        }
+        let Some(ladder) = detector["ladder"].as_str().map(|l| format!("/ladders/{l}")) else { return };
+        let Some(ladder) = document.pointer_mut(&ladder) else { return };
+        if let Some(limit) = self.loop_limit {
+            ladder["limit"] = json!(limit);
+        }
+        if let Some(message) = &self.loop_msg {
+            // A message that looks like a number is still a message.
+            let text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+            for rung in ladder["rungs"].as_array_mut().into_iter().flatten() {
+                rung["message"] = Value::String(text.replace('{', "{{"));
+            }
+        }
+    }
+}

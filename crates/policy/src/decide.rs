@@ -1,0 +1,212 @@
+use deloop_detect::{ToolTally, short_hash};
+use deloop_types::{Action, Decision, Finding, Mode, SessionId, TaskMetadata, TaskUpdate};
+
+use crate::{By, Profile, Rules, Rung, Tried, Watch, render};
+
+/// What one detector found in a step.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Which of the profile's watches.
+    pub watch: usize,
+    /// What it found.
+    pub finding: Finding,
+    /// The call it was found at, by its id or as `#N`; `None` when it was found at something else.
+    pub call: Option<String>,
+}
+
+/// The circumstances of a decision.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// The step's index in it.
+    pub step: u64,
+    /// The agent's turns so far.
+    pub turns: u64,
+    /// Its tools.
+    pub tools: &'a [ToolTally],
+    /// How far deloop may go.
+    pub mode: Mode,
+    /// Whether a person is there to be asked.
+    pub attended: bool,
+}
+
+/// How many turns without a pattern end its episode.
+const GAP: u64 = 8;
+
+struct Candidate<'a> {
+    found: usize,
+    level: u32,
+    action: Action,
+    rung: &'a Rung,
+}
+
+/// A decision, and what it means for what is remembered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// What to do.
+    pub decision: Decision,
+    /// What was remembered of the agent is to be forgotten.
+    pub clear: bool,
+}
+
+/// Climbs the ladders with what was found in one step. The strongest rung decides, ties going to the watch that
+/// stands first in the profile; all findings are listed.
+#[must_use]
+pub fn decide(profile: &Profile, found: Vec<Found>, tried: &mut Tried, setting: &Setting<'_>) -> Decided {
+    let done = |decision, clear| Decided { decision: capped(decision, setting.mode), clear };
+    let mut decision = Decision::go_on(setting.session.clone(), setting.step);
+    if let Some(stopped) = tried.stopped() {
+        decision = Decision { step: setting.step, ..stopped.clone() };
+        decision.findings = found.into_iter().map(|f| f.finding).collect();
+        return done(decision, false);
+    }
+    if found.is_empty() {
+        return done(decision, false);
+    }
+    let candidates: Vec<Candidate<'_>> = found
+        .iter()
+        .enumerate()
+        .filter_map(|(index, one)| climb(profile, index, one, tried, setting))
+        .collect();
+    let strongest = candidates.iter().max_by_key(|c| {
+        let first = std::cmp::Reverse((found[c.found].watch, c.found));
+        (c.action, c.level, first)
+    });
+    let mut clear = false;
+    if let Some(best) = strongest {
+        let one = &found[best.found];
+        let watch = &profile.watches[one.watch];
+        let variant = one.finding.evidence.variant.and_then(|v| best.rung.variants.get(v));
+        let message = variant.unwrap_or(&best.rung.message);
+        decision.action = best.action;
+        decision.level = best.level;
+        decision.rung.clone_from(&best.rung.name);
+        decision.message =
+            (!message.is_empty()).then(|| render(message, &one.finding, &watch.params, setting.tools));
+        decision.role = (best.action == Action::Nudge).then_some(best.rung.role);
+        decision.status = best.rung.status.clone().filter(|_| best.action == Action::Stop);
+        decision.id = Some(id_of(setting));
+        clear = best.rung.clear && best.action == Action::Stop;
+        if matches!(best.action, Action::Block | Action::Ask) {
+            let same = candidates.iter().filter(|c| c.action == best.action);
+            decision.calls = same.filter_map(|c| found[c.found].call.clone()).collect();
+            decision.calls.dedup();
+        }
+        if best.rung.task_update {
+            decision.task_update = task_update(&one.finding);
+        }
+        if best.action == Action::Stop && profile.rules == Rules::Episodes {
+            tried.stopped = Some(Box::new(Decision { findings: Vec::new(), ..decision.clone() }));
+        }
+    }
+    decision.findings = listed(found);
+    done(decision, clear)
+}
+
+fn climb<'a>(
+    profile: &'a Profile,
+    index: usize,
+    found: &Found,
+    tried: &mut Tried,
+    setting: &Setting<'_>,
+) -> Option<Candidate<'a>> {
+    let watch: &Watch = &profile.watches[found.watch];
+    let number = u16::try_from(found.watch).unwrap_or(u16::MAX);
+    let finding = &found.finding;
+    let evidence = &finding.evidence;
+    let count = match watch.ladder.by {
+        By::Count => finding.count,
+        By::Occurrence => {
+            let period = u64::from(finding.period);
+            tried.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
+        }
+    };
+    let (level, rung) = match profile.rules {
+        Rules::Counter => watch.ladder.reach(count)?,
+        Rules::Episodes => {
+            let episode = tried.episode(number, evidence.pattern, setting.turns, GAP);
+            let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
+            let rung = watch.ladder.rungs.get(next as usize)?;
+            let had_a_turn = episode.rung == 0 || setting.turns > episode.turn;
+            let strong = rung.action < Action::Ask || evidence.hard;
+            if count < rung.at || !had_a_turn || !strong {
+                return None;
+            }
+            episode.rung = next + 1;
+            episode.turn = setting.turns;
+            episode.step = setting.step;
+            episode.lost = false;
+            (next + 1, rung)
+        }
+    };
+    if !tried.take(number, watch.ladder.limit) {
+        return None;
+    }
+    let action = match rung.action {
+        Action::Block if setting.attended && profile.rules == Rules::Episodes => Action::Ask,
+        action => action,
+    };
+    (action > Action::Continue).then_some(Candidate { found: index, level, action, rung })
+}
+
+/// One finding per watch and pattern: the one with the highest count.
+fn listed(found: Vec<Found>) -> Vec<Finding> {
+    let mut list: Vec<Found> = Vec::with_capacity(found.len());
+    for one in found {
+        let same = |f: &&mut Found| {
+            f.watch == one.watch && f.finding.evidence.pattern == one.finding.evidence.pattern
+        };
+        match list.iter_mut().find(same) {
+            Some(known) if known.finding.count <= one.finding.count => known.finding = one.finding,
+            Some(_) => {}
+            None => list.push(one),
+        }
+    }
+    list.sort_by_key(|f| f.watch);
+    list.into_iter().map(|f| f.finding).collect()
+}
+
+/// A stable name: the same session and step give the same one.
+fn id_of(setting: &Setting<'_>) -> String {
+    let hash = short_hash(format!("{}\0{}", setting.session, setting.step).as_bytes());
+    format!("d{:010x}", hash >> 24)
+}
+
+fn task_update(finding: &Finding) -> Option<TaskUpdate> {
+    let details = finding.evidence.details.clone()?;
+    Some(TaskUpdate {
+        status: "completed".to_owned(),
+        metadata: TaskMetadata {
+            summary: format!(
+                "Task partially completed. Loop detected after {} similar actions. {}.",
+                finding.count, finding.summary
+            ),
+            partial: true,
+            loop_detected: true,
+            loop_details: details,
+        },
+    })
+}
+
+/// Cuts a decision down to what the mode lets through and keeps what it was.
+fn capped(decision: Decision, mode: Mode) -> Decision {
+    let cap = mode.cap();
+    if decision.action <= cap {
+        return decision;
+    }
+    let mut done = Decision { would: Some(Box::new(decision.clone())), ..decision };
+    done.action = cap;
+    done.calls.clear();
+    done.status = None;
+    done.task_update = None;
+    if cap == Action::Continue {
+        done.level = 0;
+        done.rung = None;
+        done.message = None;
+        done.role = None;
+    } else {
+        done.role = Some(deloop_types::Role::User);
+    }
+    done
+}

@@ -1,0 +1,249 @@
+use std::collections::BTreeMap;
+
+use deloop_detect::{AnyDetector, DETECTORS, Tools, Tuned};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{DocumentError, Ladder, config_schema, template, unknown_key};
+
+/// Why a document is not a profile; the message names the fix.
+pub type ProfileError = DocumentError;
+
+/// The profiles that come with deloop: name and TOML text.
+pub static PROFILES: &[(&str, &str)] = &[
+    ("default", include_str!("../profiles/default.toml")),
+    ("behavioral", include_str!("../profiles/behavioral.toml")),
+    ("signature", include_str!("../profiles/signature.toml")),
+    ("doom-loop", include_str!("../profiles/doom-loop.toml")),
+    ("turn-similarity", include_str!("../profiles/turn-similarity.toml")),
+    ("turn-hash", include_str!("../profiles/turn-hash.toml")),
+];
+
+/// How the ladders are climbed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Rules {
+    /// The decision depends on the finding's count alone: a rung is reported at every step that reaches it.
+    Counter,
+    /// Once per episode and rung, one rung at a time, and only after the agent had a turn since the last message.
+    #[default]
+    Episodes,
+}
+
+/// Which detectors watch, how they are tuned, and what is done about what they find.
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// What it is for, in a sentence.
+    pub about: String,
+    /// How its ladders are climbed.
+    pub rules: Rules,
+    /// The detectors, the first winning ties.
+    pub watches: Vec<Watch>,
+    /// What is known about tools.
+    pub tools: Tools,
+}
+
+/// One detector of a profile.
+pub struct Watch {
+    /// The detector with its parameters.
+    pub detector: Box<dyn Tuned>,
+    /// Its parameters, for messages.
+    pub params: Value,
+    /// What is done about what it finds.
+    pub ladder: Ladder,
+}
+
+/// The detectors that a profile can name: ours, and those of the program that uses deloop.
+#[derive(Clone)]
+pub struct Registry(Vec<&'static dyn AnyDetector>);
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self(DETECTORS.to_vec())
+    }
+}
+
+impl Registry {
+    /// With one more detector; one of the same name takes the place of ours.
+    #[must_use]
+    pub fn with(mut self, detector: &'static dyn AnyDetector) -> Self {
+        self.0.retain(|d| d.name() != detector.name());
+        self.0.push(detector);
+        self
+    }
+
+    /// The detector of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'static dyn AnyDetector> {
+        self.0.iter().copied().find(|d| d.name() == name)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &'static dyn AnyDetector> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    about: String,
+    #[serde(default)]
+    rules: Rules,
+    #[serde(default)]
+    order: Vec<String>,
+    #[serde(default)]
+    detectors: BTreeMap<String, serde_json::Map<String, Value>>,
+    #[serde(default)]
+    ladders: BTreeMap<String, Ladder>,
+    #[serde(default)]
+    tools: Tools,
+}
+
+/// The TOML text of a profile that comes with deloop.
+///
+/// # Errors
+/// When there is none of this name; the message lists them.
+pub fn profile_text(name: &str) -> Result<&'static str, ProfileError> {
+    PROFILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text).ok_or_else(|| {
+        let names: Vec<&str> = PROFILES.iter().map(|(n, _)| *n).collect();
+        DocumentError(format!("there is no profile `{name}`; there are {}", names.join(", ")))
+    })
+}
+
+impl Profile {
+    /// A profile that comes with deloop.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    ///
+    /// ```
+    /// let profile = deloop_policy::Profile::named("doom-loop")?;
+    /// assert_eq!(profile.watches[0].detector.name(), "repeated-call");
+    /// # Ok::<(), deloop_policy::ProfileError>(())
+    /// ```
+    pub fn named(name: &str) -> Result<Self, ProfileError> {
+        Self::from_toml(profile_text(name)?, &Registry::default())
+    }
+
+    /// A profile from its TOML text, with the detectors of `registry`.
+    ///
+    /// # Errors
+    /// When the text is not TOML, or names a key, detector, ladder or placeholder that does not exist.
+    pub fn from_toml(text: &str, registry: &Registry) -> Result<Self, ProfileError> {
+        let document: Value = toml::from_str(text).map_err(|e| DocumentError(e.to_string()))?;
+        Self::from_document(document, registry)
+    }
+
+    /// A profile from a document that may also hold configuration.
+    ///
+    /// # Errors
+    /// As [`Profile::from_toml`].
+    pub fn from_document(document: Value, registry: &Registry) -> Result<Self, ProfileError> {
+        if let Some(error) = unknown_key(&document, &config_schema(registry)) {
+            return Err(error);
+        }
+        let Document { name, about, rules, order, detectors, ladders, tools } =
+            serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
+        for (name, ladder) in &ladders {
+            check_ladder(name, ladder)?;
+        }
+        let mut watches = Vec::with_capacity(order.len());
+        for name in &order {
+            let Some(detector) = registry.get(name) else {
+                let names: Vec<&str> = registry.iter().map(AnyDetector::name).collect();
+                return Err(DocumentError(format!(
+                    "`order` names `{name}`, which is no detector; there are {}",
+                    names.join(", ")
+                )));
+            };
+            let mut params = detectors.get(name).cloned().unwrap_or_default();
+            let ladder = match params.remove("ladder") {
+                None => Ladder::default(),
+                Some(Value::String(ladder)) => ladders.get(&ladder).cloned().ok_or_else(|| {
+                    let names: Vec<&str> = ladders.keys().map(String::as_str).collect();
+                    DocumentError(format!(
+                        "`detectors.{name}.ladder` names `{ladder}`, which is no ladder; there are {}",
+                        names.join(", ")
+                    ))
+                })?,
+                Some(_) => {
+                    return Err(DocumentError(format!(
+                        "`detectors.{name}.ladder` must be the name of a ladder"
+                    )));
+                }
+            };
+            let mut full = detector.defaults();
+            crate::merge(&mut full, Value::Object(params));
+            let tuned =
+                detector.tune(full.clone()).map_err(|e| DocumentError(format!("`detectors.{name}`: {e}")))?;
+            watches.push(Watch { detector: tuned, params: full, ladder });
+        }
+        Ok(Self { name, about, rules, watches, tools })
+    }
+}
+
+fn check_ladder(name: &str, ladder: &Ladder) -> Result<(), ProfileError> {
+    if !ladder.rungs.is_sorted_by_key(|rung| rung.at) {
+        return Err(DocumentError(format!(
+            "the rungs of `ladders.{name}` must stand in the order of their `at`"
+        )));
+    }
+    for rung in &ladder.rungs {
+        for message in std::iter::once(&rung.message).chain(rung.variants.values()) {
+            if let Some(unknown) = template::unknown_placeholder(message) {
+                return Err(DocumentError(format!(
+                    "a message of `ladders.{name}` has the placeholder `{{{unknown}}}`; there are {}",
+                    template::PLACEHOLDERS.map(|p| format!("{{{p}}}")).join(", ")
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_loads_under_its_name() {
+        for (name, _) in PROFILES {
+            assert_eq!(Profile::named(name).unwrap().name, *name);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_fix() {
+        let error = |text: &str| {
+            Profile::from_toml(text, &Registry::default()).err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        assert_eq!(
+            error("[detectors.similar-call]\nsimilarty = 0.5"),
+            "there is no key `detectors.similar-call.similarty`; did you mean `similarity`?"
+        );
+        assert_eq!(error("oder = []"), "there is no key `oder`; did you mean `order`?");
+        assert_eq!(
+            error("[[ladders.a.rungs]]\nat = 1\nmesage = \"x\""),
+            "there is no key `ladders.a.rungs.mesage`; did you mean `message`?"
+        );
+        assert!(error("order = [\"similar-cal\"]").contains("which is no detector"));
+        assert!(error("[detectors.simlar-call]\nat = 3").contains("did you mean `similar-call`"));
+        assert!(
+            error("order = [\"talk-only\"]\n[detectors.talk-only]\nladder = \"x\"").contains("no ladder")
+        );
+        assert!(error("[[ladders.a.rungs]]\nmessage = \"{cuont}\"").contains("{count}"));
+        assert!(
+            error("order = [\"talk-only\"]\n[detectors.talk-only]\nat = \"x\"")
+                .contains("detectors.talk-only")
+        );
+        assert!(
+            error("[[ladders.a.rungs]]\nat = 2\n[[ladders.a.rungs]]\nat = 1").contains("order of their `at`")
+        );
+        assert!(Profile::named("nope").err().unwrap().to_string().contains("turn-hash"));
+    }
+}

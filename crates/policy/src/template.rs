@@ -1,0 +1,138 @@
+//! Messages with placeholders.
+
+use deloop_types::Finding;
+use serde_json::Value;
+
+/// No message is longer than this, in characters.
+const MOST: usize = 2000;
+
+/// What may stand between braces in a message.
+pub(crate) const PLACEHOLDERS: [&str; 9] =
+    ["count", "tool", "pattern", "alternatives", "workers", "summary", "outcome", "unit", "similarity"];
+
+/// The first placeholder of a template that does not exist.
+pub(crate) fn unknown_placeholder(template: &str) -> Option<&str> {
+    placeholders(template).find(|name| !PLACEHOLDERS.contains(name))
+}
+
+fn placeholders(template: &str) -> impl Iterator<Item = &str> {
+    let after_escapes = template.split("{{");
+    after_escapes
+        .flat_map(|part| part.split('{').skip(1))
+        .filter_map(|rest| rest.split_once('}').map(|(n, _)| n))
+}
+
+/// Fills a message's placeholders in. What a finding does not have stays empty; `{{` is a brace.
+///
+/// ```
+/// use deloop_types::Finding;
+/// let finding = Finding { count: 3, tool: Some("ls".into()), ..Finding::default() };
+/// let text = deloop_policy::render("{tool} {count} times", &finding, &serde_json::Value::Null, &[]);
+/// assert_eq!(text, "ls 3 times");
+/// ```
+#[must_use]
+pub fn render(
+    template: &str,
+    finding: &Finding,
+    params: &Value,
+    tools: &[deloop_detect::ToolTally],
+) -> String {
+    let mut out = String::with_capacity(template.len() + 64);
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        let (before, from) = rest.split_at(open);
+        out.push_str(before);
+        if let Some(after) = from.strip_prefix("{{") {
+            out.push('{');
+            rest = after;
+            continue;
+        }
+        let Some(close) = from.find('}') else {
+            rest = from;
+            break;
+        };
+        out.push_str(&value(&from[1..close], finding, params, tools));
+        rest = &from[close + 1..];
+    }
+    out.push_str(rest);
+    if let Some((end, _)) = out.char_indices().nth(MOST) {
+        out.truncate(end);
+        out.push('…');
+    }
+    out
+}
+
+fn value(name: &str, finding: &Finding, params: &Value, tools: &[deloop_detect::ToolTally]) -> String {
+    match name {
+        "count" => finding.count.to_string(),
+        "tool" => deloop_detect::clean(finding.tool.as_deref().unwrap_or("the tool"), 64),
+        "summary" => finding.summary.clone(),
+        "outcome" => finding.evidence.outcome.clone().unwrap_or_default(),
+        "pattern" => listed(&finding.evidence.calls),
+        "alternatives" => alternatives(finding, tools),
+        "similarity" => params.get("similarity").map_or_else(String::new, Value::to_string),
+        other => {
+            let field = finding.evidence.fields.iter().find(|(key, _)| *key == other);
+            field.map_or_else(String::new, |(_, value)| value.clone())
+        }
+    }
+}
+
+/// The calls of a lap, numbered, the first eight of them.
+fn listed(calls: &[String]) -> String {
+    let mut lines: Vec<String> =
+        calls.iter().take(8).enumerate().map(|(i, c)| format!("  {}. {c}", i + 1)).collect();
+    if calls.len() > 8 {
+        lines.push(format!("  … and {} more", calls.len() - 8));
+    }
+    lines.join("\n")
+}
+
+/// Concrete suggestions, from what the session has tried and what it has not tried lately.
+fn alternatives(finding: &Finding, tools: &[deloop_detect::ToolTally]) -> String {
+    let in_loop = |name: &str| finding.evidence.calls.iter().any(|c| c.split('(').next() == Some(name));
+    let name = |t: &&deloop_detect::ToolTally| deloop_detect::clean(&t.name, 40);
+    let (mut working, mut looping): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+    for tool in tools {
+        if in_loop(&tool.name) { looping.push(tool) } else { working.push(tool) }
+    }
+    working.sort_by_key(|t| (t.failures, t.calls));
+    let mut lines = Vec::new();
+    if !working.is_empty() {
+        let names: Vec<String> = working.iter().take(3).map(name).collect();
+        lines.push(format!(
+            "- Use a tool that is not part of the loop; this session also has {}",
+            names.join(", ")
+        ));
+    }
+    if let Some(failing) = looping.iter().find(|t| t.failures > 0) {
+        lines.push(format!(
+            "- {} failed {} of {} times: read its last error and test what it assumes",
+            name(failing),
+            failing.failures,
+            failing.calls
+        ));
+    }
+    let tool = finding.tool.as_deref().map_or_else(|| "it".to_owned(), |t| deloop_detect::clean(t, 40));
+    lines.push(format!("- Call {tool} with other arguments than those it was given {} times", finding.count));
+    lines.push("- Say what blocks you, and what you have tried, instead of trying it again".to_owned());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_placeholders_that_do_not_exist() {
+        assert_eq!(unknown_placeholder("a {count} {cuont} b"), Some("cuont"));
+        assert_eq!(unknown_placeholder("a {count} b { c"), None);
+        assert_eq!(unknown_placeholder("a {{cuont}"), None);
+    }
+
+    #[test]
+    fn braces_in_a_value_are_not_placeholders() {
+        let finding = Finding { summary: "{tool}".to_owned(), ..Finding::default() };
+        assert_eq!(render("{summary} {{x} {", &finding, &Value::Null, &[]), "{tool} {x} {");
+    }
+}

@@ -1,0 +1,125 @@
+use deloop_types::Decision;
+use serde::{Deserialize, Serialize};
+
+/// How many patterns and episodes are remembered.
+const MOST: usize = 16;
+
+/// What was found and done before, for one agent of one session: all that the ladders remember.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    occurrences: Vec<Occurrence>,
+    given: Vec<(u16, u64)>,
+    episodes: Vec<Episode>,
+    /// The stop that stands until a person writes or the session ends.
+    pub(crate) stopped: Option<Box<Decision>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Occurrence {
+    watch: u16,
+    pattern: u64,
+    count: u64,
+    last: u64,
+}
+
+/// One pattern, from when it was first acted upon until it was left.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Episode {
+    pub(crate) watch: u16,
+    pub(crate) pattern: u64,
+    /// How many rungs were climbed.
+    pub(crate) rung: u32,
+    /// The turn and the step of the last message.
+    pub(crate) turn: u64,
+    pub(crate) step: u64,
+    /// Whether that message did not reach the agent.
+    pub(crate) lost: bool,
+    /// The turn at which the pattern was last seen.
+    pub(crate) seen: u64,
+}
+
+impl Tried {
+    /// Counts an occurrence of a pattern at call `at`, where a full lap is `period` calls: the new count, or `None`
+    /// between two full laps.
+    pub(crate) fn occurrence(
+        &mut self,
+        watch: u16,
+        pattern: u64,
+        at: u64,
+        period: u64,
+        forget: u64,
+    ) -> Option<u64> {
+        if forget > 0 {
+            self.occurrences.retain(|o| o.watch != watch || at.saturating_sub(o.last) < forget);
+        }
+        if let Some(known) = self.occurrences.iter_mut().find(|o| o.watch == watch && o.pattern == pattern) {
+            if at.saturating_sub(known.last) < period {
+                return None;
+            }
+            known.count += 1;
+            known.last = at;
+            return Some(known.count);
+        }
+        if self.occurrences.len() >= MOST {
+            self.occurrences.remove(0);
+        }
+        self.occurrences.push(Occurrence { watch, pattern, count: 1, last: at });
+        Some(1)
+    }
+
+    /// Takes one of the `limit` messages that a ladder may give in a session; `false` when they are used up.
+    pub(crate) fn take(&mut self, watch: u16, limit: u64) -> bool {
+        if limit == 0 {
+            return true;
+        }
+        let index = self.given.iter().position(|(w, _)| *w == watch).unwrap_or_else(|| {
+            self.given.push((watch, 0));
+            self.given.len() - 1
+        });
+        let given = &mut self.given[index].1;
+        let left = *given < limit;
+        *given += u64::from(left);
+        left
+    }
+
+    pub(crate) fn episode(&mut self, watch: u16, pattern: u64, turn: u64, gap: u64) -> &mut Episode {
+        self.episodes.retain(|e| turn.saturating_sub(e.seen) <= gap);
+        let index = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
+        let index = index.unwrap_or_else(|| {
+            if self.episodes.len() >= MOST {
+                self.episodes.remove(0);
+            }
+            self.episodes.push(Episode { watch, pattern, ..Episode::default() });
+            self.episodes.len() - 1
+        });
+        let episode = &mut self.episodes[index];
+        episode.seen = turn;
+        episode
+    }
+
+    /// A person wrote: what was going on is over, and a stop no longer stands.
+    pub fn human(&mut self) {
+        self.episodes.clear();
+        self.stopped = None;
+    }
+
+    /// The agent's context was cut: what it was told, it no longer knows.
+    pub fn compacted(&mut self) {
+        for episode in &mut self.episodes {
+            episode.lost = true;
+        }
+    }
+
+    /// Whether the message of the decision at `step` reached the agent.
+    pub fn delivered(&mut self, step: u64, ok: bool) {
+        for episode in self.episodes.iter_mut().filter(|e| e.step == step && e.rung > 0) {
+            episode.lost = !ok;
+        }
+    }
+
+    /// The stop that stands, if there is one.
+    #[must_use]
+    pub fn stopped(&self) -> Option<&Decision> {
+        self.stopped.as_deref()
+    }
+}

@@ -1,0 +1,67 @@
+//! What every backend must do, as a test suite that each of them runs.
+
+use deloop_types::SessionId;
+
+use crate::{Codec, Store, StoreError};
+
+/// The state that the suite keeps: a list of numbers.
+pub struct Numbers;
+
+impl Codec<Vec<u64>> for Numbers {
+    fn fresh(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn freeze(&self, state: &Vec<u64>) -> Result<String, StoreError> {
+        Ok(state.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
+    }
+
+    fn thaw(&self, text: &str) -> Result<Vec<u64>, StoreError> {
+        text.split(',')
+            .filter(|n| !n.is_empty())
+            .map(|n| n.parse().map_err(|e| StoreError(format!("{e}"))))
+            .collect()
+    }
+}
+
+/// Runs the suite on an empty store.
+///
+/// # Panics
+/// When the store breaks the contract.
+pub fn check<S: Store<Vec<u64>>>(store: &S) {
+    let (a, b) = (SessionId::from("a"), SessionId::from("b"));
+    let push = |session: &SessionId, n: u64| {
+        store.update(&Numbers, session, None, |state| (state.push(n), state.clone()).1).expect("update")
+    };
+    assert_eq!(push(&a, 1), [1], "a new session starts fresh");
+    assert_eq!(push(&b, 9), [9], "sessions are isolated");
+    assert_eq!(push(&a, 2), [1, 2], "a session keeps its state");
+    assert_eq!(store.look(&Numbers, &a, Clone::clone).expect("look"), Some(vec![1, 2]));
+    assert_eq!(store.look(&Numbers, &"c".into(), Clone::clone).expect("look"), None, "looking makes nothing");
+    let mut names = store.sessions().expect("sessions");
+    names.sort();
+    assert_eq!(names, [a.clone(), b.clone()]);
+    store.forget(&a).expect("forget");
+    store.forget(&a).expect("forgetting what is not there");
+    assert_eq!(push(&a, 3), [3], "a forgotten session starts fresh");
+
+    let count = |swarm: &str, target, worker| store.swarm(swarm, |s| s.push(target, worker)).expect("swarm");
+    assert_eq!((count("s", 1, 1).calls, count("s", 1, 2).workers), (1, 2));
+    assert_eq!(count("t", 1, 1).calls, 1, "swarms are isolated");
+    store.forget_swarm("s").expect("forget swarm");
+    assert_eq!(count("s", 1, 1).calls, 1, "a forgotten swarm starts fresh");
+
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                for n in 0..50 {
+                    store
+                        .update(&Numbers, &"shared".into(), None, |s| s.push(thread * 50 + n))
+                        .expect("update");
+                }
+            });
+        }
+    });
+    let all = store.look(&Numbers, &"shared".into(), Vec::len).expect("look");
+    assert_eq!(all, Some(200), "no change is lost when many are made at once");
+}

@@ -1,0 +1,96 @@
+//! Where sessions and swarms are kept between steps: one contract, several backends.
+//!
+//! A change of state is a closure handed to the store, so that a backend in memory, on disk or across a network can
+//! each make it atomic in its own way.
+
+pub mod contract;
+mod memory;
+
+use deloop_detect::Swarm;
+use deloop_types::{Millis, SessionId};
+
+pub use memory::{Limits, MemoryStore};
+
+/// Why a store could not do what it was asked to.
+#[derive(Debug)]
+pub struct StoreError(pub String);
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Makes, writes and reads the state of a session; a backend that keeps bytes needs it.
+pub trait Codec<T>: Send + Sync {
+    /// The state of a session that was not there before.
+    fn fresh(&self) -> T;
+
+    /// As text.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    fn freeze(&self, state: &T) -> Result<String, StoreError>;
+
+    /// From text.
+    ///
+    /// # Errors
+    /// When the text was not written by [`Codec::freeze`].
+    fn thaw(&self, text: &str) -> Result<T, StoreError>;
+}
+
+/// Keeps the state `T` of each session, and what each swarm did.
+///
+/// Every backend passes the suite in [`contract`].
+pub trait Store<T>: Send + Sync {
+    /// Changes a session's state; makes it first if it is new. Nothing else sees the state while `change` runs.
+    ///
+    /// `ts` is the time of the step, by which idle sessions are dropped; time is data, no backend reads a clock for it.
+    ///
+    /// # Errors
+    /// When the backend fails; the state is then as it was.
+    fn update<R>(
+        &self,
+        codec: &dyn Codec<T>,
+        session: &SessionId,
+        ts: Option<Millis>,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, StoreError>;
+
+    /// Looks at a session's state, if there is one.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn look<R>(
+        &self,
+        codec: &dyn Codec<T>,
+        session: &SessionId,
+        see: impl FnOnce(&T) -> R,
+    ) -> Result<Option<R>, StoreError>;
+
+    /// Changes what is known of a swarm.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError>;
+
+    /// Forgets a session; one that is not there is no error.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn forget(&self, session: &SessionId) -> Result<(), StoreError>;
+
+    /// Forgets a swarm, when its work is done.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError>;
+
+    /// The sessions that are kept, in no order.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn sessions(&self) -> Result<Vec<SessionId>, StoreError>;
+}

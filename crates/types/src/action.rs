@@ -1,0 +1,94 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What deloop does about a step, weakest first: a later one outranks an earlier one.
+///
+/// ```
+/// use deloop_types::Action;
+/// assert!(Action::Stop > Action::Nudge);
+/// ```
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Nothing is done.
+    #[default]
+    Continue,
+    /// People are told, the agent is not.
+    Warn,
+    /// The agent is given a message.
+    Nudge,
+    /// A person decides about the calls.
+    Ask,
+    /// The calls are refused, with the message as the reason.
+    Block,
+    /// The run ends.
+    Stop,
+}
+
+impl Action {
+    /// Every action, weakest first.
+    pub const ALL: [Self; 6] = [Self::Continue, Self::Warn, Self::Nudge, Self::Ask, Self::Block, Self::Stop];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Warn => "warn",
+            Self::Nudge => "nudge",
+            Self::Ask => "ask",
+            Self::Block => "block",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How far deloop may go, whatever a profile asks for.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Decide and record, do nothing: the action is `continue` and `would` holds the decision.
+    Shadow,
+    /// Nudge at most; `would` holds what was capped.
+    Nudge,
+    /// Do what the profile says.
+    #[default]
+    Enforce,
+}
+
+impl Mode {
+    /// The strongest action this mode lets through.
+    #[must_use]
+    pub fn cap(self) -> Action {
+        match self {
+            Self::Shadow => Action::Continue,
+            Self::Nudge => Action::Nudge,
+            Self::Enforce => Action::Stop,
+        }
+    }
+}
+
+/// In whose name a message is put into the conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A user message: the model sees it on its next turn.
+    #[default]
+    User,
+    /// A system message.
+    System,
+    /// A developer message, where the API has one.
+    Developer,
+    /// Appended to the result of the tool call.
+    Tool,
+}

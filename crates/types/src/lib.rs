@@ -1,0 +1,32 @@
+//! The nouns of deloop, as they are on the wire: a [`Step`] goes in, a [`Decision`] with its
+//! [`Finding`]s comes out, and [`Event`]s tell the people who pay.
+//!
+//! No logic lives here, only names and their JSON.
+//!
+//! ```
+//! use deloop_types::{Body, Step};
+//!
+//! let step: Step = r#"{"type":"call","tool":"bash","args":{"command":"ls"}}"#.parse()?;
+//! assert_eq!(step.session.as_str(), "default");
+//! let Body::Turn(turn) = &step.body else { unreachable!("a call is a turn with one call") };
+//! assert_eq!(turn.calls[0].tool, "bash");
+//! # Ok::<(), deloop_types::StepError>(())
+//! ```
+
+mod action;
+mod decision;
+mod event;
+mod finding;
+mod millis;
+mod session;
+mod step;
+mod wire;
+
+pub use action::{Action, Mode, Role};
+pub use decision::{Decision, LoopDetails, Snapshot, TaskMetadata, TaskUpdate};
+pub use event::{Event, EventKind};
+pub use finding::{Evidence, Finding};
+pub use millis::Millis;
+pub use session::SessionId;
+pub use step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, Usage, UserText};
+pub use wire::StepError;

@@ -1,0 +1,393 @@
+//! The JSON line of a [`Step`]: one flat object whose `type` says which fields count.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+use crate::step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, Usage, UserText};
+use crate::{Millis, SessionId};
+
+/// Why a line is not a [`Step`]; the message names what to mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepError(String);
+
+impl std::fmt::Display for StepError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StepError {}
+
+const TYPES: &str = "turn, call, result, user, usage, compact, delivery, end";
+
+/// One thing that happened in an agent's session: one JSON object a line.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(title = "Step", rename = "Step")]
+struct Line<'a> {
+    /// Which fields count: turn, call, result, user, usage, compact, delivery or end.
+    #[serde(borrow, rename = "type")]
+    #[schemars(with = "Kind", required)]
+    kind: Option<Cow<'a, str>>,
+    /// The session; `default` if none is named.
+    #[serde(borrow)]
+    #[schemars(with = "Option<String>")]
+    session: Option<Cow<'a, str>>,
+    /// Which worker or subagent of the session.
+    agent: Option<String>,
+    /// Workers with one goal, over many sessions.
+    swarm: Option<String>,
+    /// The task the session works on.
+    task: Option<String>,
+    /// When: RFC 3339, or milliseconds since 1970.
+    #[schemars(with = "Option<TimeText>")]
+    ts: Option<Time>,
+    /// On a turn and a user step: what was said.
+    text: Option<String>,
+    /// On a turn: the calls.
+    calls: Option<Vec<CallLine>>,
+    /// On a call and a result: the call's id.
+    #[schemars(with = "Option<String>")]
+    id: Option<Id>,
+    /// On a call: the tool.
+    tool: Option<String>,
+    /// On a call: its arguments, any JSON.
+    args: Option<Value>,
+    /// On a result: whether it went well. On a delivery: whether the message reached the agent.
+    ok: Option<bool>,
+    /// On a result: says more than `ok`.
+    outcome: Option<Outcome>,
+    /// On a result: a string or any JSON.
+    output: Option<Value>,
+    /// On a user step: who wrote it.
+    origin: Option<Origin>,
+    /// On usage: the model.
+    model: Option<String>,
+    /// On usage: tokens read, without those from the cache.
+    input_tokens: Option<u64>,
+    /// On usage: tokens written.
+    output_tokens: Option<u64>,
+    /// On usage: tokens read from the cache.
+    cache_read_tokens: Option<u64>,
+    /// On usage: tokens written to the cache.
+    cache_write_tokens: Option<u64>,
+    /// On usage: dollars.
+    cost_usd: Option<f64>,
+    /// On a delivery: the step of the decision that it is about.
+    step: Option<u64>,
+}
+
+/// A tool call.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "Call")]
+struct CallLine {
+    /// The id that a result refers to.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    id: Option<Id>,
+    /// The tool.
+    tool: String,
+    /// Its arguments, any JSON.
+    #[serde(default)]
+    args: Option<Value>,
+}
+
+/// The types of Steps, for the schema.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Kind {
+    Turn,
+    Call,
+    Result,
+    User,
+    Usage,
+    Compact,
+    Delivery,
+    End,
+}
+
+/// A time on the wire, for the schema.
+struct TimeText;
+
+impl JsonSchema for TimeText {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["string", "number"]})
+    }
+}
+
+/// A call id: agents write strings, some write numbers.
+struct Id(String);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        match Value::deserialize(de)? {
+            Value::String(id) => Ok(Self(id)),
+            Value::Number(id) => Ok(Self(id.to_string())),
+            _ => Err(de::Error::custom("`id` must be a string or a number")),
+        }
+    }
+}
+
+struct Time(Millis);
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(de)?;
+        let millis = match &value {
+            Value::String(text) => Millis::parse(text),
+            #[expect(clippy::cast_possible_truncation, reason = "a cast from f64 saturates")]
+            Value::Number(n) => n.as_i64().or_else(|| n.as_f64().map(|f| f as i64)).map(Millis),
+            _ => None,
+        };
+        millis.map(Self).ok_or_else(|| {
+            de::Error::custom("`ts` must be RFC 3339 (\"2026-01-31T12:00:00Z\") or milliseconds since 1970")
+        })
+    }
+}
+
+impl Step {
+    /// The JSON Schema of a Step on the wire.
+    #[must_use]
+    pub fn schema() -> Value {
+        schemars::schema_for!(Line<'static>).to_value()
+    }
+
+    /// Reads one JSON line.
+    ///
+    /// # Errors
+    /// When it is not a JSON object, a field has the wrong type, or one that its `type` needs is missing.
+    pub fn from_slice(line: &[u8]) -> Result<Self, StepError> {
+        // A list would be read as a struct's fields in their order.
+        if line.trim_ascii().first() == Some(&b'[') {
+            return Err(StepError("a Step is a JSON object, not a list".to_owned()));
+        }
+        let line: Line<'_> = serde_json::from_slice(line).map_err(|e| StepError(explain(&e)))?;
+        line.into_step()
+    }
+}
+
+impl std::str::FromStr for Step {
+    type Err = StepError;
+
+    fn from_str(line: &str) -> Result<Self, StepError> {
+        Self::from_slice(line.as_bytes())
+    }
+}
+
+fn explain(error: &serde_json::Error) -> String {
+    if error.is_data() { format!("{error}") } else { format!("not JSON: {error}") }
+}
+
+impl Line<'_> {
+    fn into_step(self) -> Result<Step, StepError> {
+        let Some(kind) = self.kind.as_deref() else {
+            return Err(StepError(format!("missing field `type`: one of {TYPES}")));
+        };
+        let missing = |field: &str| StepError(format!("a `{kind}` step needs the field `{field}`"));
+        let body = match kind {
+            "turn" => Body::Turn(Turn {
+                text: self.text.unwrap_or_default(),
+                calls: self.calls.unwrap_or_default().into_iter().map(CallLine::into_call).collect(),
+            }),
+            "call" => Body::Turn(Turn {
+                text: String::new(),
+                calls: vec![Call {
+                    id: self.id.map(|id| id.0),
+                    tool: self.tool.ok_or_else(|| missing("tool"))?,
+                    args: self.args.unwrap_or(Value::Null),
+                }],
+            }),
+            "result" => Body::Result(ToolResult {
+                id: self.id.map(|id| id.0),
+                ok: self.ok,
+                outcome: self.outcome,
+                output: self.output.unwrap_or(Value::Null),
+            }),
+            "user" => Body::User(UserText {
+                text: self.text.unwrap_or_default(),
+                origin: self.origin.unwrap_or_default(),
+            }),
+            "usage" => Body::Usage(Usage {
+                model: self.model,
+                input_tokens: self.input_tokens.unwrap_or(0),
+                output_tokens: self.output_tokens.unwrap_or(0),
+                cache_read_tokens: self.cache_read_tokens.unwrap_or(0),
+                cache_write_tokens: self.cache_write_tokens.unwrap_or(0),
+                cost_usd: self.cost_usd,
+            }),
+            "compact" => Body::Compact,
+            "delivery" => Body::Delivery(Delivery {
+                step: self.step.ok_or_else(|| missing("step"))?,
+                ok: self.ok.ok_or_else(|| missing("ok"))?,
+            }),
+            "end" => Body::End,
+            other => return Err(StepError(format!("unknown type `{other}`: one of {TYPES}"))),
+        };
+        Ok(Step {
+            session: self.session.map_or_else(SessionId::default, |s| s.into_owned().into()),
+            agent: self.agent,
+            swarm: self.swarm,
+            task: self.task,
+            ts: self.ts.map(|t| t.0),
+            body,
+        })
+    }
+}
+
+impl CallLine {
+    fn into_call(self) -> Call {
+        Call { id: self.id.map(|id| id.0), tool: self.tool, args: self.args.unwrap_or(Value::Null) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Step {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        Line::deserialize(de)?.into_step().map_err(de::Error::custom)
+    }
+}
+
+#[derive(Default, Serialize)]
+struct OutLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    session: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swarm: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<Vec<OutCall<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_read_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_write_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct OutCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    tool: &'a str,
+    args: &'a Value,
+}
+
+impl<'a> From<&'a Call> for OutCall<'a> {
+    fn from(call: &'a Call) -> Self {
+        Self { id: call.id.as_deref(), tool: &call.tool, args: &call.args }
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, ser: S) -> Result<S::Ok, S::Error> {
+        let mut line = OutLine {
+            session: self.session.as_str(),
+            agent: self.agent.as_deref(),
+            swarm: self.swarm.as_deref(),
+            task: self.task.as_deref(),
+            ts: self.ts,
+            ..OutLine::default()
+        };
+        match &self.body {
+            Body::Turn(turn) => {
+                line.kind = "turn";
+                line.text = (!turn.text.is_empty()).then_some(turn.text.as_str());
+                line.calls = (!turn.calls.is_empty()).then(|| turn.calls.iter().map(OutCall::from).collect());
+            }
+            Body::Result(result) => {
+                line.kind = "result";
+                line.id = result.id.as_deref();
+                line.ok = result.ok;
+                line.outcome = result.outcome;
+                line.output = (!result.output.is_null()).then_some(&result.output);
+            }
+            Body::User(user) => {
+                line.kind = "user";
+                line.text = Some(&user.text);
+                line.origin = Some(user.origin);
+            }
+            Body::Usage(usage) => {
+                line.kind = "usage";
+                line.model = usage.model.as_deref();
+                line.input_tokens = Some(usage.input_tokens);
+                line.output_tokens = Some(usage.output_tokens);
+                line.cache_read_tokens = Some(usage.cache_read_tokens);
+                line.cache_write_tokens = (usage.cache_write_tokens > 0).then_some(usage.cache_write_tokens);
+                line.cost_usd = usage.cost_usd;
+            }
+            Body::Compact => line.kind = "compact",
+            Body::Delivery(delivery) => {
+                line.kind = "delivery";
+                line.step = Some(delivery.step);
+                line.ok = Some(delivery.ok);
+            }
+            Body::End => line.kind = "end",
+        }
+        line.serialize(ser)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_fix() {
+        let error = |line: &str| line.parse::<Step>().unwrap_err().to_string();
+        assert!(error("{}").contains("missing field `type`"));
+        assert!(error(r#"{"type":"tool"}"#).contains("unknown type `tool`: one of turn, call"));
+        assert!(error(r#"{"type":"call"}"#).contains("needs the field `tool`"));
+        assert!(error(r#"{"type":"call","tool":"a","ts":"noon"}"#).contains("RFC 3339"));
+        assert!(error("nope").starts_with("not JSON"));
+        assert!(error(r#"{"type":"delivery","ok":true}"#).contains("`step`"));
+    }
+
+    #[test]
+    fn a_call_is_a_turn_and_unknown_fields_are_ignored() {
+        let call: Step = r#"{"type":"call","tool":"ls","args":{},"colour":"red"}"#.parse().unwrap();
+        let turn: Step = r#"{"type":"turn","calls":[{"tool":"ls","args":{}}]}"#.parse().unwrap();
+        assert_eq!(call, turn);
+    }
+
+    #[test]
+    fn time_is_rfc_3339_or_milliseconds() {
+        let at = |ts: &str| format!(r#"{{"type":"end","ts":{ts}}}"#).parse::<Step>().unwrap().ts;
+        assert_eq!(at("1500"), Some(Millis(1500)));
+        assert_eq!(at("1500.7"), Some(Millis(1500)));
+        assert_eq!(at(r#""1970-01-01T00:00:01.5Z""#), Some(Millis(1500)));
+        assert_eq!(at(r#""1970-01-01T02:00:01.5+02:00""#), Some(Millis(1500)));
+    }
+}
