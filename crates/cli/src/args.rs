@@ -38,6 +38,13 @@ pub(crate) enum Command {
     Profiles(ProfilesArgs),
     /// Tell what a detector finds, with examples
     Explain(ExplainArgs),
+    /// Measure profiles on labelled sessions: precision, recall, false alarms, delay
+    #[command(
+        after_help = "Example:\n  deloop eval labels.jsonl --corpus sessions/ --profile default --profile doom-loop\n\n\
+        A label is a JSON line: {\"path\":…,\"label\":\"loop|legit|none|borderline\",\"onset_turn\":N,\"last_turn\":N}. A fire counts from 6\n\
+        turns before the onset to 2 turns after the end; an earlier one, or one on a legit or none session, is a false alarm."
+    )]
+    Eval(EvalArgs),
     /// Show where the configuration comes from and what it amounts to
     Config(ConfigArgs),
     /// Print a JSON Schema
@@ -167,6 +174,28 @@ pub(crate) enum ProfilesCommand {
 pub(crate) struct ExplainArgs {
     /// A detector; all are listed if none is named
     pub(crate) name: Option<String>,
+}
+
+/// `deloop eval`
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// The labels, one JSON object a line
+    pub(crate) labels: PathBuf,
+    /// The folder that the labels' paths are relative to
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) corpus: PathBuf,
+    /// A profile or its file; may be given several times
+    #[arg(long = "profile", short, value_name = "PROFILE")]
+    pub(crate) profiles: Vec<String>,
+    /// Print everything as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// List every fire of a miss or a false alarm
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Measure against the resource-abuse labels instead of the loop labels
+    #[arg(long)]
+    pub(crate) resource_abuse: bool,
 }
 
 /// `deloop config`

@@ -3,6 +3,7 @@
 mod args;
 mod config;
 mod demo;
+mod eval;
 mod events_file;
 mod exit;
 mod explain;
@@ -47,6 +48,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Hook(args) => hook::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
+        Command::Eval(args) => eval::run(&args, out),
         Command::Config(args) => config::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),
         Command::Completions(args) => shell::completions(&args, out),

@@ -1,8 +1,16 @@
 use crate::Format;
+use crate::cline::Cline;
+use crate::copilot_cli::CopilotCli;
+use crate::cursor::Cursor;
+use crate::gemini_cli::{GeminiCli, GeminiCliJson};
+use crate::goose::Goose;
 use crate::native::Native;
+use crate::opencode::Opencode;
+use crate::openhands::OpenHands;
 
 /// Every format, in the order in which they are tried: the more telling before the more general.
-pub static FORMATS: &[&dyn Format] = &[&Native];
+pub static FORMATS: &[&dyn Format] =
+    &[&Native, &CopilotCli, &GeminiCli, &GeminiCliJson, &Opencode, &OpenHands, &Goose, &Cline, &Cursor];
 
 /// The format of this name.
 #[must_use]

@@ -1,0 +1,44 @@
+//! What the tests of all formats do with their fixtures.
+
+use std::path::Path;
+
+use deloop_types::Step;
+
+use crate::{Format, Report, Source, read};
+
+/// The steps of a fixture, and what was noted beside them.
+pub(crate) fn steps(format: &dyn Format, bytes: &[u8], path: &str) -> (Vec<Step>, Report) {
+    let mut steps = Vec::new();
+    let source = Source { path: Some(Path::new(path)) };
+    let report = read(format, bytes, &source, &mut |item| steps.push(item.step));
+    (steps, report)
+}
+
+/// Asserts that these bytes are known as this format's own, however early they are cut, and others' are not.
+pub(crate) fn assert_sniffs(format: &dyn Format, bytes: &[u8]) {
+    for head in [bytes, &bytes[..bytes.len() * 9 / 10]] {
+        assert_eq!(crate::sniff(head).map(Format::name), Some(format.name()));
+    }
+    let others: [&[u8]; 6] = [
+        b"",
+        b"[]",
+        b"{\"name\":\"shop\",\"version\":\"1.0.0\",\"dependencies\":{}}",
+        b"{\"type\":\"turn\",\"session\":\"a\",\"text\":\"b\"}\n",
+        b"[{\"role\":\"user\",\"content\":\"hi\"}]",
+        b"{\"messages\":[]}",
+    ];
+    for other in others {
+        assert!(!format.sniff(other), "{}", String::from_utf8_lossy(other));
+    }
+}
+
+/// Asserts that damaged files are read without a panic: cut short, and with a byte changed, at many places.
+pub(crate) fn assert_survives(format: &dyn Format, bytes: &[u8]) {
+    for (round, at) in (0..bytes.len()).step_by(bytes.len() / 100 + 1).enumerate() {
+        steps(format, &bytes[..at], "a/b.json");
+        let mut changed = bytes.to_vec();
+        changed[at] = b"\"{}[],0n\\\xff"[round % 10];
+        steps(format, &changed, "a/b.json");
+        format.sniff(&changed[at..]);
+    }
+}
