@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use deloop_types::{Millis, Outcome, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +19,7 @@ const NAME: usize = 64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct History {
     /// How fingerprints were made; histories made otherwise cannot be compared.
-    scheme: String,
+    scheme: Cow<'static, str>,
     /// Turns so far.
     turns: u64,
     /// Calls so far.
@@ -85,7 +87,7 @@ pub struct Ledger {
 
 impl Default for History {
     fn default() -> Self {
-        Self { scheme: SCHEME.to_owned(), turns: 0, calls: 0, recent: Ring::default(), tools: Vec::new() }
+        Self { scheme: Cow::Borrowed(SCHEME), turns: 0, calls: 0, recent: Ring::default(), tools: Vec::new() }
     }
 }
 
