@@ -79,8 +79,7 @@ impl Engine {
         session.steps += 1;
         session.ledger.tick(step.ts);
         if let Body::Usage(usage) = &step.body {
-            session.ledger.tokens += usage.input_tokens + usage.output_tokens;
-            session.ledger.usd += usage.cost_usd.unwrap_or(0.0);
+            session.ledger.charge(usage);
         }
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
         let ledger = session.ledger;

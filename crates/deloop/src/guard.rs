@@ -116,9 +116,11 @@ impl Guard {
     /// When the checkpoint was made by a release or with detectors that this guard cannot read.
     pub fn restore(&self, session: &SessionId, checkpoint: Checkpoint) -> Result<(), RestoreError> {
         let restored = checkpoint.into_session(self.engine.profile())?;
-        self.store
-            .update(&self.engine, session, None, |state| *state = restored)
-            .map_err(|e| RestoreError(e.to_string()))
+        let failed = |e: deloop_store::StoreError| RestoreError(e.to_string());
+        self.store.forget(session).map_err(failed)?;
+        // With the time of its last step, so that it grows idle as it would have.
+        let last = restored.ledger().last;
+        self.store.update(&self.engine, session, last, |state| *state = restored).map_err(failed)
     }
 
     /// A swarm with all its sessions that `member` names.

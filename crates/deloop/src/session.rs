@@ -49,6 +49,10 @@ impl Session {
             let oldest = (0..self.agents.len()).min_by_key(|i| self.agents[*i].seen).unwrap_or(0);
             self.agents.swap_remove(oldest);
         }
+        // Most sessions have one agent: room for more is made when there are more.
+        if self.agents.is_empty() {
+            self.agents.reserve_exact(1);
+        }
         self.agents.push(fresh());
         self.agents.len() - 1
     }

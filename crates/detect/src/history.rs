@@ -1,4 +1,6 @@
-use deloop_types::{Millis, Outcome};
+use std::borrow::Cow;
+
+use deloop_types::{Millis, Outcome, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::SCHEME;
@@ -8,6 +10,8 @@ use crate::{Fingerprint, Ring, ToolKind};
 pub const WINDOW: usize = 64;
 /// How many tools are remembered by name.
 const TOOLS: usize = 24;
+/// How many characters of a tool's name are kept.
+const NAME: usize = 64;
 
 /// What is remembered of one agent of one session: rings and tallies, a few KiB, however long it runs.
 ///
@@ -15,7 +19,7 @@ const TOOLS: usize = 24;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct History {
     /// How fingerprints were made; histories made otherwise cannot be compared.
-    scheme: String,
+    scheme: Cow<'static, str>,
     /// Turns so far.
     turns: u64,
     /// Calls so far.
@@ -83,7 +87,7 @@ pub struct Ledger {
 
 impl Default for History {
     fn default() -> Self {
-        Self { scheme: SCHEME.to_owned(), turns: 0, calls: 0, recent: Ring::default(), tools: Vec::new() }
+        Self { scheme: Cow::Borrowed(SCHEME), turns: 0, calls: 0, recent: Ring::default(), tools: Vec::new() }
     }
 }
 
@@ -138,10 +142,10 @@ impl History {
     }
 
     fn tally(&mut self, tool: &str) -> u16 {
+        let tool = tool.char_indices().nth(NAME).map_or(tool, |(end, _)| &tool[..end]);
         let known = self.tools.iter().position(|t| t.name == tool);
         let index = known.unwrap_or_else(|| {
-            let name = tool.chars().take(64).collect();
-            let fresh = ToolTally { name, calls: 0, failures: 0 };
+            let fresh = ToolTally { name: tool.to_owned(), calls: 0, failures: 0 };
             if self.tools.len() < TOOLS {
                 self.tools.push(fresh);
                 self.tools.len() - 1
@@ -198,6 +202,13 @@ impl Ledger {
             self.first = Some(self.first.map_or(ts, |first| first.min(ts)));
             self.last = Some(self.last.map_or(ts, |last| last.max(ts)));
         }
+    }
+
+    /// Enters what a request to the model used. Sums stop at the largest number, so that a checkpoint can hold them.
+    pub fn charge(&mut self, usage: &Usage) {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
     }
 
     /// Minutes between the earliest and the latest step.

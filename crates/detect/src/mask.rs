@@ -174,8 +174,10 @@ fn clock_end(text: &[u8], at: usize) -> Option<usize> {
         && sep(at + 7) == sep(at + 4)
     {
         let end = at + 8 + digits(text, at + 8);
+        // Only a time may follow, not one date after the other: that would be looked at again for each of them.
         if matches!(sep(end), Some(b'T' | b' ' | b't'))
-            && let Some(end) = clock_end(text, end + 1).filter(|_| digits(text, end + 1) == 2)
+            && digits(text, end + 1) == 2
+            && let Some(end) = clock_end(text, end + 1)
         {
             return Some(end);
         }
@@ -286,7 +288,7 @@ mod tests {
 
     #[test]
     fn hostile_input_stays_linear() {
-        for hostile in ["1", "1:", "a1", "0x", "\u{1b}[", "1m", "2026-", "id 1", "((((1"] {
+        for hostile in ["1", "1:", "a1", "0x", "\u{1b}[", "1m", "2026-", "id 1", "((((1", "2026-01-31 "] {
             let text = hostile.repeat(60_000 / hostile.len());
             #[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
             let start = std::time::Instant::now();

@@ -182,7 +182,7 @@ fn counted(line: &str) -> Option<bool> {
         .filter(|w| !w.is_empty())
         .collect();
     let number = |w: &str| w.parse::<u64>().ok();
-    let (mut failed, mut passed, mut seen) = (0, 0, false);
+    let (mut failed, mut passed, mut seen) = (false, false, false);
     let summary = words.first().is_some_and(|w| {
         number(w).is_some()
             || matches!(*w, "Tests" | "Test" | "Summary" | "tests" | "test")
@@ -194,31 +194,31 @@ fn counted(line: &str) -> Option<bool> {
     for pair in words.windows(2) {
         match (number(pair[0]), pair[1]) {
             (Some(n), "failed" | "failing" | "failure" | "failures" | "error" | "errors") => {
-                failed += n;
+                failed |= n > 0;
                 seen = true;
             }
             (Some(n), "passed" | "passing" | "examples" | "example") => {
-                passed += n;
+                passed |= n > 0;
                 seen = true;
             }
             _ => {}
         }
         if let ("Failures" | "Errors" | "Failed", Some(n)) = (pair[0], number(pair[1])) {
-            failed += n;
+            failed |= n > 0;
             seen = true;
         }
     }
     // ctest: "67% tests passed, 1 tests failed out of 3"
     for triple in words.windows(3) {
         if let (Some(n), "tests", "failed") = (number(triple[0]), triple[1], triple[2]) {
-            failed += n;
+            failed |= n > 0;
             seen = true;
         }
     }
     if words.len() >= 2 && words[0] == "Tests" && words[1] == "run" {
-        passed += 1;
+        passed = true;
     }
-    (seen && (failed > 0 || passed > 0 || line.contains("0 tests failed"))).then_some(failed == 0)
+    (seen && (failed || passed || line.contains("0 tests failed"))).then_some(!failed)
 }
 
 #[cfg(test)]

@@ -42,9 +42,7 @@ pub fn events(
     if let Body::Usage(usage) = &step.body {
         out.push(Event {
             model: usage.model.clone(),
-            tokens: Some(
-                usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
-            ),
+            tokens: Some(usage.all_tokens()),
             cost_usd: usage.cost_usd,
             total_tokens: Some(ledger.tokens),
             total_usd: Some(ledger.usd),

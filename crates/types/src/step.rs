@@ -213,6 +213,15 @@ impl ToolResult {
     }
 }
 
+impl Usage {
+    /// All tokens, those from and for the cache included.
+    #[must_use]
+    pub fn all_tokens(&self) -> u64 {
+        let parts = [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
 impl Outcome {
     /// Whether the call failed: an error or a time-out. A refusal is nobody's failure.
     #[must_use]

@@ -274,6 +274,10 @@ struct OutLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
@@ -322,6 +326,13 @@ impl Serialize for Step {
             ..OutLine::default()
         };
         match &self.body {
+            // A `call` nests its arguments no deeper than they came: JSON readers have a limit.
+            Body::Turn(Turn { text, calls }) if text.is_empty() && calls.len() == 1 => {
+                line.kind = "call";
+                line.id = calls[0].id.as_deref();
+                line.tool = Some(&calls[0].tool);
+                line.args = (!calls[0].args.is_null()).then_some(&calls[0].args);
+            }
             Body::Turn(turn) => {
                 line.kind = "turn";
                 line.text = (!turn.text.is_empty()).then_some(turn.text.as_str());
@@ -380,6 +391,17 @@ mod tests {
         let call: Step = r#"{"type":"call","tool":"ls","args":{},"colour":"red"}"#.parse().unwrap();
         let turn: Step = r#"{"type":"turn","calls":[{"tool":"ls","args":{}}]}"#.parse().unwrap();
         assert_eq!(call, turn);
+    }
+
+    #[test]
+    fn what_can_be_read_can_be_written_and_read_again() {
+        let nested = format!(r#"{{"type":"call","tool":"t","args":{}{}}}"#, "[".repeat(126), "]".repeat(126));
+        let cents = r#"{"type":"usage","cost_usd":0.30000000000000004,"input_tokens":1}"#;
+        for line in [nested.as_str(), cents, r#"{"type":"call","tool":"t","args":1e23}"#] {
+            let step: Step = line.parse().unwrap();
+            let written = serde_json::to_string(&step).unwrap();
+            assert_eq!(written.parse::<Step>().as_ref(), Ok(&step), "{written}");
+        }
     }
 
     #[test]

@@ -1,0 +1,76 @@
+//! How much memory live sessions take: what a fleet's operator plans with.
+
+mod fleet;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use deloop::{Guard, Profile};
+
+/// Live sessions, all at once.
+const SESSIONS: usize = 5_000;
+/// Steps of each: enough calls to fill the history's window.
+const STEPS: usize = 120;
+/// What a session may take on average.
+const MOST: usize = 6 * 1024;
+
+/// Counts what is allocated as malloc does: with its header, in pieces of 16 bytes.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+fn taken(size: usize) -> usize {
+    (size + 8).next_multiple_of(16).max(32)
+}
+
+#[expect(unsafe_code, reason = "an allocator cannot be written without; it only passes on to the system's")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(taken(layout.size()), Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        HELD.fetch_sub(taken(layout.size()), Ordering::Relaxed);
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        HELD.fetch_add(taken(size), Ordering::Relaxed);
+        HELD.fetch_sub(taken(layout.size()), Ordering::Relaxed);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figure is what the test is for")]
+fn a_session_takes_at_most_six_kibibytes() {
+    let guard = Guard::new(Profile::named("default").unwrap());
+    let fleet = fleet::Fleet::new(STEPS);
+    let calls = fleet.calls_of_a_session();
+    assert!(calls >= 64, "{calls} calls do not fill the window");
+    let mut halves = [fleet.clone(), fleet];
+    let before = HELD.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        for (half, fleet) in halves.iter_mut().enumerate() {
+            let guard = &guard;
+            scope.spawn(move || {
+                for number in (half..SESSIONS).step_by(2) {
+                    fleet.session(number).iter().for_each(|step| drop(guard.observe(step)));
+                }
+            });
+        }
+    });
+    let held = HELD.load(Ordering::Relaxed) - before;
+    assert_eq!(guard.sessions().len(), SESSIONS, "all of them are live");
+    let each = held / SESSIONS;
+    println!(
+        "{SESSIONS} sessions of {STEPS} steps take {} MiB, {each} bytes each: a million take {:.1} GiB",
+        held / (1024 * 1024),
+        each as f64 * 1e6 / 1024.0_f64.powi(3),
+    );
+    assert!(each <= MOST, "{each} bytes a session; {MOST} are allowed");
+}
