@@ -4,6 +4,9 @@ use deloop_types::{Body, Call, Step, ToolResult};
 use serde_json::Value;
 
 use crate::command::{command_line, is_file_operation};
+use crate::effect::{Effect, main_program};
+use crate::fruitless::fruitless;
+use crate::history::Came;
 use crate::mask::mask_into;
 use crate::shell::Script;
 use crate::test_runs::is_test_command;
@@ -38,7 +41,11 @@ pub fn fold(
         }
         Body::Result(result) => {
             let id = result.id.as_ref().map(|id| short_hash(id.as_bytes()));
-            if let Some(record) = history.answer(id, result.ended(), output_print(result)) {
+            let came = |record: &CallRecord| {
+                let outcome = result.ended();
+                Came { outcome, output: output_print(result), fruitless: fruitless(record, result, outcome) }
+            };
+            if let Some(record) = history.answer(id, came) {
                 show(history, Happening::Result(ResultView { result, record }));
             }
         }
@@ -52,11 +59,20 @@ pub fn fold(
 fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
     let kind = tools.kind(&call.tool);
     let (mut tests, mut file_operation) = (kind == ToolKind::Test, false);
+    let mut effect = Effect {
+        writes: kind == ToolKind::Write,
+        waits: kind == ToolKind::Poll,
+        searches: kind == ToolKind::Search,
+        moves: false,
+    };
+    let mut program = short_hash(call.tool.as_bytes());
     if kind == ToolKind::Run
         && let Some(line) = command_line(&call.args)
     {
         let script = Script::parse(&line);
         tests = is_test_command(&script);
+        effect = Effect::of(&script);
+        program = main_program(&script).map_or(program, |p| short_hash(p.as_bytes()));
         file_operation = script.commands.first().is_some_and(|c| is_file_operation(c.program()));
     }
     CallRecord {
@@ -69,9 +85,17 @@ fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
         kind,
         tests,
         file_operation,
+        waits: effect.waits,
+        searches: effect.searches,
+        moves: effect.moves,
+        writes: effect.writes,
+        #[expect(clippy::cast_possible_truncation, reason = "half of the hash is enough for a program")]
+        program: program as u32,
+        changes: 0,
         outcome: None,
         answered: false,
         output: 0,
+        fruitless: 0,
     }
 }
 

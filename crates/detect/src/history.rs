@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::SCHEME;
 use crate::{Fingerprint, Ring, ToolKind};
 
-/// How many calls a history holds: enough for three laps of a cycle of twenty.
-pub const WINDOW: usize = 64;
+/// How many calls a history holds: enough for three laps of a cycle of sixteen.
+pub const WINDOW: usize = 48;
 /// How many tools are remembered by name.
 const TOOLS: usize = 24;
 /// How many characters of a tool's name are kept.
@@ -24,6 +24,8 @@ pub struct History {
     turns: u64,
     /// Calls so far.
     calls: u64,
+    /// Changes so far.
+    changes: u32,
     /// The last calls.
     recent: Ring<CallRecord>,
     /// The tools used, most recently first seen last.
@@ -51,12 +53,26 @@ pub struct CallRecord {
     pub tests: bool,
     /// Whether it is a shell command that works on a file, where a tool of its own would do better.
     pub file_operation: bool,
+    /// Whether it waits for something that runs elsewhere.
+    pub waits: bool,
+    /// Whether it looks for something.
+    pub searches: bool,
+    /// Whether it only moves about, such as `cd`.
+    pub moves: bool,
+    /// Whether it may change something, if it goes well.
+    pub writes: bool,
+    /// The program a shell command runs, or the tool, hashed.
+    pub program: u32,
+    /// How many changes were made before it; see [`History::changes`].
+    pub changes: u32,
     /// How it ended; `None` while it has no result, or when the result does not say.
     pub outcome: Option<Outcome>,
     /// Whether a result came.
     pub answered: bool,
     /// What came back, with its volatile parts masked, hashed.
     pub output: u64,
+    /// The kind of failure or emptiness it came back with, hashed; 0 when it brought something.
+    pub fruitless: u64,
 }
 
 /// One tool of a session and how it fared.
@@ -87,7 +103,14 @@ pub struct Ledger {
 
 impl Default for History {
     fn default() -> Self {
-        Self { scheme: Cow::Borrowed(SCHEME), turns: 0, calls: 0, recent: Ring::default(), tools: Vec::new() }
+        Self {
+            scheme: Cow::Borrowed(SCHEME),
+            turns: 0,
+            calls: 0,
+            changes: 0,
+            recent: Ring::default(),
+            tools: Vec::new(),
+        }
     }
 }
 
@@ -108,6 +131,13 @@ impl History {
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls
+    }
+
+    /// How often something was changed so far: by a call that writes, that went well and that was not made before.
+    /// An edit that is made again, or undone and made again, is no change.
+    #[must_use]
+    pub fn changes(&self) -> u32 {
+        self.changes
     }
 
     /// The last calls, newest last.
@@ -135,6 +165,7 @@ impl History {
     pub(crate) fn push_call(&mut self, tool: &str, mut record: CallRecord) -> CallRecord {
         record.tool = self.tally(tool);
         record.ordinal = self.calls;
+        record.changes = self.changes;
         record.turn = self.turns.saturating_sub(1);
         self.calls += 1;
         self.recent.push(record, WINDOW);
@@ -168,30 +199,44 @@ impl History {
     pub(crate) fn answer(
         &mut self,
         id: Option<u64>,
-        outcome: Option<Outcome>,
-        output: u64,
+        came: impl FnOnce(&CallRecord) -> Came,
     ) -> Option<CallRecord> {
-        let record = match id {
-            Some(id) => self.recent.iter_mut().rev().find(|r| r.id == id),
+        let at = match id {
+            Some(id) => self.recent.iter().rposition(|r| r.id == id),
             None => {
                 let turn = self.recent.iter().rev().find(|r| !r.answered)?.turn;
-                self.recent.iter_mut().find(|r| !r.answered && r.turn == turn)
+                self.recent.iter().position(|r| !r.answered && r.turn == turn)
             }
         }?;
+        let before = self.recent.iter().take(at);
+        let record = self.recent.get(at).copied()?;
         if record.answered && record.outcome != Some(Outcome::Running) {
             return None;
         }
+        let came = came(&record);
+        let failed = came.outcome.is_some_and(Outcome::failed);
+        let again = before.into_iter().any(|r| r.signature == record.signature);
+        if record.writes && !failed && came.fruitless == 0 && !again {
+            self.changes = self.changes.saturating_add(1);
+        }
+        let record = self.recent.get_mut(at)?;
         record.answered = true;
-        record.outcome = outcome;
-        record.output = output;
+        record.outcome = came.outcome;
+        record.output = came.output;
+        record.fruitless = came.fruitless;
         let record = *record;
-        if outcome.is_some_and(Outcome::failed)
-            && let Some(tally) = self.tools.get_mut(usize::from(record.tool))
-        {
+        if failed && let Some(tally) = self.tools.get_mut(usize::from(record.tool)) {
             tally.failures += 1;
         }
         Some(record)
     }
+}
+
+/// What a call came back with.
+pub(crate) struct Came {
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) output: u64,
+    pub(crate) fruitless: u64,
 }
 
 impl Ledger {

@@ -2,8 +2,8 @@ use crate::AnyDetector;
 use crate::detectors::{
     call_cycle::CallCycle, duplicate_turn::DuplicateTurn, failing_commands::FailingCommands,
     failing_tests::FailingTests, no_progress::NoProgress, over_budget::OverBudget,
-    repeated_call::RepeatedCall, repeated_target::RepeatedTarget, similar_call::SimilarCall,
-    similar_turn::SimilarTurn, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
+    repeated_call::RepeatedCall, repeated_error::RepeatedError, repeated_target::RepeatedTarget,
+    similar_call::SimilarCall, similar_turn::SimilarTurn, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
 };
 
 /// Every detector.
@@ -19,6 +19,7 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &TalkOnly,
     &SwarmRepeat,
     &NoProgress,
+    &RepeatedError,
     &OverBudget,
 ];
 

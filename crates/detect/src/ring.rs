@@ -45,6 +45,22 @@ impl<T> Ring<T> {
         self.0.len().checked_sub(back + 1).and_then(|i| self.0.get_mut(i))
     }
 
+    /// The one at this place, oldest first.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        self.0.get(index)
+    }
+
+    /// As [`Ring::get`], to change it.
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        self.0.get_mut(index)
+    }
+
+    /// Drops those for which `keep` says no.
+    pub fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
+        self.0.retain(keep);
+    }
+
     /// Oldest first; reverse it for newest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
         self.0.iter()

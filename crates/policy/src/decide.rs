@@ -129,8 +129,7 @@ fn climb<'a>(
             let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
             let rung = watch.ladder.rungs.get(next as usize)?;
             let had_a_turn = episode.rung == 0 || setting.turns > episode.turn;
-            let strong = rung.action < Action::Ask || evidence.hard;
-            if count < rung.at || !had_a_turn || !strong {
+            if count < rung.at || !had_a_turn || !fits(rung.action, found) {
                 return None;
             }
             episode.rung = next + 1;
@@ -144,10 +143,21 @@ fn climb<'a>(
         return None;
     }
     let action = match rung.action {
-        Action::Block if setting.attended && profile.rules == Rules::Episodes => Action::Ask,
+        Action::Block | Action::Stop if setting.attended && profile.rules == Rules::Episodes => Action::Ask,
         action => action,
     };
     (action > Action::Continue).then_some(Candidate { found: index, level, action, rung })
+}
+
+/// Whether a finding is a reason for this action: refusing needs a call to refuse and strong evidence, and what the
+/// agent is told is told when the outcome is known.
+fn fits(action: Action, found: &Found) -> bool {
+    let evidence = &found.finding.evidence;
+    match action {
+        Action::Continue | Action::Warn | Action::Nudge => !evidence.pending,
+        Action::Ask | Action::Block => evidence.hard && found.call.is_some(),
+        Action::Stop => evidence.hard,
+    }
 }
 
 /// One finding per watch and pattern: the one with the highest count.

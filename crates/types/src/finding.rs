@@ -39,6 +39,8 @@ pub struct Evidence {
     pub fields: Vec<(&'static str, String)>,
     /// The run that a task update tells of.
     pub details: Option<crate::LoopDetails>,
+    /// Made at a call whose outcome is not known yet: a reason to refuse it, not to tell the agent.
+    pub pending: bool,
     /// It is about what the session may use, not about a loop.
     pub budget: bool,
     /// Strong enough for a block or a stop: the same call with the same outcome and nothing changed.

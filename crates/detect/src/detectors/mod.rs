@@ -7,6 +7,7 @@ pub(crate) mod failing_tests;
 pub(crate) mod no_progress;
 pub(crate) mod over_budget;
 pub(crate) mod repeated_call;
+pub(crate) mod repeated_error;
 pub(crate) mod repeated_target;
 pub(crate) mod run;
 pub(crate) mod similar_call;

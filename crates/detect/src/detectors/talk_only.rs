@@ -1,9 +1,9 @@
-use deloop_types::{Evidence, Finding};
+use deloop_types::{Evidence, Finding, Origin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::run::Run;
-use crate::{Detector, Happening, Moment};
+use crate::{Detector, Happening, Moment, Words};
 
 /// Turns with text and no call, one after the other.
 pub(crate) struct TalkOnly;
@@ -14,17 +14,26 @@ pub(crate) struct TalkOnly;
 pub(crate) struct Params {
     /// From how many turns without a call in a row on it is a finding.
     at: u64,
+    /// How much a turn must say the same as the one before to count, 0 to 1; with 0 every turn counts, also after a
+    /// message from a person.
+    alike: f64,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { at: 2 }
+        Self { at: 2, alike: 0.0 }
     }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    run: Run,
+    words: Option<Words>,
 }
 
 impl Detector for TalkOnly {
     type Params = Params;
-    type Memory = Run;
+    type Memory = Memory;
 
     fn name(&self) -> &'static str {
         "talk-only"
@@ -34,22 +43,39 @@ impl Detector for TalkOnly {
         include_str!("talk-only.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
-        let Happening::Turn(turn) = &moment.event else { return None };
+    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+        let turn = match &moment.event {
+            Happening::Turn(turn) => turn,
+            Happening::User(user) if params.alike > 0.0 && user.origin == Origin::Human => {
+                *memory = Memory::default();
+                return None;
+            }
+            _ => return None,
+        };
         if !turn.calls.is_empty() {
-            run.end();
+            *memory = Memory::default();
             return None;
         }
-        turn.said()?;
-        run.extend(0, moment.step);
-        (run.count >= params.at).then(|| Finding {
+        let text = turn.said()?;
+        let mut score = 1.0;
+        if params.alike > 0.0 {
+            let words = Words::of_text(text);
+            score = memory.words.as_ref().map_or(0.0, |before| before.jaccard(&words));
+            memory.words = Some(words);
+            if score < params.alike {
+                memory.run.end();
+            }
+        }
+        memory.run.extend(0, moment.step);
+        let Run { count, since, .. } = memory.run;
+        (count >= params.at).then(|| Finding {
             detector: self.name().to_owned(),
-            count: run.count,
+            count,
             period: 1,
-            score: 1.0,
-            since: run.since,
+            score,
+            since,
             tool: None,
-            summary: format!("{} turns in a row talked and did nothing", run.count),
+            summary: format!("{count} turns in a row talked and did nothing"),
             evidence: Evidence { at: moment.history.turns(), ..Evidence::default() },
         })
     }

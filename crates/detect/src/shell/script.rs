@@ -9,6 +9,8 @@ pub struct Script<'a> {
     pub commands: Vec<SimpleCommand<'a>>,
     /// Whether it is one simple command without pipe, redirection, `;`, `&` or a second line.
     pub plain: bool,
+    /// Whether a redirection writes to a file.
+    pub redirects: bool,
 }
 
 /// A program and its arguments, without assignments before it and without redirections.
@@ -30,9 +32,10 @@ impl<'a> Script<'a> {
     /// ```
     #[must_use]
     pub fn parse(text: &'a str) -> Self {
-        let mut script = Self { commands: Vec::new(), plain: true };
+        let mut script = Self { commands: Vec::new(), plain: true, redirects: false };
         let mut command = SimpleCommand::default();
         let mut target_of_redirect = false;
+        let mut writing = false;
         let text = text.trim();
         for token in lex(text) {
             match token {
@@ -41,11 +44,16 @@ impl<'a> Script<'a> {
                     target_of_redirect = false;
                     script.end(&mut command);
                 }
-                Token::Redirect(_) => {
+                Token::Redirect(operator) => {
                     script.plain = false;
-                    target_of_redirect = true;
+                    target_of_redirect = !operator.contains("<<") || operator.ends_with("<<<");
+                    writing = operator.contains('>');
                 }
-                Token::Word(_) if target_of_redirect => target_of_redirect = false,
+                Token::Word(word) if target_of_redirect => {
+                    target_of_redirect = false;
+                    let nowhere = word.starts_with("/dev/") || word.bytes().all(|b| b.is_ascii_digit());
+                    script.redirects |= writing && !nowhere;
+                }
                 Token::Word(word) => {
                     let before_program = command.words.is_empty();
                     if !(before_program && (is_assignment(&word) || is_reserved(&word))) {

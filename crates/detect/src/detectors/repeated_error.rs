@@ -1,0 +1,145 @@
+use deloop_types::{Evidence, Finding, Outcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Detector, Happening, Moment, ResultView, Ring, Sketch, clean};
+
+/// The same failure, or the same emptiness, whatever the call.
+pub(crate) struct RepeatedError;
+
+/// How [`RepeatedError`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From which weight on it is a finding: a failing call counts 1 when it is like an earlier one, less when not.
+    at: f64,
+    /// Within how many calls.
+    window: u64,
+    /// How alike the words of two calls must be to count in full, 0 to 1.
+    alike: f64,
+    /// What a failing call counts that is not like an earlier one.
+    other: f64,
+    /// What a search counts that is not like an earlier one and finds nothing either.
+    search: f64,
+    /// What a success of the same program or tool in between takes off.
+    success: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 4.0, window: 16, alike: 0.5, other: 0.9, search: 0.5, success: 0.5 }
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// Calls that have not come back yet.
+    open: Ring<(u64, Sketch)>,
+    /// Calls that came back with nothing.
+    failed: Ring<Failed>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Failed {
+    ordinal: u64,
+    step: u64,
+    turn: u64,
+    kind: u64,
+    tool: u16,
+    words: Sketch,
+}
+
+const OPEN: usize = 8;
+
+impl Detector for RepeatedError {
+    type Params = Params;
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        "repeated-error"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("repeated-error.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+        match &moment.event {
+            Happening::Call(call) => {
+                memory.open.push((call.record.ordinal, Sketch::of(&call.call.args)), OPEN);
+                None
+            }
+            Happening::Result(result) => self.after(params, moment, result, memory),
+            _ => None,
+        }
+    }
+}
+
+impl RepeatedError {
+    fn after(
+        &self,
+        params: &Params,
+        moment: &Moment<'_>,
+        result: &ResultView<'_>,
+        memory: &mut Memory,
+    ) -> Option<Finding> {
+        let record = &result.record;
+        let words = memory
+            .open
+            .iter()
+            .find(|(o, _)| *o == record.ordinal)
+            .map(|(_, w)| w.clone())
+            .unwrap_or_default();
+        memory.open.retain(|(o, _)| *o != record.ordinal);
+        memory.failed.retain(|f| f.ordinal + params.window > record.ordinal);
+        let ours = result.result.output.as_str().is_some_and(|text| text.contains("[deloop]"));
+        let open_end =
+            matches!(record.outcome, Some(Outcome::Running | Outcome::Denied | Outcome::Cancelled));
+        if record.fruitless == 0 || record.waits || ours || open_end {
+            return None;
+        }
+        let (ordinal, step, turn) = (record.ordinal, record.step, record.turn);
+        let failed = Failed { ordinal, step, turn, kind: record.fruitless, tool: record.tool, words };
+        memory.failed.push(failed, 16);
+        let group: Vec<&Failed> = memory.failed.iter().filter(|f| f.kind == record.fruitless).collect();
+        let lonely = if record.searches { params.search } else { params.other };
+        let mut weight = 1.0;
+        let mut likeness = 1.0_f64;
+        for (i, one) in group.iter().enumerate().skip(1) {
+            let like = |f: &&&Failed| if f.tool == one.tool { f.words.likeness(&one.words) } else { 0.0 };
+            let nearest = group[..i].iter().map(|f| like(&f)).fold(0.0, f64::max);
+            weight += if nearest >= params.alike { 1.0 } else { lonely };
+            likeness = likeness.min(nearest);
+        }
+        let first = group.first()?;
+        let fine = moment.history.recent().iter().filter(|r| {
+            r.ordinal > first.ordinal && r.answered && r.fruitless == 0 && r.program == record.program
+        });
+        #[expect(clippy::cast_precision_loss, reason = "a handful of calls")]
+        let weight = weight - params.success * fine.count() as f64;
+        let turns = group.iter().map(|f| f.turn).collect::<std::collections::BTreeSet<_>>().len();
+        (weight >= params.at && turns >= 3).then(|| {
+            let tool = moment.history.tool(record);
+            let what = if record.outcome.is_some_and(Outcome::failed) || !record.searches {
+                "the same error"
+            } else {
+                "nothing found"
+            };
+            Finding {
+                detector: self.name().to_owned(),
+                count: group.len() as u64,
+                period: 1,
+                score: likeness,
+                since: first.step,
+                tool: Some(tool.to_owned()),
+                summary: format!("{what} {} times, lately from {}", group.len(), clean(tool, 40)),
+                evidence: Evidence {
+                    pattern: record.fruitless,
+                    at: record.ordinal,
+                    outcome: Some(what.to_owned()),
+                    ..Evidence::default()
+                },
+            }
+        })
+    }
+}

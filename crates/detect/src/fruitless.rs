@@ -1,0 +1,180 @@
+//! Results that bring nothing: failures, reduced to their kind, and searches that found nothing.
+
+use deloop_types::{Outcome, ToolResult};
+use serde_json::Value;
+
+use crate::{CallRecord, clean, mask, short_hash};
+
+/// The kind of a search that found nothing.
+const NOTHING_FOUND: u64 = 1;
+/// The kind of a failure that said nothing.
+const SILENT_FAILURE: u64 = 2;
+/// A result that does not say how it ended is taken for a failure only if it is this short, in bytes.
+const SHORT: usize = 600;
+/// A failure of more lines than this is compared as a whole.
+const FEW_LINES: usize = 60;
+/// Of a failure, so many lines are looked at.
+const MOST_LINES: usize = 240;
+
+/// What lines that tell of a failure have in them, in lower case.
+const TELLING: &[&str] = &[
+    "error",
+    "exception",
+    "not found",
+    "no such",
+    "failed",
+    "cannot",
+    "can't",
+    "unable",
+    "invalid",
+    "denied",
+    "refused",
+    "timed out",
+    "timeout",
+    "time out",
+    "no matches",
+    "no match",
+    "usage:",
+    "unexpected",
+    "not exist",
+    "fatal",
+    "unknown",
+    "missing",
+    "not recognized",
+    "rejected",
+    "not available",
+    "no results",
+    "does not add up",
+    "nothing found",
+];
+
+/// What stands for no output at all.
+const EMPTY: &[&str] = &[
+    "",
+    "(no output)",
+    "no output",
+    "none",
+    "[]",
+    "{}",
+    "null",
+    "(bash completed with no output)",
+    "your command ran successfully and did not produce any output.",
+    "tool ran without output or errors",
+];
+
+/// The kind of nothing that a result brought; 0 when it brought something.
+pub(crate) fn fruitless(record: &CallRecord, result: &ToolResult, outcome: Option<Outcome>) -> u64 {
+    let failed = outcome.is_some_and(Outcome::failed);
+    let short = |text: &str| text.len() < SHORT;
+    match &result.output {
+        Value::String(text) if failed || (outcome != Some(Outcome::Ok) && short(text)) || is_empty(text) => {
+            kind_of(record, text.trim(), failed)
+        }
+        Value::String(_) => 0,
+        Value::Null => kind_of(record, "", failed),
+        other if failed => kind_of(record, &other.to_string(), failed),
+        _ => 0,
+    }
+}
+
+fn is_empty(text: &str) -> bool {
+    let text = text.trim();
+    text.len() < 80 && EMPTY.iter().any(|e| e.eq_ignore_ascii_case(text))
+}
+
+fn kind_of(record: &CallRecord, text: &str, failed: bool) -> u64 {
+    if is_empty(text) {
+        return match (failed, record.searches) {
+            (true, _) => SILENT_FAILURE,
+            (false, true) => NOTHING_FOUND,
+            (false, false) => 0,
+        };
+    }
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).take(MOST_LINES).collect();
+    let mut telling = lines.iter().filter(|line| tells(line));
+    let first = telling.next();
+    if failed && (first.is_none() || lines.len() > FEW_LINES) {
+        let whole: String = lines.iter().map(|line| reduce(line) + "\n").collect();
+        return short_hash(whole.as_bytes());
+    }
+    let Some(first) = first else { return 0 };
+    let last = telling.next_back().unwrap_or(first);
+    short_hash(format!("{}|{}", reduce(first), reduce(last)).as_bytes())
+}
+
+fn tells(line: &str) -> bool {
+    let mut lower = [0_u8; 400];
+    let mut length = 0;
+    for byte in line.bytes().take(lower.len()) {
+        lower[length] = byte.to_ascii_lowercase();
+        length += 1;
+    }
+    let lower = &lower[..length];
+    let has = |word: &&str| lower.windows(word.len()).any(|w| w == word.as_bytes());
+    !lower.starts_with(b"traceback") && TELLING.iter().any(has)
+}
+
+/// A line of a failure without what varies: quoted text, paths, numbers, letter case.
+fn reduce(line: &str) -> String {
+    let masked = mask(&clean(line, 400));
+    let mut out = String::with_capacity(masked.len());
+    let mut rest = masked.as_str();
+    while let Some(c) = rest.chars().next() {
+        let closing = match c {
+            '"' | '\'' | '`' => Some(c),
+            '“' => Some('”'),
+            _ => None,
+        };
+        let inside = &rest[c.len_utf8()..];
+        if let Some(end) = closing.and_then(|q| inside.find(q).map(|end| end + q.len_utf8())) {
+            out.push('~');
+            rest = &inside[end..];
+            continue;
+        }
+        let token =
+            rest.find(|c: char| c.is_whitespace() || "\"'`“()[]{}<>,;:=".contains(c)).unwrap_or(rest.len());
+        if token == 0 {
+            out.extend(c.to_lowercase());
+            rest = inside;
+            continue;
+        }
+        let word = &rest[..token];
+        if word.contains(['/', '\\']) || word.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+            out.push('~');
+        } else {
+            let mut digit = false;
+            for c in word.chars() {
+                if c.is_ascii_digit() && digit {
+                    continue;
+                }
+                digit = c.is_ascii_digit();
+                if digit { out.push('~') } else { out.extend(c.to_lowercase()) }
+            }
+        }
+        rest = &rest[token..];
+    }
+    out.chars().take(160).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_varies_is_taken_out() {
+        assert_eq!(
+            reduce("bash: cd: fastjson/: No such file or directory"),
+            "bash: cd: ~: no such file or directory"
+        );
+        assert_eq!(reduce(r#"No matches found for "a b" in /src/x"#), "no matches found for ~ in ~");
+        assert_eq!(reduce("src/a.rs:41:9: error E0425"), "~:~:~: error e~");
+        assert_eq!(reduce("it's an error"), "it's an error");
+        assert_eq!(reduce(""), "");
+    }
+
+    #[test]
+    fn lines_that_tell_of_a_failure_are_known() {
+        assert!(tells("javac: command not found") && tells("ERROR: x") && tells("No matches found"));
+        assert!(!tells("Traceback (most recent call last):") && !tells("all good"));
+    }
+}

@@ -1,0 +1,228 @@
+//! Makes well-formed JSON of what agents and the tools around them really leave behind: a document that was cut
+//! off, an escape or a byte that JSON does not know, a number that is not one.
+
+/// The first JSON value of some bytes, made well-formed.
+pub(crate) struct Mended {
+    /// The value; it may still be refused by a parser if the bytes were not JSON at all.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether its end was missing.
+    pub(crate) cut: bool,
+    /// How many bytes it took.
+    pub(crate) length: usize,
+}
+
+/// Mends the first JSON value of `bytes`. A value that is cut off is closed after its last whole element, so that
+/// the head of a file can be looked at as if it were all of it.
+pub(crate) fn mend(bytes: &[u8]) -> Mended {
+    let mut mender = Mender { rest: bytes, out: Vec::new(), open: Vec::new(), whole: 0 };
+    let cut = !mender.run();
+    Mended { bytes: mender.out, cut, length: bytes.len() - mender.rest.len() }
+}
+
+struct Mender<'a> {
+    rest: &'a [u8],
+    out: Vec<u8>,
+    /// What closes the containers that are open.
+    open: Vec<u8>,
+    /// How much of `out` can stand if all that is open is closed there.
+    whole: usize,
+}
+
+impl Mender<'_> {
+    /// Whether the value came to its end.
+    fn run(&mut self) -> bool {
+        while let Some((&byte, rest)) = self.rest.split_first() {
+            match byte {
+                b'"' => {
+                    if !self.string() {
+                        break;
+                    }
+                    continue;
+                }
+                b'{' | b'[' => {
+                    self.open.push(if byte == b'{' { b'}' } else { b']' });
+                    self.out.push(byte);
+                    self.whole = self.out.len();
+                }
+                b'}' | b']' => {
+                    self.rest = rest;
+                    let matches = self.open.pop() == Some(byte);
+                    self.out.push(byte);
+                    self.whole = self.out.len();
+                    if !matches || self.open.is_empty() {
+                        return matches;
+                    }
+                    continue;
+                }
+                b',' => {
+                    self.whole = self.out.len();
+                    self.out.push(byte);
+                }
+                b'N' | b'I' | b'-' => {
+                    if self.not_a_number() {
+                        continue;
+                    }
+                    self.out.push(byte);
+                }
+                _ => self.out.push(byte),
+            }
+            self.rest = rest;
+        }
+        self.rest = &[];
+        if self.open.is_empty() {
+            return true;
+        }
+        self.out.truncate(self.whole);
+        self.out.extend(self.open.iter().rev());
+        false
+    }
+
+    /// Python writes what is not a number in its own way.
+    fn not_a_number(&mut self) -> bool {
+        for word in [b"NaN".as_slice(), b"Infinity", b"-Infinity"] {
+            if let Some(rest) = self.rest.strip_prefix(word) {
+                self.out.extend_from_slice(b"null");
+                self.rest = rest;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Copies a string and what follows its opening quote; false when it has no end.
+    fn string(&mut self) -> bool {
+        let mut at = 1;
+        self.out.push(b'"');
+        loop {
+            let Some(plain) = self.rest.get(at..).and_then(plain_length) else { return false };
+            self.text(at, at + plain);
+            at += plain;
+            match self.rest[at] {
+                b'"' => {
+                    self.out.push(b'"');
+                    self.rest = &self.rest[at + 1..];
+                    return true;
+                }
+                b'\\' => at += self.escape(at),
+                control => {
+                    self.out.extend_from_slice(format!("\\u{control:04x}").as_bytes());
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, from: usize, to: usize) {
+        for chunk in self.rest[from..to].utf8_chunks() {
+            self.out.extend_from_slice(chunk.valid().as_bytes());
+            if !chunk.invalid().is_empty() {
+                self.out.extend_from_slice("\u{fffd}".as_bytes());
+            }
+        }
+    }
+
+    /// Copies the escape at `at` and returns its length; one that JSON does not know becomes the backslash it
+    /// starts with, half a surrogate pair becomes the replacement character.
+    fn escape(&mut self, at: usize) -> usize {
+        let here = &self.rest[at..];
+        if let Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') = here.get(1) {
+            self.out.extend_from_slice(&here[..2]);
+            return 2;
+        }
+        match (unit(here), here.get(6..).and_then(unit)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => {
+                self.out.extend_from_slice(&here[..12]);
+                12
+            }
+            (Some(0xd800..=0xdfff), _) => {
+                self.out.extend_from_slice(b"\\ufffd");
+                6
+            }
+            (Some(_), _) => {
+                self.out.extend_from_slice(&here[..6]);
+                6
+            }
+            (None, _) => {
+                self.out.extend_from_slice(b"\\\\");
+                1
+            }
+        }
+    }
+}
+
+/// How many bytes stand for themselves in a string; `None` when the string has no end.
+fn plain_length(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f))
+}
+
+/// The UTF-16 unit that `\uXXXX` at the start of `bytes` stands for.
+fn unit(bytes: &[u8]) -> Option<u16> {
+    let hex = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    if !hex.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u16::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mended(text: &str) -> (String, bool) {
+        let mended = mend(text.as_bytes());
+        (String::from_utf8(mended.bytes).unwrap(), mended.cut)
+    }
+
+    #[test]
+    fn what_is_well_formed_stays_as_it_is() {
+        for text in
+            [r#"{"a":[1,-2.5e3,{"b":"\"\\\u00e9\ud83d\ude00"}],"c":null}"#, "[]", "[ 1 , 2 ]", r#""x""#, "12"]
+        {
+            assert_eq!(mended(text), (text.to_owned(), false));
+        }
+    }
+
+    #[test]
+    fn a_cut_value_ends_after_its_last_whole_element() {
+        for (text, whole) in [
+            (r#"{"a":1,"b":[{"c":"d"#, r#"{"a":1,"b":[{}]}"#),
+            (r#"{"a":1,"b":"x\"#, r#"{"a":1}"#),
+            (r#"{"a":1,"b":"x\u12"#, r#"{"a":1}"#),
+            (r#"[1,2"#, "[1]"),
+            (r#"{"a""#, "{}"),
+            (r#"{"a":{"b":2}"#, r#"{"a":{"b":2}}"#),
+        ] {
+            assert_eq!(mended(text), (whole.to_owned(), true), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_value_is_left_out() {
+        let two = "{\"a\":1}\n{\"b\":2}";
+        assert_eq!(mended(two), ("{\"a\":1}".to_owned(), false));
+        assert_eq!(mend(two.as_bytes()).length, 7);
+        assert_eq!(mended("[1] \n"), ("[1]".to_owned(), false));
+        assert_eq!(mended("[1},2"), ("[1}".to_owned(), true));
+    }
+
+    #[test]
+    fn strings_are_made_readable() {
+        for (text, value) in [
+            (r#""\n\user@example.com""#, "\n\\user@example.com"),
+            (r#""\ud83d!""#, "\u{fffd}!"),
+            (r#""\ude00\ud83d\ude00""#, "\u{fffd}\u{1f600}"),
+            (r#""C:\dir\x""#, "C:\\dir\\x"),
+            ("\"a\tb\u{1}\"", "a\tb\u{1}"),
+        ] {
+            let (text, _) = mended(text);
+            assert_eq!(serde_json::from_str::<String>(&text).unwrap(), value, "{text}");
+        }
+        let bytes = mend(b"\"a\xffb\"").bytes;
+        assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_null() {
+        assert_eq!(mended("[NaN,-Infinity,Infinity,-1]").0, "[null,null,null,-1]");
+    }
+}

@@ -1,0 +1,56 @@
+//! How a call ended.
+
+use deloop_types::Outcome;
+
+use super::record::Ending;
+
+/// How the call ended, from what Qwen Code noted about it, whether it answered with an error, and what it answered.
+pub(super) fn ended(noted: &Ending<'_>, failed: bool, output: &str) -> Outcome {
+    if noted.error_type.get() == Some("execution_denied") {
+        Outcome::Denied
+    } else if output.starts_with("Command timed out after ")
+        || output.starts_with("Tool execution timed out after ")
+    {
+        Outcome::Timeout
+    } else if noted.status.get() == Some("cancelled")
+        || output.starts_with("[Operation Cancelled]")
+        || output.starts_with("Command was cancelled by user")
+    {
+        Outcome::Cancelled
+    } else if failed || noted.status.get() == Some("error") || exit_code(output).is_some_and(|code| code != 0)
+    {
+        Outcome::Error
+    } else {
+        Outcome::Ok
+    }
+}
+
+/// The exit code that the shell tool states below a command's output.
+fn exit_code(output: &str) -> Option<i64> {
+    if !output.starts_with("Command: ") && !output.starts_with("Directory: ") {
+        return None;
+    }
+    let line = output.lines().rev().take(12).find_map(|line| line.strip_prefix("Exit Code: "))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_ends_as_its_exit_code_says() {
+        let shell = |code: &str| {
+            format!(
+                "Command: ls\nDirectory: (root)\nOutput: x\nError: (none)\nExit Code: {code}\nSignal: (none)\nProcess Group PGID: 7"
+            )
+        };
+        let ended = |output: &str| ended(&Ending::default(), false, output);
+        assert_eq!(ended(&shell("0")), Outcome::Ok);
+        assert_eq!(ended(&shell("101")), Outcome::Error);
+        assert_eq!(ended(&shell("(none)")), Outcome::Ok);
+        assert_eq!(ended("Exit Code: 1"), Outcome::Ok);
+        assert_eq!(ended("Command timed out after 120000ms before it could complete."), Outcome::Timeout);
+        assert_eq!(ended("[Operation Cancelled] Reason: no"), Outcome::Cancelled);
+    }
+}
