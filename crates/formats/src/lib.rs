@@ -11,22 +11,45 @@
 //! assert_eq!((steps.len(), report.unreadable), (1, 0));
 //! ```
 
+mod anthropic_messages;
 mod author;
+mod claude_code;
 mod cline;
+mod codex;
 mod copilot_cli;
 mod cursor;
+mod dialect;
+mod document;
+mod envelope;
+mod field;
 #[cfg(test)]
 mod fixture;
 mod format;
 mod gemini_cli;
 mod goose;
+mod growing;
+mod lenient;
 mod loose;
+mod mend;
+mod mini_swe_agent;
 mod native;
+mod nesting;
+mod openai_messages;
+mod openai_messages_jsonl;
+mod openai_responses;
 mod opencode;
 mod openhands;
+mod openinference;
+mod otlp;
+mod parts;
 mod peek;
+mod pi;
 mod place;
+mod qwen_code;
 mod registry;
+mod scribe;
+mod swe_agent;
+mod tokens;
 
 pub use format::{Format, Item, Reader, Report, Shape, Sink, Source, read};
 pub use opencode::{STORAGE as OPENCODE_STORAGE, read_storage as read_opencode_storage};
