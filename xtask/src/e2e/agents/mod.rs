@@ -1,6 +1,7 @@
 //! The agents: how each is installed, started without a person, and spoken to by hooks.
 
 mod claude_code;
+mod codex;
 
 use std::io;
 use std::path::Path;
@@ -47,7 +48,7 @@ pub(super) trait Agent: Sync {
 }
 
 /// Every agent, in the order of the table.
-pub(super) const AGENTS: [&dyn Agent; 1] = [&claude_code::ClaudeCode];
+pub(super) const AGENTS: [&dyn Agent; 2] = [&claude_code::ClaudeCode, &codex::Codex];
 
 /// What every agent is asked to do.
 const PROMPT: &str = "Please get the widget built.";
