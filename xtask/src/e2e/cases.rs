@@ -9,7 +9,7 @@ use super::healthy;
 use super::hooks::Hooks;
 use super::model::script::{Act, CLOSING, Script};
 use super::model::{FakeModel, Record};
-use super::place::{self, Place, STUCK};
+use super::place::{self, Place};
 use super::sandbox::{self, Ended, Isolation, Launch};
 use super::setup::Agents;
 use super::stand_in::Want;
@@ -105,11 +105,12 @@ impl Case {
         }
     }
 
-    fn script(self, place: &Place) -> Script {
+    fn script(self, agent: &dyn Agent, place: &Place) -> Script {
         if self == Self::Healthy {
             return healthy::script(&place.work);
         }
-        Script::Loop { act: Act::Shell(STUCK.to_owned()), max: self.calls() }
+        let acts = agent.stuck_on().iter().map(|command| Act::Shell(command.to_string())).collect();
+        Script::Loop { acts, max: self.calls() }
     }
 }
 
@@ -145,7 +146,7 @@ fn attempt(
 ) -> Result<String, String> {
     let broken = |e: std::io::Error| format!("the harness itself: {e}");
     let place = Place::new(runs.join(agent.name()).join(case.name())).map_err(broken)?;
-    let model = FakeModel::start(case.script(&place)).map_err(broken)?;
+    let model = FakeModel::start(case.script(agent, &place)).map_err(broken)?;
     let start = agent.start(&place, model.port()).map_err(broken)?;
     if let Some(want) = case.want() {
         hooks.install(agent, &place, want)?;

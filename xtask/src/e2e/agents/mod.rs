@@ -2,6 +2,9 @@
 
 mod claude_code;
 mod codex;
+mod copilot;
+mod gemini;
+mod qwen;
 
 use std::io;
 use std::path::Path;
@@ -9,7 +12,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::cases::Case;
-use super::place::{self, Place};
+use super::place::{self, Place, STUCK};
 use super::stand_in::{StandIn, Want};
 
 /// What npm brings.
@@ -41,6 +44,11 @@ pub(super) trait Agent: Sync {
     /// Writes the settings that make it call the stand-in, and says what the stand-in answers.
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn>;
 
+    /// The commands it repeats, in turn.
+    fn stuck_on(&self) -> &'static [&'static str] {
+        &[STUCK]
+    }
+
     /// Why the agent has no way to do what this case asks for.
     fn cannot(&self, _case: Case) -> Option<&'static str> {
         None
@@ -48,7 +56,8 @@ pub(super) trait Agent: Sync {
 }
 
 /// Every agent, in the order of the table.
-pub(super) const AGENTS: [&dyn Agent; 2] = [&claude_code::ClaudeCode, &codex::Codex];
+pub(super) const AGENTS: [&dyn Agent; 5] =
+    [&claude_code::ClaudeCode, &codex::Codex, &gemini::Gemini, &qwen::Qwen, &copilot::Copilot];
 
 /// What every agent is asked to do.
 const PROMPT: &str = "Please get the widget built.";

@@ -21,8 +21,8 @@ pub(crate) enum Turn {
 /// Every answer of the model, in order.
 #[derive(Debug, Clone)]
 pub(crate) enum Script {
-    /// The same act `max` times, then a closing text.
-    Loop { act: Act, max: usize },
+    /// `max` times the next of these acts, over and over, then a closing text.
+    Loop { acts: Vec<Act>, max: usize },
     /// These turns, then a closing text.
     Turns(Vec<Turn>),
 }
@@ -34,7 +34,12 @@ impl Script {
     /// The answer to the request number `index` that offered a shell, from 0.
     pub(crate) fn turn(&self, index: usize) -> Turn {
         let turn = match self {
-            Self::Loop { act, max } => (index < *max).then(|| Turn::Acts(vec![act.clone()])),
+            Self::Loop { acts, max } => acts
+                .iter()
+                .cycle()
+                .nth(index)
+                .filter(|_| index < *max)
+                .map(|act| Turn::Acts(vec![act.clone()])),
             Self::Turns(turns) => turns.get(index).cloned(),
         };
         turn.unwrap_or_else(|| Turn::Text(CLOSING.to_owned()))
