@@ -62,28 +62,37 @@ fn print(reply: &Value) -> String {
 pub(super) struct StandIn {
     /// The event before a call, which counts.
     pub(super) before: &'static str,
+    /// Whether it is one process for the whole run that answers line by line.
+    pub(super) stays: bool,
     pub(super) answers: Vec<Answer>,
 }
 
 impl StandIn {
     /// The script. Without a place for its count it has nothing to say, as deloop without its state.
     pub(super) fn script(&self) -> String {
-        let mut script = format!(
-            "#!/bin/sh\n\
-             state=\"$HOME/.local/state/deloop\"\n\
-             mkdir -p \"$state\" 2>/dev/null\n\
-             input=$(cat)\n\
-             (printf '%s\\n' \"$input\" >> \"$state/events.jsonl\") 2>/dev/null || exit 0\n\
-             case \"$input\" in *'\"{}\"'*) echo call >> \"$state/calls\" ;; esac\n\
-             calls=$(grep -c call \"$state/calls\" 2>/dev/null)\n\
-             case \"$input\" in\n",
-            self.before
-        );
+        let mut answers = String::new();
         for Answer { event, once, does } in &self.answers {
             let test = if *once { "-eq" } else { "-ge" };
-            let _ =
-                writeln!(script, "*'\"{event}\"'*) if [ \"${{calls:-0}}\" {test} {AT} ]; then {does}; fi ;;");
+            let _ = writeln!(
+                answers,
+                "*'\"{event}\"'*) if [ \"${{calls:-0}}\" {test} {AT} ]; then {does}; fi ;;"
+            );
         }
-        script + "esac\nexit 0\n"
+        let before = self.before;
+        let answer = format!(
+            "answer() {{\n\
+             (printf '%s\\n' \"$input\" >> \"$state/events.jsonl\") 2>/dev/null || return\n\
+             case \"$input\" in *'\"{before}\"'*) echo call >> \"$state/calls\" ;; esac\n\
+             calls=$(grep -c call \"$state/calls\" 2>/dev/null)\n\
+             case \"$input\" in\n{answers}esac\n}}\n"
+        );
+        let asked = if self.stays {
+            // Exactly one line goes back for each that comes.
+            "while IFS= read -r input; do printf '%s\\n' \"$(answer)\"; done\n"
+        } else {
+            "input=$(cat)\nanswer\n"
+        };
+        let state = "state=\"$HOME/.local/state/deloop\"\nmkdir -p \"$state\" 2>/dev/null\n";
+        format!("#!/bin/sh\n{state}{answer}{asked}exit 0\n")
     }
 }

@@ -70,6 +70,6 @@ impl Agent for ClaudeCode {
                 json!({"continue": false, "stopReason": STOP, "systemMessage": STOP}),
             )],
         };
-        Ok(StandIn { before: "PreToolUse", answers })
+        Ok(StandIn { before: "PreToolUse", stays: false, answers })
     }
 }

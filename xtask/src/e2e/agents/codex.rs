@@ -62,6 +62,6 @@ impl Agent for Codex {
             // No answer ends a turn, a signal does.
             Want::Stop => vec![Answer::act("PostToolUse", "kill -INT $PPID; sleep 1")],
         };
-        Ok(StandIn { before: "PreToolUse", answers })
+        Ok(StandIn { before: "PreToolUse", stays: false, answers })
     }
 }

@@ -47,11 +47,12 @@ impl Agent for Copilot {
                 "PreToolUse",
                 json!({"permissionDecision": "deny", "permissionDecisionReason": BLOCK}),
             )],
+            // This one event comes in the other dialect, with `hookName`, however it is registered.
             Want::Stop => vec![Answer::always(
-                "PermissionRequest",
+                "permissionRequest",
                 json!({"behavior": "deny", "message": STOP, "interrupt": true}),
             )],
         };
-        Ok(StandIn { before: "PreToolUse", answers })
+        Ok(StandIn { before: "PreToolUse", stays: false, answers })
     }
 }

@@ -43,7 +43,8 @@ impl Agent for Gemini {
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {
         // Any exit code but 0 and 1 with a word on stderr refuses the call: a missing program would refuse them all.
-        let command = "deloop hook gemini 2>/dev/null || exit 0";
+        // On a timeout only the shell is killed, and its child would keep the agent waiting: hence `exec`.
+        let command = "command -v deloop >/dev/null || exit 0; exec deloop hook gemini 2>/dev/null";
         let handler = json!([{"matcher": "*", "hooks": [{
             "type": "command", "command": command, "name": "deloop", "timeout": TIMEOUT * 1000
         }]}]);
@@ -62,6 +63,6 @@ impl Agent for Gemini {
                 vec![Answer::always("AfterTool", json!({"continue": false, "stopReason": STOP}))]
             }
         };
-        Ok(StandIn { before: "BeforeTool", answers })
+        Ok(StandIn { before: "BeforeTool", stays: false, answers })
     }
 }

@@ -4,6 +4,7 @@ mod claude_code;
 mod codex;
 mod copilot;
 mod gemini;
+mod opencode;
 mod qwen;
 
 use std::io;
@@ -56,8 +57,14 @@ pub(super) trait Agent: Sync {
 }
 
 /// Every agent, in the order of the table.
-pub(super) const AGENTS: [&dyn Agent; 5] =
-    [&claude_code::ClaudeCode, &codex::Codex, &gemini::Gemini, &qwen::Qwen, &copilot::Copilot];
+pub(super) const AGENTS: [&dyn Agent; 6] = [
+    &claude_code::ClaudeCode,
+    &codex::Codex,
+    &gemini::Gemini,
+    &qwen::Qwen,
+    &copilot::Copilot,
+    &opencode::Opencode,
+];
 
 /// What every agent is asked to do.
 const PROMPT: &str = "Please get the widget built.";

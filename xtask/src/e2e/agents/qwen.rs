@@ -70,6 +70,6 @@ impl Agent for Qwen {
                 vec![Answer::always("UserPromptSubmit", json!({"continue": false, "stopReason": STOP}))]
             }
         };
-        Ok(StandIn { before: "PreToolUse", answers })
+        Ok(StandIn { before: "PreToolUse", stays: false, answers })
     }
 }
