@@ -13,6 +13,9 @@ pub(super) trait Hooks: Sync {
     /// Puts a program at [`Place::deloop`] and makes the agent call it.
     fn install(&self, agent: &dyn Agent, place: &Place, want: Want) -> Result<(), String>;
 
+    /// What goes before the agent's own command line, the arguments of deloop in `deloop run -- AGENT`; nothing if deloop does not start it.
+    fn launcher(&self, agent: &dyn Agent, want: Want) -> &'static [&'static str];
+
     /// The call, from 1, at which it speaks, if that is known.
     fn speaks_at(&self) -> Option<usize>;
 }
@@ -40,6 +43,10 @@ impl Hooks for RealDeloop {
         Err(format!("{install:?} failed: {}", said.lines().next().unwrap_or_default()))
     }
 
+    fn launcher(&self, agent: &dyn Agent, want: Want) -> &'static [&'static str] {
+        if want == Want::Stop && agent.ends_by_signal_only() { &["run", "--"] } else { &[] }
+    }
+
     fn speaks_at(&self) -> Option<usize> {
         None
     }
@@ -53,6 +60,11 @@ impl Hooks for StandIns {
         let script =
             agent.stand_in(place, want).map_err(|e| format!("cannot write the settings: {e}"))?.script();
         place::write_program(&place.deloop(), &script).map_err(|e| format!("cannot write the stand-in: {e}"))
+    }
+
+    /// The stand-in sends the signal itself.
+    fn launcher(&self, _agent: &dyn Agent, _want: Want) -> &'static [&'static str] {
+        &[]
     }
 
     fn speaks_at(&self) -> Option<usize> {

@@ -42,6 +42,10 @@ impl Agent for Codex {
         })
     }
 
+    fn ends_by_signal_only(&self) -> bool {
+        true
+    }
+
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {
         let handler =
             json!([{"hooks": [{"type": "command", "command": "deloop hook codex", "timeout": TIMEOUT}]}]);

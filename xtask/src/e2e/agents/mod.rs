@@ -50,6 +50,11 @@ pub(super) trait Agent: Sync {
         &[STUCK]
     }
 
+    /// Whether no hook can end its run, so that deloop has to be the one that started it.
+    fn ends_by_signal_only(&self) -> bool {
+        false
+    }
+
     /// Why the agent has no way to do what this case asks for.
     fn cannot(&self, _case: Case) -> Option<&'static str> {
         None

@@ -23,7 +23,6 @@ impl Agent for Opencode {
 
     fn start(&self, place: &Place, port: u16) -> io::Result<Start> {
         let settings = json!({
-            "$schema": "https://opencode.ai/config.json",
             "model": "fake/fake-model",
             "small_model": "fake/fake-model",
             "permission": {"*": "allow"},
