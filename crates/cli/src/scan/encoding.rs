@@ -28,7 +28,10 @@ impl Encoding {
 }
 
 /// Reads as UTF-8 what is there in another encoding.
-pub(crate) fn decoded<'a>(mut bytes: Box<dyn Read + 'a>, encoding: Encoding) -> io::Result<Box<dyn Read + 'a>> {
+pub(crate) fn decoded<'a>(
+    mut bytes: Box<dyn Read + 'a>,
+    encoding: Encoding,
+) -> io::Result<Box<dyn Read + 'a>> {
     let (mark, high_first) = match encoding {
         Encoding::Utf8 { mark: 0 } => return Ok(bytes),
         Encoding::Utf8 { mark } => {

@@ -134,7 +134,8 @@ impl Episodes {
             }
             episode.since = episode.since.min(since);
             (episode.last, episode.turn) = (at, turn);
-            let news = episode.decisions.last().is_none_or(|d| (d.action, d.level) != (told.action, told.level));
+            let news =
+                episode.decisions.last().is_none_or(|d| (d.action, d.level) != (told.action, told.level));
             if told.action > Action::Continue && news && episode.decisions.len() < DECISIONS {
                 episode.decisions.push(told);
             }

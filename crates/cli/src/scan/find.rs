@@ -71,7 +71,8 @@ pub(crate) struct Found {
 /// Finds what the arguments name: files, folders, globs and standard input, or else the agents' own folders.
 pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> Found {
     let forced = args.format.as_deref().and_then(deloop_formats::find);
-    let mut finder = Finder { forced, cutoff, found: Found::default(), walk: Walk::default(), seen: HashSet::new() };
+    let mut finder =
+        Finder { forced, cutoff, found: Found::default(), walk: Walk::default(), seen: HashSet::new() };
     if args.paths.is_empty() {
         finder.discover();
     }

@@ -74,7 +74,8 @@ pub(crate) fn run(args: &ScanArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         examples,
     };
     let mut report = Report::new(pool, &frame);
-    let failed = args.fail_on.is_some_and(|level| report.loops.iter().any(|l| level.reached(l.action, l.level)));
+    let failed =
+        args.fail_on.is_some_and(|level| report.loops.iter().any(|l| level.reached(l.action, l.level)));
     if machine && let Some(top) = args.top.filter(|top| *top > 0) {
         report.loops.truncate(top);
     }

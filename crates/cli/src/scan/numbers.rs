@@ -59,14 +59,25 @@ mod tests {
             assert_eq!(count(number), text);
         }
         assert_eq!((count(1_240_000), count(3_100_000_000)), ("1.2M".to_owned(), "3.1B".to_owned()));
-        assert_eq!((bytes(12), bytes(1500), bytes(2_000_000_000)), ("12 B".into(), "1.5 kB".into(), "2.0 GB".into()));
-        assert_eq!((dollars(0.0), dollars(0.001), dollars(4.1)), ("$0.00".into(), "<$0.01".into(), "$4.10".into()));
+        assert_eq!(
+            (bytes(12), bytes(1500), bytes(2_000_000_000)),
+            ("12 B".into(), "1.5 kB".into(), "2.0 GB".into())
+        );
+        assert_eq!(
+            (dollars(0.0), dollars(0.001), dollars(4.1)),
+            ("$0.00".into(), "<$0.01".into(), "$4.10".into())
+        );
         assert_eq!(minute("2026-03-01T10:00:00Z"), "2026-03-01 10:00");
     }
 
     #[test]
     fn an_unknown_price_is_said() {
-        let spend = |usd, unpriced_tokens, input_tokens| Spend { usd, unpriced_tokens, input_tokens, ..Spend::default() };
+        let spend = |usd, unpriced_tokens, input_tokens| Spend {
+            usd,
+            unpriced_tokens,
+            input_tokens,
+            ..Spend::default()
+        };
         assert_eq!(cost(&spend(0.0, 5, 5)), "price unknown");
         assert_eq!(cost(&spend(1.0, 5, 10)), "$1.00 + price unknown");
         assert_eq!(cost(&spend(1.0, 0, 5)), "$1.00");

@@ -43,15 +43,15 @@ impl Prices {
 fn candidates(model: &str) -> impl Iterator<Item = &str> {
     let own = model.rsplit('/').next().unwrap_or(model);
     let own_dotted = own.strip_prefix("anthropic.").unwrap_or(own);
-    [Some(model), Some(own), Some(own_dotted), undated(own_dotted)].into_iter().flatten()
+    [model, own, own_dotted, undated(own_dotted)].into_iter()
 }
 
 /// The name without `-20251101`, `-2025-11-01`, `@20251101`, `-latest` or `[1m]` at its end.
-fn undated(name: &str) -> Option<&str> {
+pub(crate) fn undated(name: &str) -> &str {
     let name = name.split_once('[').map_or(name, |(before, _)| before);
     let name = name.split_once("-v1:").map_or(name, |(before, _)| before);
     if let Some(before) = name.strip_suffix("-latest") {
-        return Some(before);
+        return before;
     }
     let is_date = |text: &str| {
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
@@ -63,10 +63,10 @@ fn undated(name: &str) -> Option<&str> {
             && let Some(date) = name[cut..].strip_prefix(['-', '@'])
             && is_date(date)
         {
-            return Some(&name[..cut]);
+            return &name[..cut];
         }
     }
-    Some(name)
+    name
 }
 
 /// What these tokens cost, in dollars.
@@ -105,7 +105,9 @@ mod tests {
     #[test]
     fn an_unknown_model_has_no_price() {
         let prices = Prices::new(BTreeMap::new()).unwrap();
-        for name in ["", "claude", "claude-sonnet-9", "claude-sonnet-4-5-turbo", "gpt-5.1-ü2025110", "<synthetic>"] {
+        for name in
+            ["", "claude", "claude-sonnet-9", "claude-sonnet-4-5-turbo", "gpt-5.1-ü2025110", "<synthetic>"]
+        {
             assert_eq!(prices.of(name), None, "{name}");
         }
     }
@@ -114,7 +116,8 @@ mod tests {
     fn the_users_price_wins_and_names_what_is_unknown() {
         let own = Price { input: 1.0, output: 2.0, ..Price::default() };
         let prices =
-            Prices::new(BTreeMap::from([("gpt-5".to_owned(), own), ("house-model".to_owned(), own)])).unwrap();
+            Prices::new(BTreeMap::from([("gpt-5".to_owned(), own), ("house-model".to_owned(), own)]))
+                .unwrap();
         assert_eq!(prices.of("gpt-5-2025-08-07"), Some(&own));
         assert_eq!(prices.of("house-model"), Some(&own));
     }

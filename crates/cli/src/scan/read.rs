@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use deloop_formats::{Format, Item, Reader, Shape, Sink, Source as From, sniff};
@@ -82,9 +83,9 @@ pub(crate) fn read(
     let format = choose(input, &head).ok_or(Unread::NoSession)?;
     let path = match &input.source {
         Source::Stdin => None,
-        _ => Some(input.path()),
+        _ => Some(unpacked_name(input.path())),
     };
-    let reader = format.reader(&From { path });
+    let reader = format.reader(&From { path: path.as_deref() });
     let mut pump = Pump { reader, notes: Vec::new(), bytes: 0, lossy: 0, emit };
     let whole = Box::new(io::Cursor::new(head).chain(text));
     let report = match format.shape() {
@@ -119,6 +120,12 @@ fn choose(input: &Input, head: &[u8]) -> Option<&'static dyn Format> {
         return None;
     }
     input.forced.or_else(|| input.likely.filter(|f| f.sniff(head))).or_else(|| sniff(head))
+}
+
+/// The path without what packing added to it: formats read names and projects from paths.
+fn unpacked_name(path: &Path) -> PathBuf {
+    let packed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
+    if packed { path.with_extension("") } else { path.to_owned() }
 }
 
 fn lines(count: u64) -> String {
@@ -162,8 +169,8 @@ impl Pump<'_> {
                 continue;
             }
             let before = sink.report.unreadable;
-            let _one_at_a_time = (line.len() > LARGE)
-                .then(|| LARGE_ONES.lock().unwrap_or_else(PoisonError::into_inner));
+            let _one_at_a_time =
+                (line.len() > LARGE).then(|| LARGE_ONES.lock().unwrap_or_else(PoisonError::into_inner));
             self.reader.read(line, &mut sink);
             if sink.report.unreadable > before {
                 let mended = std::str::from_utf8(line).is_err().then(|| String::from_utf8_lossy(line));

@@ -194,28 +194,31 @@ fn settle(files: &mut [Gathered], frame: &Frame<'_>) {
         let old = |s: &Followed| frame.cutoff.is_some_and(|cutoff| s.last.is_some_and(|last| last < cutoff));
         file.sessions.retain(|s| !old(s));
     }
-    let mut order: Vec<&mut Followed> = Vec::new();
+    let mut order: Vec<(usize, &mut Followed)> = Vec::new();
     for file in files.iter_mut() {
-        order.extend(file.sessions.iter_mut());
+        order.extend(file.sessions.iter_mut().map(|session| (file.input, session)));
     }
     // The files come in the order of their paths, and the sort keeps it among equals.
-    order.sort_by_key(|s| s.first.map_or(i64::MAX, |t| t.0));
+    order.sort_by_key(|(_, s)| s.first.map_or(i64::MAX, |t| t.0));
+    // Two sessions of one file are no copies of each other: of each loop, one file has it.
     let mut best: HashMap<(i64, String, u64), (u32, usize)> = HashMap::new();
-    for (index, session) in order.iter().enumerate() {
+    for (file, session) in &order {
         for one in session.loops.iter().flatten() {
             let Some(key) = same_loop(one) else { continue };
-            let kept = best.entry(key).or_insert((one.turns, index));
+            let kept = best.entry(key).or_insert((one.turns, *file));
             if one.turns > kept.0 {
-                *kept = (one.turns, index);
+                *kept = (one.turns, *file);
             }
         }
     }
-    for (index, session) in order.iter_mut().enumerate() {
+    for (file, session) in &mut order {
         for list in &mut session.loops {
-            list.retain(|one| same_loop(one).is_none_or(|key| best.get(&key).is_none_or(|kept| kept.1 == index)));
+            list.retain(|one| {
+                same_loop(one).is_none_or(|key| best.get(&key).is_none_or(|kept| kept.1 == *file))
+            });
         }
     }
-    let mut usage: Vec<&mut Vec<Used>> = order.into_iter().map(|s| &mut s.usage).collect();
+    let mut usage: Vec<&mut Vec<Used>> = order.into_iter().map(|(_, s)| &mut s.usage).collect();
     once_each(&mut usage);
 }
 
@@ -373,7 +376,8 @@ impl Part<'_> {
         for used in self.session.usage.iter().filter(|u| wanted(u)) {
             *tokens.entry(used.model).or_default() += used.tokens() + 1;
         }
-        let most = tokens.into_iter().filter(|(m, _)| *m != u16::MAX).max_by_key(|(m, n)| (*n, u16::MAX - m))?;
+        let most =
+            tokens.into_iter().filter(|(m, _)| *m != u16::MAX).max_by_key(|(m, n)| (*n, u16::MAX - m))?;
         self.file.models.get(usize::from(most.0)).map(String::as_str)
     }
 }

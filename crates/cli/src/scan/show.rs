@@ -144,17 +144,19 @@ impl Shower<'_> {
         loops.sort_by_key(|l| l.step);
         self.header(row)?;
         let near = |step: u32| {
-            loops.iter().any(|l| (l.step.saturating_sub(AROUND)..=l.last_step.saturating_add(AROUND)).contains(&step))
+            loops
+                .iter()
+                .any(|l| (l.step.saturating_sub(AROUND)..=l.last_step.saturating_add(AROUND)).contains(&step))
         };
         let middle = |step: u32| {
             loops.iter().any(|l| {
-                l.last_step - l.step > FIRST + LAST + 2 && (l.step + FIRST..l.last_step - LAST).contains(&step)
+                l.last_step - l.step > FIRST + LAST + 2
+                    && (l.step + FIRST..l.last_step - LAST).contains(&step)
             })
         };
         let all = self.args.all;
         let wanted = |step: u32| all || (near(step) && !middle(step)) || (loops.is_empty() && step < 40);
-        let ask =
-            Ask { session: &row.session, loops: &loops, wanted: &wanted, room: ROOM, veil: self.veil };
+        let ask = Ask { session: &row.session, loops: &loops, wanted: &wanted, room: ROOM, veil: self.veil };
         let story = story(input, self.engine, &ask).map_err(|e| match e {
             Unread::NoSession => Failure::new("the session is gone"),
             Unread::Failed(error) => Failure::from(error),
@@ -168,7 +170,11 @@ impl Shower<'_> {
             let skipped = last.map_or(scene.step, |last: u32| scene.step - last - 1);
             if skipped > 0 && (last.is_some() || !all) && story_gap(last, scene.step, &wanted) {
                 let what = plural(skipped.into(), "step");
-                writeln!(self.out, "{}", self.screen.paint("2", &format!("     … {what} left out (`--all` shows them)")))?;
+                writeln!(
+                    self.out,
+                    "{}",
+                    self.screen.paint("2", &format!("     … {what} left out (`--all` shows them)"))
+                )?;
             }
             last = Some(scene.step);
             let inside = loops.iter().any(|l| (l.step..=l.last_step).contains(&scene.step));
@@ -203,9 +209,14 @@ impl Shower<'_> {
 
     fn loop_head(&mut self, one: &LoopRow, loops: &[&LoopRow]) -> Result<(), Failure> {
         let number = loops.iter().position(|l| l.step == one.step && l.agent == one.agent).unwrap_or(0) + 1;
-        let title = if loops.len() > 1 { format!("Loop {number} of {}", loops.len()) } else { "Loop".to_owned() };
+        let title =
+            if loops.len() > 1 { format!("Loop {number} of {}", loops.len()) } else { "Loop".to_owned() };
         let agent = one.agent.as_deref().map_or_else(String::new, |a| format!(" ({a})"));
-        writeln!(self.out, "\n{}", self.screen.paint("1;33", &format!("── {title}{agent}: {}", one.pattern)))?;
+        writeln!(
+            self.out,
+            "\n{}",
+            self.screen.paint("1;33", &format!("── {title}{agent}: {}", one.pattern))
+        )?;
         let spent = format!(
             "   from turn {} of {}: {}, {} tokens, {}; found by {}",
             one.turn,
@@ -213,7 +224,10 @@ impl Shower<'_> {
             plural(one.turns.into(), "turn"),
             count(one.spend.tokens()),
             cost(&one.spend),
-            std::iter::once(one.detector.as_str()).chain(one.also.iter().map(String::as_str)).collect::<Vec<_>>().join(", "),
+            std::iter::once(one.detector.as_str())
+                .chain(one.also.iter().map(String::as_str))
+                .collect::<Vec<_>>()
+                .join(", "),
         );
         writeln!(self.out, "{spent}\n")?;
         Ok(())
@@ -224,14 +238,20 @@ impl Shower<'_> {
         match &scene.kind {
             Kind::Turn { text, calls } => {
                 let repeats = inside && calls.iter().any(|c| c.group > 0);
-                let mut head = format!("turn {}", scene.turn);
+                let time = scene.ts.map(|ts| ts.to_string().get(11..16).unwrap_or_default().to_owned());
+                let mut head = format!("turn {:<4} {}", scene.turn, time.unwrap_or_default());
                 if !text.is_empty() || calls.is_empty() {
-                    self.lines(&format!("{head:<10}{agent}"), text, repeats, "")?;
+                    self.lines(&format!("{head:<16}{agent}"), text, repeats, "")?;
                     head = String::new();
                 }
                 for call in calls {
                     let repeats = inside && call.group > 0;
-                    self.lines(&format!("{head:<10}{agent}"), &called(call), repeats, if repeats { "33" } else { "36" })?;
+                    self.lines(
+                        &format!("{head:<16}{agent}"),
+                        &called(call),
+                        repeats,
+                        if repeats { "33" } else { "36" },
+                    )?;
                     head = String::new();
                 }
             }
@@ -244,20 +264,24 @@ impl Shower<'_> {
                     Some(Outcome::Running) => "still runs: ",
                     Some(Outcome::Ok) | None => "",
                 };
-                self.lines("        ← ", &format!("{word}{text}"), inside && *repeats, "2")?;
+                self.lines("              ← ", &format!("{word}{text}"), inside && *repeats, "2")?;
             }
             Kind::User { text, human } => {
-                self.lines(if *human { "user      " } else { "harness   " }, text, false, "1")?;
+                self.lines(if *human { "user            " } else { "harness         " }, text, false, "1")?;
             }
-            Kind::Compact => self.lines("          ", "the context was cut", false, "2")?,
+            Kind::Compact => self.lines("                ", "the context was cut", false, "2")?,
         }
         if let Some(told) = &scene.told {
             let colour = if told.action >= Action::Ask { "31" } else { "35" };
-            let head = format!("        ▲ deloop: {} (level {})", told.action, told.level);
+            let head = format!("              ▲ deloop: {} (level {})", told.action, told.level);
             writeln!(self.out, "   {}", self.screen.paint(colour, &head))?;
             for line in told.message.iter().flat_map(|m| m.lines()) {
-                for part in wrapped(line, usize::from(self.screen.width).saturating_sub(16).max(20)) {
-                    writeln!(self.out, "   {}", self.screen.paint(colour, &format!("          {part}")))?;
+                for part in wrapped(line, usize::from(self.screen.width).saturating_sub(22).max(20)) {
+                    writeln!(
+                        self.out,
+                        "   {}",
+                        self.screen.paint(colour, &format!("                {part}"))
+                    )?;
                 }
             }
         }

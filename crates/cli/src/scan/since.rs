@@ -24,7 +24,10 @@ pub(crate) fn since(text: &str, now: Millis) -> Result<Millis, String> {
 }
 
 /// Now, by the clock of this machine.
-#[expect(clippy::disallowed_methods, reason = "`--since 30d` is seen from today; nothing else here depends on it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "`--since 30d` is seen from today; nothing else here depends on it"
+)]
 pub(crate) fn now() -> Millis {
     let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Millis(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))

@@ -80,7 +80,8 @@ pub(crate) fn once_each(lists: &mut [&mut Vec<Used>]) {
                     kept.cache_write = kept.cache_write.max(used.cache_write);
                     // `max` takes the number where the other is none.
                     kept.usd = kept.usd.max(used.usd);
-                    let empty = Used { input: 0, output: 0, cache_read: 0, cache_write: 0, usd: f64::NAN, ..used };
+                    let empty =
+                        Used { input: 0, output: 0, cache_read: 0, cache_write: 0, usd: f64::NAN, ..used };
                     lists[list][index] = empty;
                 }
             }
@@ -107,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_request_counts_once_with_its_last_figures() {
-        let mut first = vec![used(7, 1, f64::NAN), used(7, 5, f64::NAN), used(0, 2, f64::NAN), used(0, 2, f64::NAN)];
+        let mut first =
+            vec![used(7, 1, f64::NAN), used(7, 5, f64::NAN), used(0, 2, f64::NAN), used(0, 2, f64::NAN)];
         let mut copy = vec![used(7, 4, f64::NAN), used(8, 1, 0.5)];
         once_each(&mut [&mut first, &mut copy]);
         let spend = total(&[&first, &copy]);

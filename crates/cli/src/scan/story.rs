@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 
-use deloop::{Action, Body, Engine, Fingerprint, Limits, MemoryStore, Millis, Origin, Outcome, Session, Step};
+use deloop::{
+    Action, Body, Engine, Fingerprint, Limits, MemoryStore, Millis, Origin, Outcome, Session, Step,
+};
 use deloop::{mask, normalise, short_hash};
 use indicatif::ProgressBar;
 use serde_json::Value;
@@ -150,7 +152,8 @@ impl Teller<'_> {
         }
         // A rung that is reported at every step, and a stop that stands, are told once.
         let now = (decision.action, decision.level);
-        let news = decision.action > Action::Continue && agent.last != Some(now) && !decision.findings.is_empty();
+        let news =
+            decision.action > Action::Continue && agent.last != Some(now) && !decision.findings.is_empty();
         if !decision.findings.is_empty() {
             agent.last = Some(now);
         }
@@ -178,7 +181,8 @@ impl Teller<'_> {
         Some(match body {
             Body::Turn(turn) => {
                 agent.turns += 1;
-                let cell = |exact, near| Cell { step: at, group: 0, outcome: None, exact, near, agent: number };
+                let cell =
+                    |exact, near| Cell { step: at, group: 0, outcome: None, exact, near, agent: number };
                 if turn.calls.is_empty() && self.story.cells.len() < CELLS {
                     let print = short_hash(turn.text.trim().as_bytes());
                     self.story.cells.push(cell(print, print));
@@ -190,7 +194,8 @@ impl Teller<'_> {
                     let cell = self.story.cells.len() - 1;
                     agent.open.push((call.id.clone(), cell));
                     if wanted {
-                        let args = if veil.redact { String::new() } else { veil.text(&args_text(&call.args), room) };
+                        let args =
+                            if veil.redact { String::new() } else { veil.text(&args_text(&call.args), room) };
                         calls.push(CallScene { tool: veil.line(&call.tool, 80), args, group: 0, cell });
                     }
                 }

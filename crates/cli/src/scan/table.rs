@@ -2,11 +2,14 @@
 
 use std::io::{IsTerminal, Write};
 
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
 use deloop::Action;
 
 use crate::exit::Failure;
 use crate::scan::numbers::{bytes, cost, count, minute, plural};
+use crate::scan::prices::undated;
 use crate::scan::report::{LoopRow, Report};
 
 /// How many loops are shown if nothing else is said.
@@ -92,7 +95,7 @@ fn table(rows: &[LoopRow], screen: Screen) -> Table {
         ]);
     }
     let narrow = |percent| ColumnConstraint::UpperBoundary(Width::Percentage(percent));
-    for (index, percent) in [(0, 22), (1, 18)] {
+    for (index, percent) in [(0, 26), (1, 18)] {
         if let Some(column) = table.column_mut(index) {
             column.set_constraint(narrow(percent));
         }
@@ -108,7 +111,8 @@ fn table(rows: &[LoopRow], screen: Screen) -> Table {
 fn list(rows: &[LoopRow], screen: Screen, out: &mut dyn Write) -> Result<(), Failure> {
     for row in rows {
         writeln!(out, "{}", screen.paint("1", &row.pattern))?;
-        let spent = format!("{}, {} tokens, {}", plural(row.turns.into(), "turn"), tokens(row), cost(&row.spend));
+        let spent =
+            format!("{}, {} tokens, {}", plural(row.turns.into(), "turn"), tokens(row), cost(&row.spend));
         writeln!(out, "  {}", screen.paint(code(row.action), &spent))?;
         writeln!(out, "  {}", place(row))?;
         writeln!(out, "  {} · {}", who(row), agent(row))?;
@@ -134,14 +138,10 @@ fn totals(report: &Report, screen: Screen, out: &mut dyn Write) -> Result<(), Fa
     let money = if spent.tokens() == 0 && spent.usd == 0.0 {
         "the transcripts do not say what they cost".to_owned()
     } else {
-        format!(
-            "{} tokens, {}{}",
-            count(spent.tokens()),
-            cost(spent),
-            share(spent.usd, totals.spend.usd)
-        )
+        format!("{} tokens, {}{}", count(spent.tokens()), cost(spent), share(spent.usd, totals.spend.usd))
     };
-    let headline = format!("{} in {} of {sessions}", plural(totals.loops, "loop"), totals.sessions_with_loops);
+    let headline =
+        format!("{} in {} of {sessions}", plural(totals.loops, "loop"), totals.sessions_with_loops);
     writeln!(
         out,
         "{}: {}{turns} inside loops, {money}.",
@@ -178,7 +178,7 @@ fn who(row: &LoopRow) -> String {
 
 fn agent(row: &LoopRow) -> String {
     match &row.model {
-        Some(model) => format!("{} · {model}", row.format),
+        Some(model) => format!("{} · {}", row.format, undated(model)),
         None => row.format.clone(),
     }
 }

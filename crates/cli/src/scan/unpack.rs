@@ -100,7 +100,8 @@ impl<R: Read> Read for Frames<R> {
                 Self::Over => return Ok(0),
                 Self::Between(mut packed) => {
                     if !io::BufRead::fill_buf(&mut packed)?.is_empty() {
-                        let frame = Frame::new_with_max_window_size(packed, WINDOW).map_err(io::Error::other)?;
+                        let frame =
+                            Frame::new_with_max_window_size(packed, WINDOW).map_err(io::Error::other)?;
                         *self = Self::Inside(Box::new(frame));
                     }
                 }
@@ -130,7 +131,7 @@ mod tests {
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
     }

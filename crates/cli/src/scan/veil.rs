@@ -74,7 +74,9 @@ impl Veil {
             let value = &found[2];
             let plain = value.starts_with(['$', '{', '(', '[', '%'])
                 || value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
-                || ["true", "false", "null", "none", "undefined"].iter().any(|w| value.eq_ignore_ascii_case(w));
+                || ["true", "false", "null", "none", "undefined"]
+                    .iter()
+                    .any(|w| value.eq_ignore_ascii_case(w));
             if plain { found[0].to_owned() } else { format!("{}{SECRET}", &found[1]) }
         });
         masked.into_owned()

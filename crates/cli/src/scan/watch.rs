@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use deloop::{Body, Engine, Limits, MemoryStore, Millis, Origin, Session, SessionId, Usage, short_call, short_hash};
+use deloop::{
+    Body, Engine, Limits, MemoryStore, Millis, Origin, Session, SessionId, Usage, short_call, short_hash,
+};
 use deloop_formats::Item;
 
 use crate::scan::episode::{Episodes, Loop};

@@ -33,7 +33,8 @@ pub(crate) fn words(one: &Loop, veil: &Veil) -> String {
 
 /// `bash(cargo test)` as a person would write it: a command is itself, other calls start with their tool.
 pub(crate) fn pretty(call: &str) -> String {
-    let Some((tool, argument)) = call.split_once('(').and_then(|(t, a)| Some((t, a.strip_suffix(')')?))) else {
+    let Some((tool, argument)) = call.split_once('(').and_then(|(t, a)| Some((t, a.strip_suffix(')')?)))
+    else {
         return format!("`{call}`");
     };
     if argument.is_empty() {
