@@ -5,6 +5,21 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deloop::Mode;
 
+use crate::scan::args::{ScanArgs, ShowArgs};
+
+const SCAN_HELP: &str = "\
+Examples:
+  deloop scan                                   every agent's sessions on this machine
+  deloop scan --since 30d --html report.html    a page to look at
+  deloop scan ~/runs/*.jsonl run.traj.zst --json
+  my-agent --dump | deloop scan - --fail-on block
+
+Text from sessions is printed without escape sequences, and what looks like a key or token is masked; `--redact`
+leaves arguments and results out altogether. Nothing leaves this machine.
+
+Exit codes: 0 it ran; 1 with --fail-on, when a loop reached that level; 2 it could not run, or something that was
+named could not be read.";
+
 /// Notices when an AI agent is stuck in a loop, and gets it out.
 #[derive(Debug, Parser)]
 #[command(
@@ -23,6 +38,16 @@ pub(crate) struct Cli {
 /// What deloop can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Find the loops in the sessions of the agents on this machine
+    #[command(after_help = SCAN_HELP)]
+    Scan(ScanArgs),
+    /// Show one session around its loops, with what would have been done about them
+    #[command(after_help = "Examples:\n  \
+        deloop show 3f2a1c9e\n  \
+        deloop show run.jsonl --profile doom-loop --all\n  \
+        deloop show example-tests\n\n\
+        ⟲ marks steps that repeat, ▲ what deloop would have done.")]
+    Show(ShowArgs),
     /// Show a stuck session being noticed, told and stopped
     Demo(DemoArgs),
     /// Read Steps, answer each with a Decision
@@ -224,6 +249,8 @@ pub(crate) enum SchemaOf {
     Decision,
     /// The lines of `--events`
     Event,
+    /// What `deloop scan --json` prints
+    Scan,
     /// What goes into `deloop hook behavioral`
     HookInput,
     /// What comes out of `deloop hook behavioral`

@@ -1,10 +1,11 @@
 //! The configuration: flag over environment over file over profile.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use deloop::{
-    AgentBlock, DocumentError, MemoryBlock, Mode, Options, Profile, Registry, config_schema, merge,
+    AgentBlock, DocumentError, MemoryBlock, Mode, Options, Price, Profile, Registry, config_schema, merge,
     profile_text, unknown_key,
 };
 use serde_json::Value;
@@ -26,6 +27,13 @@ pub(crate) struct Config {
     /// The files that were read, the later laid over the earlier.
     files: Vec<PathBuf>,
     document: Value,
+}
+
+impl Config {
+    /// The user's own prices of models.
+    pub(crate) fn prices(&self) -> Result<BTreeMap<String, Price>, Failure> {
+        Ok(field(&self.document, "prices")?.unwrap_or_default())
+    }
 }
 
 /// Reads all that applies here.

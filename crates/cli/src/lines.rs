@@ -5,10 +5,14 @@ use std::io::{BufRead, BufReader, Read};
 /// A longer line is skipped and said to be too long.
 pub(crate) const LONGEST: usize = 64 * 1024 * 1024;
 
+/// The memory of a longer line is given back when it has been dealt with.
+const KEPT: usize = 4 * 1024 * 1024;
+
 /// Reads lines one by one.
 pub(crate) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
+    ended: bool,
 }
 
 /// One line of input.
@@ -21,12 +25,15 @@ pub(crate) enum Line<'a> {
 
 impl<R: Read> Lines<R> {
     pub(crate) fn new(input: R) -> Self {
-        Self { input: BufReader::with_capacity(64 * 1024, input), line: Vec::new() }
+        Self { input: BufReader::with_capacity(64 * 1024, input), line: Vec::new(), ended: true }
     }
 
     /// The next line; `None` at the end.
     pub(crate) fn next(&mut self) -> std::io::Result<Option<Line<'_>>> {
         self.line.clear();
+        if self.line.capacity() > KEPT {
+            self.line = Vec::new();
+        }
         let mut any = false;
         let mut too_long = false;
         loop {
@@ -47,7 +54,8 @@ impl<R: Read> Lines<R> {
             }
             let used = part.len() + usize::from(end.is_some());
             self.input.consume(used);
-            if end.is_some() {
+            self.ended = end.is_some();
+            if self.ended {
                 break;
             }
         }
@@ -56,6 +64,11 @@ impl<R: Read> Lines<R> {
             (true, true) => Some(Line::TooLong),
             (true, false) => Some(Line::Text(&self.line)),
         })
+    }
+
+    /// Whether the last line had a line end; the last line of a file that is being written may have none yet.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
     }
 
     /// Whether the next line is already here: answering may wait until it is not.

@@ -11,6 +11,7 @@ mod hook;
 mod lines;
 mod notes;
 mod profiles;
+mod scan;
 mod schema;
 mod shell;
 mod stream;
@@ -44,6 +45,8 @@ fn main() -> ExitCode {
 fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
     match cli.command {
         Command::Demo(args) => demo::run(&args, out),
+        Command::Scan(args) => scan::run(&args, out),
+        Command::Show(args) => scan::show(&args, out),
         Command::Stream(args) => stream::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),

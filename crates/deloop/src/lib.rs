@@ -26,7 +26,7 @@ mod session;
 pub use checkpoint::{Checkpoint, RestoreError};
 pub use deloop_detect::{
     AnyDetector, CallRecord, CallView, DETECTORS, Detector, Fingerprint, Happening, History, Ledger, Moment,
-    ResultView, ToolKind, ToolRule, Tools, short_call,
+    ResultView, ToolKind, ToolRule, Tools, clean, mask, normalise, short_call, short_hash,
 };
 pub use deloop_policy::{
     AGENT_VARIABLES, AgentBlock, CONFIG_KEYS, DocumentError, Fail, Ladder, MemoryBlock, PROFILES, Price,

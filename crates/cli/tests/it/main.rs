@@ -7,4 +7,5 @@ mod configuration;
 mod conformance;
 mod events;
 mod pages;
+mod scan;
 mod sessions;

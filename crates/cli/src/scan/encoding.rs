@@ -1,0 +1,123 @@
+//! Text that is not UTF-8: what PowerShell's `>` writes, and stray bytes.
+
+use std::io::{self, Read};
+
+/// How a file's bytes stand for text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// UTF-8, with this many bytes of a mark before it.
+    Utf8 { mark: usize },
+    /// UTF-16, the low byte first.
+    Utf16Le { mark: usize },
+    /// UTF-16, the high byte first.
+    Utf16Be { mark: usize },
+}
+
+impl Encoding {
+    /// What the first bytes of a file say.
+    pub(crate) fn of(head: &[u8]) -> Self {
+        match head {
+            [0xef, 0xbb, 0xbf, ..] => Self::Utf8 { mark: 3 },
+            [0xff, 0xfe, ..] => Self::Utf16Le { mark: 2 },
+            [0xfe, 0xff, ..] => Self::Utf16Be { mark: 2 },
+            [b'{' | b'[', 0, ..] => Self::Utf16Le { mark: 0 },
+            [0, b'{' | b'[', ..] => Self::Utf16Be { mark: 0 },
+            _ => Self::Utf8 { mark: 0 },
+        }
+    }
+}
+
+/// Reads as UTF-8 what is there in another encoding.
+pub(crate) fn decoded<'a>(
+    mut bytes: Box<dyn Read + 'a>,
+    encoding: Encoding,
+) -> io::Result<Box<dyn Read + 'a>> {
+    let (mark, high_first) = match encoding {
+        Encoding::Utf8 { mark: 0 } => return Ok(bytes),
+        Encoding::Utf8 { mark } => {
+            super::unpack::fill(&mut bytes, &mut vec![0; mark])?;
+            return Ok(bytes);
+        }
+        Encoding::Utf16Le { mark } => (mark, false),
+        Encoding::Utf16Be { mark } => (mark, true),
+    };
+    super::unpack::fill(&mut bytes, &mut vec![0; mark])?;
+    Ok(Box::new(Utf16 { inner: bytes, high_first, half: None, text: Vec::new(), at: 0 }))
+}
+
+struct Utf16<'a> {
+    inner: Box<dyn Read + 'a>,
+    high_first: bool,
+    /// A high surrogate whose other half has not come yet.
+    half: Option<u16>,
+    text: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Utf16<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.text.len() {
+            self.refill()?;
+        }
+        let length = buffer.len().min(self.text.len() - self.at);
+        buffer[..length].copy_from_slice(&self.text[self.at..self.at + length]);
+        self.at += length;
+        Ok(length)
+    }
+}
+
+impl Utf16<'_> {
+    fn refill(&mut self) -> io::Result<()> {
+        self.text.clear();
+        self.at = 0;
+        let mut raw = [0; 16 * 1024];
+        let length = super::unpack::fill(&mut self.inner, &mut raw)?;
+        let unit = |pair: &[u8]| {
+            let pair = [pair[0], pair[1]];
+            if self.high_first { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
+        };
+        let mut units: Vec<u16> = self.half.take().into_iter().collect();
+        units.extend(raw[..length].chunks_exact(2).map(unit));
+        if length == raw.len()
+            && let Some(last) = units.last().filter(|u| (0xd800..0xdc00).contains(*u))
+        {
+            self.half = Some(*last);
+            units.pop();
+        }
+        let mut bytes = [0; 4];
+        for c in char::decode_utf16(units) {
+            let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+            self.text.extend_from_slice(c.encode_utf8(&mut bytes).as_bytes());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(bytes: &[u8]) -> String {
+        let mut out = String::new();
+        decoded(Box::new(bytes), Encoding::of(bytes)).unwrap().read_to_string(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn every_encoding_gives_the_same_text() {
+        let wanted = "{\"a\":\"grüße 😀\"}\n".repeat(3000);
+        let le: Vec<u8> = wanted.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let be: Vec<u8> = wanted.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for bytes in [
+            wanted.as_bytes().to_vec(),
+            [b"\xef\xbb\xbf", wanted.as_bytes()].concat(),
+            [b"\xff\xfe", le.as_slice()].concat(),
+            [b"\xfe\xff", be.as_slice()].concat(),
+            le,
+            be,
+        ] {
+            assert!(text(&bytes) == wanted, "{:?}", Encoding::of(&bytes));
+        }
+        assert_eq!(text(b"{"), "{");
+    }
+}

@@ -1,0 +1,255 @@
+//! One input, whatever it is packed and written in, as items.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use deloop_formats::{Format, Item, Reader, Shape, Sink, Source as From, sniff};
+use indicatif::ProgressBar;
+
+use crate::lines::{LONGEST, Line, Lines};
+use crate::scan::encoding::{Encoding, decoded};
+use crate::scan::find::{Input, Source};
+use crate::scan::unpack::{fill, unpack};
+
+/// What a format is told from.
+const HEAD: usize = 64 * 1024;
+/// A longer document is not read: unlike lines, it must be in memory as a whole.
+const LONGEST_DOCUMENT: u64 = 256 << 20;
+/// Lines and documents longer than this are dealt with one at a time over all threads, so that memory stays bounded.
+const LARGE: usize = 4 << 20;
+
+static LARGE_ONES: Mutex<()> = Mutex::new(());
+
+/// What a file turned out to be.
+pub(crate) struct FileRead {
+    pub(crate) format: &'static dyn Format,
+    /// What the format's reader says about it.
+    pub(crate) report: deloop_formats::Report,
+    /// What people should know about it.
+    pub(crate) notes: Vec<String>,
+    /// Plain bytes read.
+    pub(crate) bytes: u64,
+}
+
+/// Why nothing of an input was read.
+pub(crate) enum Unread {
+    /// It is of no format that is known.
+    NoSession,
+    /// It could not be opened, or not as far as its beginning.
+    Failed(io::Error),
+}
+
+impl std::convert::From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Reads an input and hands out each item with the number of its line, from 1.
+pub(crate) fn read(
+    input: &Input,
+    progress: &ProgressBar,
+    emit: &mut dyn FnMut(Item, u64),
+) -> Result<FileRead, Unread> {
+    let mut size = input.size;
+    let raw: Box<dyn Read> = match &input.source {
+        Source::Stdin => Box::new(io::stdin().lock()),
+        Source::Bundled(_, bytes) => Box::new(*bytes),
+        Source::File(path) => {
+            let file = File::open(path)?;
+            let about = file.metadata()?;
+            // What is written to it from now on is not ours to wait for.
+            if about.is_file() {
+                size = about.len();
+                Box::new(file.take(size))
+            } else {
+                Box::new(file)
+            }
+        }
+    };
+    let unpacked = unpack(Box::new(Counted { inner: raw, progress }), size)?;
+    let mut bytes = unpacked.bytes;
+    let mut start = [0; 3];
+    let length = fill(&mut bytes, &mut start)?;
+    let encoding = Encoding::of(&start[..length]);
+    let whole = io::Cursor::new(start[..length].to_vec()).chain(bytes);
+    let mut text = decoded(Box::new(whole), encoding)?;
+    let mut head = vec![0; HEAD];
+    let length = fill(&mut text, &mut head)?;
+    head.truncate(length);
+    let format = choose(input, &head).ok_or(Unread::NoSession)?;
+    let path = match &input.source {
+        Source::Stdin => None,
+        _ => Some(unpacked_name(input.path())),
+    };
+    let reader = format.reader(&From { path: path.as_deref() });
+    let mut pump = Pump { reader, notes: Vec::new(), bytes: 0, lossy: 0, emit };
+    let whole = Box::new(io::Cursor::new(head).chain(text));
+    let report = match format.shape() {
+        Shape::Lines => pump.lines(whole),
+        Shape::Document => pump.document(whole),
+    };
+    let Pump { mut notes, bytes, lossy, .. } = pump;
+    if lossy > 0 {
+        notes.push(format!("{} with bytes that are not UTF-8, read with � in their place", lines(lossy)));
+    }
+    if let Some(limit) = unpacked.cut.get() {
+        notes.push(format!(
+            "expands to more than {} MB, far more than a session packed into {} KB would: the rest is not read",
+            limit >> 20,
+            size.div_ceil(1024)
+        ));
+    }
+    if report.unreadable > 0 {
+        let why = report.first_error.as_deref().unwrap_or("no reason given");
+        notes.push(format!("{} could not be read and skipped; the first: {why}", lines(report.unreadable)));
+    }
+    if let Source::File(path) = &input.source
+        && std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() != size)
+    {
+        notes.push("was written to while it was read; what came later is not counted".to_owned());
+    }
+    Ok(FileRead { format, report, notes, bytes })
+}
+
+fn choose(input: &Input, head: &[u8]) -> Option<&'static dyn Format> {
+    if head.trim_ascii().is_empty() {
+        return None;
+    }
+    input.forced.or_else(|| input.likely.filter(|f| f.sniff(head))).or_else(|| sniff(head))
+}
+
+/// The path without what packing added to it: formats read names and projects from paths.
+fn unpacked_name(path: &Path) -> PathBuf {
+    let packed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
+    if packed { path.with_extension("") } else { path.to_owned() }
+}
+
+fn lines(count: u64) -> String {
+    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
+}
+
+struct Pump<'a> {
+    reader: Box<dyn Reader>,
+    notes: Vec<String>,
+    bytes: u64,
+    /// Lines that were not UTF-8.
+    lossy: u64,
+    emit: &'a mut dyn FnMut(Item, u64),
+}
+
+impl Pump<'_> {
+    fn lines(&mut self, text: Box<dyn Read + '_>) -> deloop_formats::Report {
+        let number = Cell::new(0);
+        let emit = &mut *self.emit;
+        let mut emit = |item| emit(item, number.get());
+        let mut sink = Sink::new(&mut emit);
+        let mut lines = Lines::new(text);
+        let mut too_long = Vec::new();
+        loop {
+            let line = match lines.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) => {
+                    self.notes.push(format!("breaks off after line {}: {error}", number.get()));
+                    break;
+                }
+            };
+            number.set(number.get() + 1);
+            let Line::Text(line) = line else {
+                too_long.push(number.get());
+                continue;
+            };
+            self.bytes += line.len() as u64 + 1;
+            let line = line.trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            let before = sink.report.unreadable;
+            let _one_at_a_time =
+                (line.len() > LARGE).then(|| LARGE_ONES.lock().unwrap_or_else(PoisonError::into_inner));
+            self.reader.read(line, &mut sink);
+            if sink.report.unreadable > before {
+                let mended = std::str::from_utf8(line).is_err().then(|| String::from_utf8_lossy(line));
+                let first = before == 0;
+                if let Some(text) = mended {
+                    self.lossy += 1;
+                    forgive(&mut sink, before, first);
+                    self.reader.read(text.as_bytes(), &mut sink);
+                }
+                if sink.report.unreadable > before && !lines.ended() {
+                    forgive(&mut sink, before, first);
+                    self.notes.push("its last line is not complete and was left out".to_owned());
+                }
+            }
+        }
+        self.reader.finish(&mut sink);
+        let report = sink.report;
+        if let Some(first) = too_long.first() {
+            let count = too_long.len() as u64;
+            let which = if count == 1 { format!("line {first} is") } else { format!("{count} lines are") };
+            self.notes.push(format!("{which} longer than {} MB and skipped", LONGEST >> 20));
+        }
+        report
+    }
+
+    fn document(&mut self, text: Box<dyn Read + '_>) -> deloop_formats::Report {
+        let mut document = Vec::new();
+        let mut guard = None;
+        let mut text = text.take(LONGEST_DOCUMENT + 1);
+        let mut part = [0; HEAD];
+        loop {
+            match fill(&mut text, &mut part) {
+                Ok(0) => break,
+                Ok(length) => document.extend_from_slice(&part[..length]),
+                Err(error) => {
+                    self.notes.push(format!("breaks off after {} bytes: {error}", document.len()));
+                    break;
+                }
+            }
+            if document.len() > LARGE && guard.is_none() {
+                guard = Some(LARGE_ONES.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+        let emit = &mut *self.emit;
+        let mut emit = |item| emit(item, 0);
+        let mut sink = Sink::new(&mut emit);
+        self.bytes = document.len() as u64;
+        if self.bytes > LONGEST_DOCUMENT {
+            self.notes.push(format!("larger than {} MB and skipped", LONGEST_DOCUMENT >> 20));
+            return sink.report;
+        }
+        self.reader.read(&document, &mut sink);
+        if sink.report.unreadable > 0 && std::str::from_utf8(&document).is_err() {
+            forgive(&mut sink, 0, true);
+            self.lossy += 1;
+            self.reader.read(String::from_utf8_lossy(&document).as_bytes(), &mut sink);
+        }
+        self.reader.finish(&mut sink);
+        sink.report
+    }
+}
+
+/// Takes back that a line could not be read.
+fn forgive(sink: &mut Sink<'_>, unreadable: u64, first: bool) {
+    sink.report.unreadable = unreadable;
+    if first {
+        sink.report.first_error = None;
+    }
+}
+
+struct Counted<'a, R> {
+    inner: R,
+    progress: &'a ProgressBar,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        self.progress.inc(length as u64);
+        Ok(length)
+    }
+}

@@ -1,0 +1,221 @@
+//! The loops as a table for people.
+
+use std::io::{IsTerminal, Write};
+
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
+use deloop::Action;
+
+use crate::exit::Failure;
+use crate::scan::numbers::{bytes, cost, count, minute, plural};
+use crate::scan::prices::undated;
+use crate::scan::report::{LoopRow, Report};
+
+/// How many loops are shown if nothing else is said.
+const ROWS: usize = 20;
+/// A narrower terminal gets a list instead of a table.
+const NARROW: u16 = 84;
+/// How wide a table in a pipe is.
+const PIPE: u16 = 132;
+/// A wider table is harder to read.
+const WIDEST: u16 = 160;
+
+/// Where the table goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Screen {
+    pub(crate) width: u16,
+    pub(crate) colour: bool,
+}
+
+impl Screen {
+    /// What standard output is: a terminal of some width, or a pipe.
+    pub(crate) fn here() -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+        let width = width.or_else(|| terminal.then(|| Table::new().width()).flatten());
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+            || std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        Self { width: width.unwrap_or(PIPE).clamp(20, WIDEST), colour: terminal && !plain }
+    }
+
+    /// Text in a colour, if there is colour.
+    pub(crate) fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Prints the report.
+pub(crate) fn print(
+    report: &Report,
+    top: Option<usize>,
+    screen: Screen,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let rows = match top {
+        Some(0) => report.loops.len(),
+        Some(top) => top,
+        None => ROWS,
+    };
+    let shown = &report.loops[..rows.min(report.loops.len())];
+    if !shown.is_empty() {
+        if screen.width < NARROW {
+            list(shown, screen, out)?;
+        } else {
+            writeln!(out, "{}", table(shown, screen))?;
+        }
+        let more = report.loops.len() - shown.len();
+        if more > 0 {
+            writeln!(out, "… and {} (`--top 0` shows all)", plural(more as u64, "more loop"))?;
+        }
+        writeln!(out)?;
+    }
+    totals(report, screen, out)
+}
+
+fn table(rows: &[LoopRow], screen: Screen) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(screen.width);
+    if !screen.colour {
+        table.force_no_tty();
+    } else {
+        table.enforce_styling();
+    }
+    let head = ["SESSION", "PROJECT", "LOOP", "TURNS", "TOKENS", "COST"];
+    table.set_header(head.map(|name| Cell::new(name).add_attribute(Attribute::Dim)));
+    for row in rows {
+        table.add_row([
+            Cell::new(format!("{}\n{}", who(row), agent(row))),
+            Cell::new(format!("{}\n{}", project(row), when(row))),
+            Cell::new(format!("{}\n{}", row.pattern, place(row))),
+            Cell::new(row.turns).set_alignment(CellAlignment::Right),
+            Cell::new(tokens(row)).set_alignment(CellAlignment::Right),
+            Cell::new(cost(&row.spend)).set_alignment(CellAlignment::Right).fg(colour(row.action)),
+        ]);
+    }
+    let narrow = |percent| ColumnConstraint::UpperBoundary(Width::Percentage(percent));
+    for (index, percent) in [(0, 26), (1, 18)] {
+        if let Some(column) = table.column_mut(index) {
+            column.set_constraint(narrow(percent));
+        }
+    }
+    for index in [3, 4, 5] {
+        if let Some(column) = table.column_mut(index) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    table
+}
+
+fn list(rows: &[LoopRow], screen: Screen, out: &mut dyn Write) -> Result<(), Failure> {
+    for row in rows {
+        writeln!(out, "{}", screen.paint("1", &row.pattern))?;
+        let spent =
+            format!("{}, {} tokens, {}", plural(row.turns.into(), "turn"), tokens(row), cost(&row.spend));
+        writeln!(out, "  {}", screen.paint(code(row.action), &spent))?;
+        writeln!(out, "  {}", place(row))?;
+        writeln!(out, "  {} · {}", who(row), agent(row))?;
+        writeln!(out, "  {} · {}\n", project(row), when(row))?;
+    }
+    Ok(())
+}
+
+fn totals(report: &Report, screen: Screen, out: &mut dyn Write) -> Result<(), Failure> {
+    let totals = &report.totals;
+    let sessions = format!("{} ({})", plural(totals.sessions, "session"), bytes(totals.bytes));
+    if totals.loops == 0 {
+        let none = screen.paint("32", "No loops");
+        writeln!(out, "{none} in {sessions}, judged by the profile `{}`.", report.profile)?;
+        return Ok(());
+    }
+    let spent = &totals.loop_spend;
+    let share = |part: f64, whole: f64| {
+        if whole > 0.0 { format!(" ({:.0} % of all)", 100.0 * part / whole) } else { String::new() }
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
+    let turns = share(totals.loop_turns as f64, totals.turns as f64);
+    let money = if spent.tokens() == 0 && spent.usd == 0.0 {
+        "the transcripts do not say what they cost".to_owned()
+    } else {
+        format!("{} tokens, {}{}", count(spent.tokens()), cost(spent), share(spent.usd, totals.spend.usd))
+    };
+    let headline =
+        format!("{} in {} of {sessions}", plural(totals.loops, "loop"), totals.sessions_with_loops);
+    writeln!(
+        out,
+        "{}: {}{turns} inside loops, {money}.",
+        screen.paint("1", &headline),
+        plural(totals.loop_turns, "turn"),
+    )?;
+    let after: f64 = report.loops.iter().map(|l| l.spend_after.usd).sum();
+    if after >= 0.005 {
+        writeln!(
+            out,
+            "{} of it after deloop would first have stepped in (profile `{}`).",
+            crate::scan::numbers::dollars(after),
+            report.profile
+        )?;
+    }
+    if let Some(first) = report.loops.first() {
+        writeln!(out, "\n`deloop show {}` shows a session around its loop.", id(&first.session))?;
+    }
+    Ok(())
+}
+
+/// As much of a session's id as tells it apart from others.
+pub(crate) fn id(session: &str) -> &str {
+    let is_uuid = session.len() == 36 && session.bytes().filter(|b| *b == b'-').count() == 4;
+    if is_uuid { &session[..13] } else { session }
+}
+
+fn who(row: &LoopRow) -> String {
+    match &row.agent {
+        Some(agent) => format!("{} / {agent}", id(&row.session)),
+        None => id(&row.session).to_owned(),
+    }
+}
+
+fn agent(row: &LoopRow) -> String {
+    match &row.model {
+        Some(model) => format!("{} · {}", row.format, undated(model)),
+        None => row.format.clone(),
+    }
+}
+
+/// The last part of the project's folder.
+pub(crate) fn project(row: &LoopRow) -> String {
+    let whole = row.project.as_deref().unwrap_or("–").trim_end_matches(['/', '\\']);
+    whole.rsplit(['/', '\\']).next().unwrap_or(whole).to_owned()
+}
+
+fn when(row: &LoopRow) -> String {
+    row.started.as_deref().map_or_else(|| "–".to_owned(), minute)
+}
+
+fn tokens(row: &LoopRow) -> String {
+    if row.spend.tokens() == 0 { "–".to_owned() } else { count(row.spend.tokens()) }
+}
+
+fn place(row: &LoopRow) -> String {
+    let first = row.decisions.first().map(|d| format!("; {} at turn {}", d.action, d.turn));
+    let last = (row.decisions.len() > 1)
+        .then(|| row.decisions.iter().max_by_key(|d| (d.action, d.level)))
+        .flatten()
+        .map(|d| format!(", {} at {}", d.action, d.turn));
+    format!(
+        "from turn {} of {}{}{}",
+        row.turn,
+        row.of_turns,
+        first.unwrap_or_default(),
+        last.unwrap_or_default()
+    )
+}
+
+fn colour(action: Action) -> Color {
+    if action >= Action::Ask { Color::Red } else { Color::Yellow }
+}
+
+fn code(action: Action) -> &'static str {
+    if action >= Action::Ask { "31" } else { "33" }
+}

@@ -1,0 +1,60 @@
+//! A loop in words.
+
+use crate::scan::episode::Loop;
+use crate::scan::veil::Veil;
+
+/// The longest description, in characters.
+const ROOM: usize = 160;
+
+/// What repeats and how often: "`cargo test` failed the same way 14 times".
+pub(crate) fn words(one: &Loop, veil: &Veil) -> String {
+    let finding = &one.finding;
+    let tool = finding.tool.as_deref().unwrap_or_default();
+    if veil.redact {
+        let what = if tool.is_empty() { "turns" } else { tool };
+        return veil.line(&format!("{what}: {} {} times", finding.detector, finding.count), ROOM);
+    }
+    let mut text = finding.summary.clone();
+    if let Some(call) = one.call.as_deref().filter(|_| finding.period <= 1) {
+        let pretty = pretty(call);
+        if text.contains(call) {
+            text = text.replace(call, &pretty);
+        } else if !tool.is_empty()
+            && let Some(rest) = text.strip_prefix(tool).filter(|rest| rest.starts_with(' '))
+        {
+            text = format!("{pretty}{rest}");
+        }
+    }
+    if one.failed {
+        text = text.replace("gave the same result", "failed the same way");
+    }
+    veil.line(&text.replace(" in a row", ""), ROOM)
+}
+
+/// `bash(cargo test)` as a person would write it: a command is itself, other calls start with their tool.
+pub(crate) fn pretty(call: &str) -> String {
+    let Some((tool, argument)) = call.split_once('(').and_then(|(t, a)| Some((t, a.strip_suffix(')')?)))
+    else {
+        return format!("`{call}`");
+    };
+    if argument.is_empty() {
+        return format!("`{tool}`");
+    }
+    if deloop::Tools::default().kind(tool) == deloop::ToolKind::Run {
+        return format!("`{argument}`");
+    }
+    format!("`{tool} {argument}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_written_as_people_write_them() {
+        assert_eq!(pretty("bash(cargo test --all)"), "`cargo test --all`");
+        assert_eq!(pretty("Read(src/(a).rs)"), "`Read src/(a).rs`");
+        assert_eq!(pretty("ls()"), "`ls`");
+        assert_eq!(pretty("odd"), "`odd`");
+    }
+}

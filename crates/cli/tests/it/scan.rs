@@ -1,0 +1,298 @@
+//! `deloop scan` and `deloop show` over files, folders and homes.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::binary::{deloop, run, said};
+
+/// A session that runs the same failing command `times` times, as native Steps, one turn a minute.
+pub(crate) fn stuck(session: &str, model: &str, times: u32) -> String {
+    let mut lines = vec![
+        json!({"type": "user", "session": session, "ts": "2026-03-01T10:00:00Z", "text": "Fix it."}),
+        json!({"type": "turn", "session": session, "ts": "2026-03-01T10:00:30Z", "text": "I will look around.",
+               "calls": [{"id": "first", "tool": "bash", "args": {"command": "ls"}}]}),
+        json!({"type": "result", "session": session, "ts": "2026-03-01T10:00:31Z", "id": "first", "ok": true, "output": "src"}),
+    ];
+    for n in 0..times {
+        let ts = format!("2026-03-01T10:{:02}:00Z", n + 1);
+        lines.push(json!({"type": "turn", "session": session, "ts": ts, "text": format!("Attempt {n}."),
+            "calls": [{"id": format!("c{n}"), "tool": "bash", "args": {"command": "cargo test"}}]}));
+        lines.push(json!({"type": "usage", "session": session, "ts": ts, "model": model,
+            "input_tokens": 1000, "output_tokens": 100, "cache_read_tokens": 10_000}));
+        lines
+            .push(json!({"type": "result", "session": session, "ts": ts, "id": format!("c{n}"), "ok": false,
+            "output": "error: cannot find value `total`"}));
+    }
+    lines.push(
+        json!({"type": "turn", "session": session, "ts": "2026-03-01T11:00:00Z", "text": "I give up."}),
+    );
+    // Sessions of different names are of different days.
+    let day = 1 + session.bytes().map(u32::from).sum::<u32>() % 28;
+    lines.iter().map(|l| format!("{l}\n").replace("2026-03-01T", &format!("2026-03-{day:02}T"))).collect()
+}
+
+/// The JSON report of a scan in this home.
+pub(crate) fn scan(home: &Path, arguments: &[&str]) -> Value {
+    let output = run(deloop(home).args(["scan", "--json"]).args(arguments), b"");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&output)))
+}
+
+/// What a scan prints.
+fn printed(home: &Path, arguments: &[&str]) -> String {
+    String::from_utf8(run(deloop(home).arg("scan").args(arguments), b"").stdout).unwrap()
+}
+
+#[test]
+fn a_home_without_sessions_shows_the_examples() {
+    let home = tempfile::tempdir().unwrap();
+    let output = run(deloop(home.path()).arg("scan"), b"");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text.starts_with("No sessions were found"), "{text}");
+    assert!(text.contains("example sessions that come with deloop"), "{text}");
+    assert!(text.contains("`cargo test --workspace` failed the same way 9 times"), "{text}");
+    let report = scan(home.path(), &[]);
+    assert_eq!((&report["examples"], &report["totals"]["sessions"]), (&json!(false), &json!(0)));
+}
+
+#[test]
+fn a_loop_is_told_with_what_it_cost() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("s.jsonl"), stuck("s1", "claude-sonnet-4-5-20250929", 7)).unwrap();
+    let report = scan(home.path(), &["s.jsonl"]);
+    let one = &report["loops"][0];
+    assert_eq!(report["loops"].as_array().unwrap().len(), 1);
+    assert_eq!(one["pattern"], "`cargo test` failed the same way 7 times");
+    assert_eq!((&one["session"], &one["format"]), (&json!("s1"), &json!("native")));
+    assert_eq!((&one["turn"], &one["turns"], &one["of_turns"]), (&json!(2), &json!(7), &json!(9)));
+    assert_eq!((&one["line"], &one["step"]), (&json!(4), &json!(3)));
+    assert_eq!(
+        (&one["started"], &one["ended"]),
+        (&json!("2026-03-25T10:01:00Z"), &json!("2026-03-25T10:07:00Z"))
+    );
+    assert_eq!(one["spend"]["cache_read_tokens"], 70_000);
+    let dollars = 7.0 * (1000.0 * 3.0 + 100.0 * 15.0 + 10_000.0 * 0.3) / 1e6;
+    assert!((one["spend"]["usd"].as_f64().unwrap() - dollars).abs() < 1e-9, "{one}");
+    let text = printed(home.path(), &["s.jsonl"]);
+    for part in [
+        "s1",
+        "native · claude-sonnet-4-5 ",
+        "from turn 2 of 9",
+        "77.7k",
+        "$0.05",
+        "1 loop in 1 of 1 session",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains('\u{1b}'), "no colours in a pipe");
+}
+
+#[test]
+fn the_transcripts_own_figure_wins_and_an_unknown_model_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let own = stuck("own", "claude-sonnet-4-5", 4)
+        .replace("\"output_tokens\":100", "\"output_tokens\":100,\"cost_usd\":0.5");
+    std::fs::write(home.path().join("own.jsonl"), own).unwrap();
+    std::fs::write(home.path().join("odd.jsonl"), stuck("odd", "house-model", 4)).unwrap();
+    let report = scan(home.path(), &["own.jsonl", "odd.jsonl"]);
+    let (own, odd) = (&report["loops"][0], &report["loops"][1]);
+    assert_eq!((&own["session"], &own["spend"]["usd"]), (&json!("own"), &json!(2.0)));
+    assert_eq!((&odd["spend"]["usd"], &odd["spend"]["unpriced_tokens"]), (&json!(0.0), &json!(44_400)));
+    assert!(printed(home.path(), &["odd.jsonl"]).contains("price unknown"));
+    std::fs::write(home.path().join("deloop.toml"), "[prices.house-model]\ninput = 10.0\noutput = 10.0")
+        .unwrap();
+    let dollars = scan(home.path(), &["odd.jsonl"])["loops"][0]["spend"]["usd"].as_f64().unwrap();
+    assert!((dollars - 0.444).abs() < 1e-9, "{dollars}");
+}
+
+#[test]
+fn files_folders_globs_input_and_packed_files_are_read() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("runs/deep");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = stuck("plain", "m", 4);
+    std::fs::write(folder.join("a.jsonl"), &text).unwrap();
+    std::fs::write(folder.join("notes.txt"), "not a session").unwrap();
+    std::fs::write(folder.join("settings.json"), "{\"theme\": \"dark\"}").unwrap();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gz.write_all(stuck("gz", "m", 4).as_bytes()).unwrap();
+    std::fs::write(folder.join("b.jsonl.gz"), gz.finish().unwrap()).unwrap();
+    let zst = stuck("zst", "m", 4);
+    let zst = ruzstd::encoding::compress_to_vec(zst.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    std::fs::write(folder.join("c.jsonl.zst"), zst).unwrap();
+    let sessions = |arguments: &[&str]| {
+        let report = scan(home.path(), arguments);
+        assert_eq!(report["problems"], json!([]));
+        let mut names: Vec<String> = report["loops"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|l| l["session"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(sessions(&["runs"]), ["gz", "plain", "zst"]);
+    assert_eq!(sessions(&["runs/*/*.jsonl.*"]), ["gz", "zst"]);
+    assert_eq!(sessions(&["runs/deep/a.jsonl", "runs", "runs/deep/../deep/a.jsonl"]), ["gz", "plain", "zst"]);
+    let output = run(deloop(home.path()).args(["scan", "--json", "-"]), text.as_bytes());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["loops"][0]["session"], &report["loops"][0]["file"]), (&json!("plain"), &json!("-")));
+}
+
+#[test]
+fn what_is_named_and_not_there_is_said_and_the_rest_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("s.jsonl"), stuck("s1", "m", 4)).unwrap();
+    std::fs::write(home.path().join("not.jsonl"), "{\"theme\": \"dark\"}").unwrap();
+    for (path, expected) in [
+        ("gone.jsonl", "gone.jsonl: there is no such file or folder"),
+        ("gone*.jsonl", "gone*.jsonl: the pattern matches no file"),
+        ("not.jsonl", "not.jsonl: is of no format that deloop knows"),
+    ] {
+        let output = run(deloop(home.path()).args(["scan", path, "s.jsonl"]), b"");
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert!(said(&output).contains(expected), "{path}: {}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("failed the same way 4 times"), "{path}");
+    }
+}
+
+#[test]
+fn exit_codes_follow_fail_on() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("s.jsonl"), stuck("s1", "m", 9)).unwrap();
+    let code = |arguments: &[&str]| {
+        run(deloop(home.path()).args(["scan", "s.jsonl"]).args(arguments), b"").status.code()
+    };
+    assert_eq!(code(&["-p", "signature"]), Some(0));
+    assert_eq!(code(&["-p", "signature", "--fail-on", "stop"]), Some(1));
+    assert_eq!(code(&["-p", "signature", "--fail-on", "3"]), Some(1));
+    assert_eq!(code(&["-p", "doom-loop", "--fail-on", "stop"]), Some(0), "it blocks, but does not stop");
+    assert_eq!(code(&["-p", "doom-loop", "--fail-on", "4"]), Some(0));
+    assert_eq!(code(&["--fail-on", "loud"]), Some(2));
+    assert_eq!(code(&["-p", "nope"]), Some(2));
+    assert_eq!(code(&["--since", "ever"]), Some(2));
+    let examples = run(deloop(home.path()).args(["scan", "--fail-on", "1"]), b"");
+    assert_eq!(examples.status.code(), Some(0), "the examples are not the user's loops");
+}
+
+#[test]
+fn loops_can_be_chosen() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("cheap.jsonl"), stuck("cheap", "gpt-5-nano", 9)).unwrap();
+    std::fs::write(home.path().join("dear.jsonl"), stuck("dear", "claude-opus-4-1", 4)).unwrap();
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let report =
+            scan(home.path(), &[&["cheap.jsonl", "dear.jsonl", "-p", "doom-loop"], arguments].concat());
+        report["loops"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|l| l["session"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names(&[]), ["dear", "cheap"], "the costlier first");
+    assert_eq!(names(&["--top", "1"]), ["dear"]);
+    assert_eq!(names(&["--min-level", "block"]), ["cheap"]);
+    assert_eq!(names(&["--since", "2026-03-30"]), [""; 0]);
+    assert_eq!(names(&["--since", "2026-03-01"]), ["dear", "cheap"]);
+    let text = printed(home.path(), &["cheap.jsonl", "dear.jsonl", "--top", "1"]);
+    assert!(text.contains("… and 1 more loop") && text.contains("2 loops in 2 of 2 sessions"), "{text}");
+}
+
+#[test]
+fn two_sessions_in_one_file_are_told_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let (one, two) = (stuck("one", "m", 4), stuck("two", "m", 5));
+    let mixed: String =
+        one.lines().zip(two.lines()).flat_map(|(a, b)| [a, "\n", b, "\n"]).collect::<String>()
+            + &two[two.len() - 600..];
+    let mixed: String = mixed.lines().filter(|l| l.starts_with('{')).map(|l| format!("{l}\n")).collect();
+    std::fs::write(home.path().join("both.jsonl"), mixed).unwrap();
+    let report = scan(home.path(), &["both.jsonl"]);
+    assert_eq!((&report["totals"]["files"], &report["totals"]["sessions"]), (&json!(1), &json!(2)));
+    assert_eq!(report["totals"]["sessions_with_loops"], 2);
+}
+
+/// A session that was resumed carries what came before along: its loop and its tokens count once.
+#[test]
+fn a_copied_loop_is_one_loop() {
+    let home = tempfile::tempdir().unwrap();
+    let first = stuck("first", "m", 4);
+    let resumed = stuck("first", "m", 6).replace("\"first\",\"t", "\"second\",\"t");
+    std::fs::write(home.path().join("a.jsonl"), first).unwrap();
+    std::fs::write(home.path().join("b.jsonl"), resumed).unwrap();
+    let report = scan(home.path(), &["a.jsonl", "b.jsonl"]);
+    assert_eq!(report["totals"]["loops"], 1);
+    assert_eq!((&report["loops"][0]["session"], &report["loops"][0]["count"]), (&json!("second"), &json!(6)));
+}
+
+#[test]
+fn a_narrow_terminal_gets_a_list() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("s.jsonl"), stuck("s1", "m", 7)).unwrap();
+    for columns in ["40", "60", "90", "200"] {
+        let output = run(deloop(home.path()).args(["scan", "s.jsonl"]).env("COLUMNS", columns), b"");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let narrow = columns.parse::<usize>().unwrap() < 84;
+        assert_eq!(text.contains('═'), !narrow, "{columns}: {text}");
+        let table = text.lines().filter(|l| l.contains(['─', '═']));
+        assert!(table.clone().all(|l| l.chars().count() <= columns.parse().unwrap()), "{columns}: {text}");
+    }
+}
+
+#[test]
+fn csv_has_one_line_per_loop() {
+    let home = tempfile::tempdir().unwrap();
+    let text = stuck("a,\"b\"", "=cmd|'/c calc'!A1", 4);
+    std::fs::write(home.path().join("s.jsonl"), text).unwrap();
+    let csv = printed(home.path(), &["s.jsonl", "--csv"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 2, "{csv}");
+    assert!(lines[0].starts_with("session,file,format,agent,model,"));
+    assert!(lines[1].starts_with("\"a,\"\"b\"\"\",s.jsonl,native,,\"'=cmd|"), "{csv}");
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = deloop(home.path());
+    command
+        .args(["scan", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_session_is_shown_around_its_loop() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("s.jsonl"), stuck("session-one", "m", 20)).unwrap();
+    let show = |arguments: &[&str]| {
+        let output = run(deloop(home.path()).arg("show").args(arguments), b"");
+        (output.status.code(), String::from_utf8(output.stdout.clone()).unwrap(), said(&output))
+    };
+    let (code, text, _) = show(&["s.jsonl"]);
+    assert_eq!(code, Some(0));
+    assert!(text.contains("── Loop: `cargo test` failed the same way 20 times"), "{text}");
+    assert!(text.contains(" ⟲                 bash cargo test\n"), "{text}");
+    assert!(
+        text.contains("   turn 1    10:00 I will look around."),
+        "what does not repeat has no mark: {text}"
+    );
+    assert!(text.contains("▲ deloop: nudge (level 1)\n"), "{text}");
+    assert!(text.contains("steps left out") && !text.contains("Attempt 10."), "{text}");
+    let (_, all, _) = show(&["session-one", "s.jsonl", "--all"]);
+    assert!(all.contains("Attempt 10.") && !all.contains("left out"), "{all}");
+    let (_, by_start, _) = show(&["session-o", "s.jsonl"]);
+    assert_eq!(by_start, text);
+    let (code, _, error) = show(&["nobody", "s.jsonl"]);
+    assert!(code == Some(2) && error.contains("there is no session `nobody`"), "{error}");
+    let (_, example, _) = show(&["example-tests"]);
+    assert!(example.contains("▲ deloop: nudge"), "{example}");
+}
