@@ -5,6 +5,7 @@ mod behavioral_hook;
 mod binary;
 mod configuration;
 mod conformance;
+mod dialects;
 mod events;
 mod pages;
 mod scan;
