@@ -42,5 +42,14 @@ fn shell_seeds() {
 
 #[test]
 fn observe_seeds() {
-    run_seeds("observe", 10, observe::run);
+    run_seeds("observe", 20, |seed| {
+        let mut seed = seed.to_vec();
+        for profile in 0..deloop::PROFILES.len() {
+            // The second byte is the profile.
+            if let Some(byte) = seed.get_mut(1) {
+                *byte = u8::try_from(profile).unwrap();
+            }
+            observe::run(&seed);
+        }
+    });
 }

@@ -3,12 +3,12 @@
 mod fleet;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
 
 use deloop::{Guard, Profile};
 
 /// Live sessions, all at once.
-const SESSIONS: usize = 5_000;
+const SESSIONS: usize = 100_000;
 /// Steps of each: enough calls to fill the history's window.
 const STEPS: usize = 120;
 /// What a session may take on average.
@@ -17,27 +17,32 @@ const MOST: usize = 6 * 1024;
 /// Counts what is allocated as malloc does: with its header, in pieces of 16 bytes.
 struct Counting;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// What this thread took and did not give back; one counter for all threads would slow them down.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+}
 
-fn taken(size: usize) -> usize {
-    (size + 8).next_multiple_of(16).max(32)
+fn add(size: usize, sign: isize) {
+    let taken = (size + 8).next_multiple_of(16).max(32);
+    // A thread that ends may free something when its counter is gone.
+    let _ = HELD.try_with(|held| held.set(held.get() + sign * taken.cast_signed()));
 }
 
 #[expect(unsafe_code, reason = "an allocator cannot be written without; it only passes on to the system's")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(taken(layout.size()), Ordering::Relaxed);
+        add(layout.size(), 1);
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        HELD.fetch_sub(taken(layout.size()), Ordering::Relaxed);
+        add(layout.size(), -1);
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        HELD.fetch_add(taken(size), Ordering::Relaxed);
-        HELD.fetch_sub(taken(layout.size()), Ordering::Relaxed);
+        add(size, 1);
+        add(layout.size(), -1);
         unsafe { System.realloc(at, layout, size) }
     }
 }
@@ -52,19 +57,21 @@ fn a_session_takes_at_most_six_kibibytes() {
     let fleet = fleet::Fleet::new(STEPS);
     let calls = fleet.calls_of_a_session();
     assert!(calls >= 64, "{calls} calls do not fill the window");
-    let mut halves = [fleet.clone(), fleet];
-    let before = HELD.load(Ordering::Relaxed);
-    std::thread::scope(|scope| {
-        for (half, fleet) in halves.iter_mut().enumerate() {
+    let halves = [(0, fleet.clone()), (1, fleet)];
+    let held: isize = std::thread::scope(|scope| {
+        let threads = halves.map(|(half, mut fleet)| {
             let guard = &guard;
             scope.spawn(move || {
+                let before = HELD.get();
                 for number in (half..SESSIONS).step_by(2) {
                     fleet.session(number).iter().for_each(|step| drop(guard.observe(step)));
                 }
-            });
-        }
+                HELD.get() - before
+            })
+        });
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    let held = HELD.load(Ordering::Relaxed) - before;
+    let held = held.cast_unsigned();
     assert_eq!(guard.sessions().len(), SESSIONS, "all of them are live");
     let each = held / SESSIONS;
     println!(

@@ -1,5 +1,7 @@
 use serde_json::Value;
 
+use crate::scan::bytes_before;
+
 /// Writes JSON with its keys sorted and no spaces: equal values give equal text.
 pub fn write_canonical(value: &Value, out: &mut String) {
     match value {
@@ -51,9 +53,11 @@ fn write_entries<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, out
 pub(crate) fn write_string(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|b| b < 0x20 || b == b'"' || b == b'\\') {
+    loop {
+        let at = bytes_before(rest.as_bytes(), |b| (b < 0x20) | (b == b'"') | (b == b'\\'));
         out.push_str(&rest[..at]);
-        match rest.as_bytes()[at] {
+        let Some(byte) = rest.as_bytes().get(at) else { break };
+        match byte {
             b'"' => out.push_str("\\\""),
             b'\\' => out.push_str("\\\\"),
             b'\n' => out.push_str("\\n"),
@@ -68,7 +72,6 @@ pub(crate) fn write_string(text: &str, out: &mut String) {
         }
         rest = &rest[at + 1..];
     }
-    out.push_str(rest);
     out.push('"');
 }
 

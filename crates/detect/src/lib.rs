@@ -17,6 +17,7 @@ mod moment;
 mod normalise;
 mod registry;
 mod ring;
+mod scan;
 pub mod shell;
 mod short;
 mod sketch;

@@ -1,6 +1,10 @@
 //! Takes the volatile parts out of a result, so that two results are equal when only the clock, a process number or
 //! a random name differs between them.
 
+use std::ops::Range;
+
+use crate::scan::bytes_before;
+
 /// Results longer than this are compared by their beginning, their end and their length.
 const MOST: usize = 64 * 1024;
 
@@ -40,32 +44,40 @@ pub fn mask_into(text: &str, out: &mut Vec<u8>) {
 fn mask_piece(text: &[u8], out: &mut Vec<u8>) {
     let mut copied = 0;
     let mut at = 0;
-    while at < text.len() {
-        let byte = text[at];
+    loop {
+        at += bytes_before(&text[at..], |b| b.is_ascii_digit() | (b == 0x1b));
+        let Some(&byte) = text.get(at) else { break };
         if byte == 0x1b {
             out.extend_from_slice(&text[copied..at]);
             at = escape_end(text, at);
             copied = at;
-        } else if byte.is_ascii_digit() {
-            let start = token_start(text, at, copied);
-            match volatile_end(text, start, at) {
+        } else {
+            let token = token_start(text, at, copied)..token_end(text, at);
+            match volatile_end(text, &token, at) {
                 Some((from, end)) => {
                     out.extend_from_slice(&text[copied..from.max(copied)]);
                     out.push(b'~');
                     at = end;
                     copied = end;
                 }
-                None => at = token_end(text, at),
+                None => at = token.end,
             }
-        } else {
-            at += 1;
         }
     }
     out.extend_from_slice(&text[copied..]);
 }
 
 fn in_token(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || b == b'_'
+    const TABLE: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0_u8;
+        while byte < 128 {
+            table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+            byte += 1;
+        }
+        table
+    };
+    TABLE[usize::from(b)]
 }
 
 fn token_start(text: &[u8], at: usize, floor: usize) -> usize {
@@ -97,11 +109,13 @@ fn digits(text: &[u8], at: usize) -> usize {
     text[at.min(text.len())..].iter().take_while(|b| b.is_ascii_digit()).count()
 }
 
-/// The volatile piece around the digit at `at`, whose token starts at `start`: where it begins and ends.
-fn volatile_end(text: &[u8], start: usize, at: usize) -> Option<(usize, usize)> {
-    let end = token_end(text, start);
+/// The volatile piece around the digit at `at`, which stands in this token: where it begins and ends.
+fn volatile_end(text: &[u8], token: &Range<usize>, at: usize) -> Option<(usize, usize)> {
+    let Range { start, end } = *token;
     let token = &text[start..end];
-    if let Some(end) = uuid_end(text, start) {
+    if token.len() == 8
+        && let Some(end) = uuid_end(text, start)
+    {
         return Some((start, end));
     }
     if token.len() > 2 && (token.starts_with(b"0x") || token.starts_with(b"0X")) {
@@ -110,9 +124,10 @@ fn volatile_end(text: &[u8], start: usize, at: usize) -> Option<(usize, usize)> 
     if token.len() >= 8 && token.starts_with(b"tmp") {
         return Some((start, end));
     }
-    let hex = token.iter().all(u8::is_ascii_hexdigit);
-    let letters = token.iter().any(u8::is_ascii_alphabetic);
-    if hex && letters && token.len() >= 12 {
+    if token.len() >= 12
+        && token.iter().all(u8::is_ascii_hexdigit)
+        && token.iter().any(u8::is_ascii_alphabetic)
+    {
         return Some((start, end));
     }
     if start == at {
@@ -126,6 +141,9 @@ fn volatile_end(text: &[u8], start: usize, at: usize) -> Option<(usize, usize)> 
     }
     // Only now the costlier look at what stands before.
     let before = word_before(text, start);
+    if before.is_empty() {
+        return None;
+    }
     let known = [&b"pid"[..], b"pgid", b"ppid", b"tid", b"process", b"thread", b"nonce", b"port"];
     if known.iter().any(|w| before.eq_ignore_ascii_case(w)) {
         return Some((start, end));
@@ -230,6 +248,9 @@ fn unit_behind(text: &[u8], at: usize, whole: usize) -> Option<(&[u8], usize)> {
     let spaced = text.get(end) == Some(&b' ');
     let rest = text.get(end + usize::from(spaced)..)?;
     let length = rest.iter().take(13).take_while(|b| b.is_ascii_alphabetic() || **b >= 0x80).count();
+    if length == 0 {
+        return None;
+    }
     let unit = &rest[..length];
     let known: &[&[u8]] = if spaced {
         &[b"ms", b"sec", b"secs", b"second", b"seconds", b"milliseconds", b"s"]

@@ -34,7 +34,9 @@ fn write_value(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
+            if !entries.is_sorted_by_key(|(key, _)| *key) {
+                entries.sort_unstable_by_key(|(key, _)| *key);
+            }
             out.push('{');
             for (i, (key, value)) in entries.into_iter().enumerate() {
                 if i > 0 {
@@ -92,18 +94,20 @@ fn base_name(token: &str) -> &str {
 
 fn drop_volatile(token: &str, out: &mut String) {
     let bytes = token.as_bytes();
-    let mut at = 0;
+    let (mut at, mut copied) = (0, 0);
     while at < bytes.len() {
-        let starts = at == 0 || !joins_number(bytes[at - 1]);
+        // What varies starts with an ASCII byte, so a cut there never splits a character.
+        let starts = bytes[at].is_ascii_hexdigit() && (at == 0 || !joins_number(bytes[at - 1]));
         let length = if starts { volatile(&bytes[at..]) } else { 0 };
         if length > 0 {
+            out.push_str(&token[copied..at]);
             at += length;
+            copied = at;
         } else {
-            let next = token[at..].chars().next().map_or(1, char::len_utf8);
-            out.push_str(&token[at..at + next]);
-            at += next;
+            at += 1;
         }
     }
+    out.push_str(&token[copied..]);
 }
 
 /// The length of the UUID, timestamp or standalone number that `bytes` starts with, or 0.

@@ -142,11 +142,13 @@ fn line_verdict(line: &str) -> Option<bool> {
         return Some(false);
     }
     // mvn, gradle
-    if bare.contains("BUILD SUCCESS") {
-        return Some(true);
-    }
-    if bare.contains("BUILD FAILURE") || bare.contains("BUILD FAILED") {
-        return Some(false);
+    if bare.contains("BUILD ") {
+        if bare.contains("BUILD SUCCESS") {
+            return Some(true);
+        }
+        if bare.contains("BUILD FAILURE") || bare.contains("BUILD FAILED") {
+            return Some(false);
+        }
     }
     // go test
     if bare == "FAIL" || line.starts_with("FAIL\t") || line.starts_with("--- FAIL:") {
@@ -174,49 +176,40 @@ fn line_verdict(line: &str) -> Option<bool> {
 /// Lines that count: "2 failed, 3 passed in 0.12s", "Tests: 1 failed, 3 total", "10 examples, 0 failures",
 /// "Tests run: 3, Failures: 1, Errors: 0", "100% tests passed, 0 tests failed out of 3", "Tests  3 passed (3)".
 fn counted(line: &str) -> Option<bool> {
-    if line.len() > 300 || !line.bytes().any(|b| b.is_ascii_digit()) {
+    // A piece of each word that a count can be of; most lines have none of them.
+    let telling = ["ail", "pass", "rror", "xample"];
+    if line.len() > 300 || !telling.iter().any(|word| line.contains(word)) {
         return None;
     }
-    let words: Vec<&str> = line
-        .split(|c: char| !c.is_alphanumeric() && c != '%' && c != '.')
-        .filter(|w| !w.is_empty())
-        .collect();
+    let mut words =
+        line.split(|c: char| !c.is_alphanumeric() && c != '%' && c != '.').filter(|w| !w.is_empty());
     let number = |w: &str| w.parse::<u64>().ok();
-    let (mut failed, mut passed, mut seen) = (false, false, false);
-    let summary = words.first().is_some_and(|w| {
-        number(w).is_some()
-            || matches!(*w, "Tests" | "Test" | "Summary" | "tests" | "test")
-            || w.ends_with('%')
-    });
-    if !summary {
+    let first = words.next()?;
+    let summary = matches!(first, "Tests" | "Test" | "Summary" | "tests" | "test");
+    if !summary && !first.ends_with('%') && number(first).is_none() {
         return None;
     }
-    for pair in words.windows(2) {
-        match (number(pair[0]), pair[1]) {
-            (Some(n), "failed" | "failing" | "failure" | "failures" | "error" | "errors") => {
-                failed |= n > 0;
-                seen = true;
+    let (mut failed, mut passed, mut seen) = (false, false, false);
+    let (mut before, mut last) = ("", first);
+    for word in words {
+        let count = match (before, last, word) {
+            (_, _, "failed" | "failing" | "failure" | "failures" | "error" | "errors") => {
+                // ctest: "67% tests passed, 1 tests failed out of 3"
+                let count = number(if (last, word) == ("tests", "failed") { before } else { last });
+                count.inspect(|n| failed |= *n > 0)
             }
-            (Some(n), "passed" | "passing" | "examples" | "example") => {
-                passed |= n > 0;
-                seen = true;
+            (_, _, "passed" | "passing" | "examples" | "example") => {
+                number(last).inspect(|n| passed |= *n > 0)
             }
-            _ => {}
-        }
-        if let ("Failures" | "Errors" | "Failed", Some(n)) = (pair[0], number(pair[1])) {
-            failed |= n > 0;
-            seen = true;
-        }
-    }
-    // ctest: "67% tests passed, 1 tests failed out of 3"
-    for triple in words.windows(3) {
-        if let (Some(n), "tests", "failed") = (number(triple[0]), triple[1], triple[2]) {
-            failed |= n > 0;
-            seen = true;
-        }
-    }
-    if words.len() >= 2 && words[0] == "Tests" && words[1] == "run" {
-        passed = true;
+            (_, "Failures" | "Errors" | "Failed", _) => number(word).inspect(|n| failed |= *n > 0),
+            ("", "Tests", "run") => {
+                passed = true;
+                None
+            }
+            _ => None,
+        };
+        seen |= count.is_some();
+        (before, last) = (last, word);
     }
     (seen && (failed || passed || line.contains("0 tests failed"))).then_some(!failed)
 }

@@ -104,20 +104,20 @@ impl<T: Send> Store<T> for MemoryStore<T> {
         shard.tick += 1;
         let tick = shard.tick;
         shard.latest = shard.latest.max(ts);
-        let idle = shard.sessions.get(session).and_then(|slot| slot.ts).zip(ts);
-        if idle.is_some_and(|(before, now)| now.since(before) > self.limits.idle) {
+        if let Some(slot) = shard.sessions.get_mut(session) {
+            let idle = slot.ts.zip(ts).is_some_and(|(before, now)| now.since(before) > self.limits.idle);
+            if !idle {
+                slot.touched = tick;
+                slot.ts = slot.ts.max(ts);
+                return Ok(change(&mut slot.state));
+            }
             shard.sessions.remove(session);
         }
-        if !shard.sessions.contains_key(session) {
-            shard.make_room(&self.limits);
-            let slot = Slot { state: codec.fresh(), touched: tick, ts };
-            shard.sessions.insert(session.clone(), slot);
-        }
-        let slot =
-            shard.sessions.get_mut(session).ok_or_else(|| StoreError("the session is gone".to_owned()))?;
-        slot.touched = tick;
-        slot.ts = slot.ts.max(ts);
-        Ok(change(&mut slot.state))
+        shard.make_room(&self.limits);
+        let mut slot = Slot { state: codec.fresh(), touched: tick, ts };
+        let done = change(&mut slot.state);
+        shard.sessions.insert(session.clone(), slot);
+        Ok(done)
     }
 
     fn look<R>(

@@ -50,7 +50,7 @@ fn script(seed: u64, length: usize) -> Vec<Step> {
     let mut number = 0;
     while steps.len() < length {
         match rng.below(20) {
-            0 => steps.push(Step::text("", words(&mut rng, 40))),
+            0 => steps.push(Step::text("", words(&mut rng, 30))),
             1 => steps.push(Step::user("", words(&mut rng, 12))),
             2 => {
                 let usage = Usage { input_tokens: 9000, output_tokens: 400, ..Usage::default() };
@@ -72,7 +72,7 @@ fn script(seed: u64, length: usize) -> Vec<Step> {
                 let ids: Vec<Option<String>> = calls.iter().map(|call| call.id.clone()).collect();
                 steps.push(Step::new("", Body::Turn(Turn { text, calls })));
                 for id in ids {
-                    let (ok, length) = (rng.below(6) > 0, [3, 20, 80, 300][rng.below(4)]);
+                    let (ok, length) = (rng.below(6) > 0, [2, 6, 20, 90][rng.below(4)]);
                     let output = Value::from(words(&mut rng, length));
                     let result = ToolResult { id, ok: Some(ok), output, ..ToolResult::default() };
                     steps.push(Step::new("", Body::Result(result)));

@@ -20,7 +20,8 @@ pub enum Token<'a> {
 /// ```
 #[must_use]
 pub fn lex(text: &str) -> Vec<Token<'_>> {
-    let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, tokens: Vec::new(), heredocs: Vec::new() };
+    let mut lexer =
+        Lexer { text, bytes: text.as_bytes(), at: 0, tokens: Vec::with_capacity(16), heredocs: Vec::new() };
     lexer.run();
     lexer.tokens
 }
@@ -167,7 +168,8 @@ impl<'a> Lexer<'a> {
                     self.skip_parentheses();
                 }
                 b'`' => self.skip_backticks(),
-                _ => self.at += self.char_length(),
+                // No byte of a longer character is one of those above.
+                _ => self.at += 1,
             }
         }
         let word = match built {
