@@ -15,15 +15,16 @@ pub(crate) fn words(one: &Loop, veil: &Veil) -> String {
         return veil.line(&format!("{what}: {} {} times", finding.detector, finding.count), ROOM);
     }
     let mut text = finding.summary.clone();
-    if let Some(call) = one.call.as_deref().filter(|_| finding.period <= 1) {
-        let pretty = pretty(call);
-        if text.contains(call) {
-            text = text.replace(call, &pretty);
-        } else if !tool.is_empty()
-            && let Some(rest) = text.strip_prefix(tool).filter(|rest| rest.starts_with(' '))
-        {
-            text = format!("{pretty}{rest}");
+    let call = one.call.as_deref().filter(|_| finding.period <= 1);
+    let calls = || finding.evidence.calls.iter().map(String::as_str).chain(call).filter(|c| c.contains('('));
+    if calls().any(|call| text.contains(call)) {
+        for call in calls() {
+            text = text.replace(call, &pretty(call));
         }
+    } else if let Some(call) = call.filter(|_| !tool.is_empty())
+        && let Some(rest) = text.strip_prefix(tool).filter(|rest| rest.starts_with(' '))
+    {
+        text = format!("{}{rest}", pretty(call));
     }
     if one.failed {
         text = text.replace("gave the same result", "failed the same way");
