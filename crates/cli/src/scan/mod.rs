@@ -3,6 +3,7 @@
 //! Find the files, read them all at once, judge every step, put together what was found, print it.
 
 pub(crate) mod args;
+pub(crate) mod compare;
 mod csv;
 mod encoding;
 mod episode;

@@ -89,7 +89,7 @@ pub(super) fn over_time(loops: &[LoopRow]) -> Markup {
     let span = last - first + 1;
     let (step, name) = match span {
         ..=45 => (1, "day"),
-        ..=320 => (7, "week"),
+        46..=320 => (7, "week"),
         _ => (30, "30 days"),
     };
     // A few empty days before a single one, so that it reads as a bar and not as a block.
