@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deloop::Mode;
 
-use crate::scan::args::{ScanArgs, ShowArgs};
+use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 
 const SCAN_HELP: &str = "\
 Examples:
@@ -48,6 +48,12 @@ pub(crate) enum Command {
         deloop show example-tests\n\n\
         ⟲ marks steps that repeat, ▲ what deloop would have done.")]
     Show(ShowArgs),
+    /// Judge the same sessions by two profiles or configurations, side by side
+    #[command(after_help = "Examples:\n  \
+        deloop compare --a default --b doom-loop\n  \
+        deloop compare --a default --b my-deloop.toml ~/runs --since 30d\n\n\
+        A name is a profile as it comes with deloop; a file is a configuration, laid over the profile it names.")]
+    Compare(CompareArgs),
     /// Show a stuck session being noticed, told and stopped
     Demo(DemoArgs),
     /// Read Steps, answer each with a Decision
@@ -251,6 +257,8 @@ pub(crate) enum SchemaOf {
     Event,
     /// What `deloop scan --json` prints
     Scan,
+    /// What `deloop compare --json` prints
+    Compare,
     /// What goes into `deloop hook behavioral`
     HookInput,
     /// What comes out of `deloop hook behavioral`

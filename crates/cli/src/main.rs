@@ -46,6 +46,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
     match cli.command {
         Command::Demo(args) => demo::run(&args, out),
         Command::Scan(args) => scan::run(&args, out),
+        Command::Compare(args) => scan::compare::run(&args, out),
         Command::Show(args) => scan::show(&args, out),
         Command::Stream(args) => stream::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),

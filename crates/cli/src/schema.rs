@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::args::{SchemaArgs, SchemaOf};
 use crate::exit::{self, Failure};
 use crate::hook::behavioral::{Input, Output, ToolEvent};
+use crate::scan::compare::Comparison;
 use crate::scan::report::Report;
 
 pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<u8, Failure> {
@@ -23,6 +24,7 @@ fn schema(of: SchemaOf) -> Value {
         SchemaOf::Decision => schemars::schema_for!(Decision).to_value(),
         SchemaOf::Event => schemars::schema_for!(Event).to_value(),
         SchemaOf::Scan => schemars::schema_for!(Report).to_value(),
+        SchemaOf::Compare => schemars::schema_for!(Comparison).to_value(),
         SchemaOf::HookInput => schemars::schema_for!(Input).to_value(),
         SchemaOf::HookOutput => schemars::schema_for!(Output).to_value(),
         SchemaOf::ToolEvent => schemars::schema_for!(ToolEvent).to_value(),

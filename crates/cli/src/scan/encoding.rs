@@ -93,6 +93,40 @@ impl Utf16<'_> {
     }
 }
 
+/// JSON with � for bytes that are not UTF-8 and for halves of characters (`\\ud83d` without its other half, which
+/// agents write when they cut a text); `None` when it has neither.
+pub(crate) fn mended(json: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(json);
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    let half = |at: usize, range: std::ops::Range<u32>| {
+        let digits = bytes.get(at..at + 6).filter(|b| b.starts_with(b"\\u"));
+        let value = digits.and_then(|b| u32::from_str_radix(std::str::from_utf8(&b[2..]).ok()?, 16).ok());
+        value.is_some_and(|v| range.contains(&v))
+    };
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        at += found;
+        if half(at, 0xd800..0xdc00) && half(at + 6, 0xdc00..0xe000) {
+            at += 12;
+        } else if half(at, 0xd800..0xe000) {
+            out.push_str(&text[copied..at]);
+            out.push_str("\\ufffd");
+            at += 6;
+            copied = at;
+        } else {
+            at += 2;
+        }
+        if at >= bytes.len() {
+            break;
+        }
+    }
+    let changed = copied > 0 || matches!(text, std::borrow::Cow::Owned(_));
+    out.push_str(&text[copied..]);
+    changed.then_some(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +153,20 @@ mod tests {
             assert!(text(&bytes) == wanted, "{:?}", Encoding::of(&bytes));
         }
         assert_eq!(text(b"{"), "{");
+    }
+
+    #[test]
+    fn halves_of_characters_are_mended() {
+        for (json, expected) in [
+            (r#"{"a":"x\ud83d"}"#.as_bytes(), Some(r#"{"a":"x\ufffd"}"#)),
+            (br#"{"a":"\ude00 \ud83d\ude00 \ud83d\n"}"#, Some(r#"{"a":"\ufffd \ud83d\ude00 \ufffd\n"}"#)),
+            (br#"{"a":"\\ud83d"}"#, None),
+            (br#"{"a":"\ud83d\ude00"}"#, None),
+            (b"{\"a\":\"\xff\"}", Some("{\"a\":\"\u{fffd}\"}")),
+            (br"\", None),
+            (br"\ud83", None),
+        ] {
+            assert_eq!(mended(json).as_deref(), expected, "{}", String::from_utf8_lossy(json));
+        }
     }
 }

@@ -23,8 +23,6 @@ pub(crate) struct Loop {
     pub(crate) finding: Finding,
     /// The call that it was found at, in a short form.
     pub(crate) call: Option<String>,
-    /// Whether that call failed.
-    pub(crate) failed: bool,
     /// Other detectors that saw it.
     pub(crate) also: Vec<String>,
     /// The step at which it begins.
@@ -74,7 +72,6 @@ pub(crate) struct Episodes {
 struct Episode {
     finding: Finding,
     call: Option<String>,
-    failed: bool,
     since: u32,
     last: u32,
     turn: u32,
@@ -89,15 +86,7 @@ impl Episodes {
     }
 
     /// Takes in what was found at step `at`, the agent's `turn`-th turn.
-    pub(crate) fn found(
-        &mut self,
-        decision: &Decision,
-        base: u64,
-        at: u32,
-        turn: u32,
-        call: Option<&str>,
-        failed: bool,
-    ) {
+    pub(crate) fn found(&mut self, decision: &Decision, base: u64, at: u32, turn: u32, call: Option<&str>) {
         let told = Told { step: at, turn, action: decision.action, level: decision.level };
         for finding in decision.findings.iter().filter(|f| !f.evidence.budget) {
             let since = small(base + finding.since).min(at);
@@ -116,7 +105,6 @@ impl Episodes {
                     self.all.push(Episode {
                         finding: finding.clone(),
                         call: None,
-                        failed,
                         since,
                         last: at,
                         turn,
@@ -130,7 +118,6 @@ impl Episodes {
             if finding.count >= episode.finding.count || episode.call.is_none() {
                 episode.finding.clone_from(finding);
                 episode.call = finding.evidence.calls.first().cloned().or_else(|| call.map(str::to_owned));
-                episode.failed = failed;
             }
             episode.since = episode.since.min(since);
             (episode.last, episode.turn) = (at, turn);
@@ -190,7 +177,6 @@ fn merged(mut group: Vec<Episode>, last: u32, agent: &Agent, index: usize, steps
         agent_name: agent.name.clone(),
         finding: best.finding,
         call: best.call,
-        failed: best.failed,
         also,
         since,
         until,

@@ -3,10 +3,12 @@
 //! Find the files, read them all at once, judge every step, put together what was found, print it.
 
 pub(crate) mod args;
+pub(crate) mod compare;
 mod csv;
 mod encoding;
 mod episode;
 mod find;
+mod html;
 mod numbers;
 mod places;
 mod pool;
@@ -40,7 +42,7 @@ use prices::Prices;
 use problem::{Problem, shown};
 use report::{Frame, Report};
 use table::Screen;
-use veil::Veil;
+use veil::{Veil, harmless};
 
 /// How many problems are told of on standard error; `--json` has them all.
 const PROBLEMS: usize = 10;
@@ -76,6 +78,9 @@ pub(crate) fn run(args: &ScanArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let mut report = Report::new(pool, &frame);
     let failed =
         args.fail_on.is_some_and(|level| report.loops.iter().any(|l| level.reached(l.action, l.level)));
+    if let Some(path) = &args.html {
+        html::write(path, &report, &found.inputs, &engines[0], &veil)?;
+    }
     if machine && let Some(top) = args.top.filter(|top| *top > 0) {
         report.loops.truncate(top);
     }
@@ -88,6 +93,9 @@ pub(crate) fn run(args: &ScanArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         writeln!(out, "No sessions were found.")?;
     } else {
         table::print(&report, args.top, Screen::here(), out)?;
+    }
+    if let Some(path) = args.html.as_ref().filter(|_| !machine) {
+        writeln!(out, "The report is in {}.", harmless(&shown(path)))?;
     }
     out.flush()?;
     tell(&report.problems);

@@ -10,7 +10,7 @@ use deloop_formats::{Format, Item, Reader, Shape, Sink, Source as From, sniff};
 use indicatif::ProgressBar;
 
 use crate::lines::{LONGEST, Line, Lines};
-use crate::scan::encoding::{Encoding, decoded};
+use crate::scan::encoding::{Encoding, decoded, mended};
 use crate::scan::find::{Input, Source};
 use crate::scan::unpack::{fill, unpack};
 
@@ -77,9 +77,13 @@ pub(crate) fn read(
     let encoding = Encoding::of(&start[..length]);
     let whole = io::Cursor::new(start[..length].to_vec()).chain(bytes);
     let mut text = decoded(Box::new(whole), encoding)?;
-    let mut head = vec![0; HEAD];
-    let length = fill(&mut text, &mut head)?;
-    head.truncate(length);
+    let mut head = Vec::with_capacity(HEAD);
+    // What breaks off early is read as far as it goes.
+    let broken = match text.by_ref().take(HEAD as u64).read_to_end(&mut head) {
+        Err(error) if head.is_empty() => return Err(error.into()),
+        Err(error) => Some(error),
+        Ok(_) => None,
+    };
     let format = choose(input, &head).ok_or(Unread::NoSession)?;
     let path = match &input.source {
         Source::Stdin => None,
@@ -87,14 +91,14 @@ pub(crate) fn read(
     };
     let reader = format.reader(&From { path: path.as_deref() });
     let mut pump = Pump { reader, notes: Vec::new(), bytes: 0, lossy: 0, emit };
-    let whole = Box::new(io::Cursor::new(head).chain(text));
+    let whole = Box::new(io::Cursor::new(head).chain(Broken(broken)).chain(text));
     let report = match format.shape() {
         Shape::Lines => pump.lines(whole),
         Shape::Document => pump.document(whole),
     };
     let Pump { mut notes, bytes, lossy, .. } = pump;
     if lossy > 0 {
-        notes.push(format!("{} with bytes that are not UTF-8, read with � in their place", lines(lossy)));
+        notes.push(format!("{} with characters that do not exist, read with � in their place", lines(lossy)));
     }
     if let Some(limit) = unpacked.cut.get() {
         notes.push(format!(
@@ -136,7 +140,7 @@ struct Pump<'a> {
     reader: Box<dyn Reader>,
     notes: Vec<String>,
     bytes: u64,
-    /// Lines that were not UTF-8.
+    /// Lines that had to be mended.
     lossy: u64,
     emit: &'a mut dyn FnMut(Item, u64),
 }
@@ -173,9 +177,8 @@ impl Pump<'_> {
                 (line.len() > LARGE).then(|| LARGE_ONES.lock().unwrap_or_else(PoisonError::into_inner));
             self.reader.read(line, &mut sink);
             if sink.report.unreadable > before {
-                let mended = std::str::from_utf8(line).is_err().then(|| String::from_utf8_lossy(line));
                 let first = before == 0;
-                if let Some(text) = mended {
+                if let Some(text) = mended(line) {
                     self.lossy += 1;
                     forgive(&mut sink, before, first);
                     self.reader.read(text.as_bytes(), &mut sink);
@@ -223,10 +226,12 @@ impl Pump<'_> {
             return sink.report;
         }
         self.reader.read(&document, &mut sink);
-        if sink.report.unreadable > 0 && std::str::from_utf8(&document).is_err() {
+        if sink.report.unreadable > 0
+            && let Some(text) = mended(&document)
+        {
             forgive(&mut sink, 0, true);
             self.lossy += 1;
-            self.reader.read(String::from_utf8_lossy(&document).as_bytes(), &mut sink);
+            self.reader.read(text.as_bytes(), &mut sink);
         }
         self.reader.finish(&mut sink);
         sink.report
@@ -241,6 +246,15 @@ fn forgive(sink: &mut Sink<'_>, unreadable: u64, first: bool) {
     }
 }
 
+/// Fails once, if it has something to fail with.
+struct Broken(Option<io::Error>);
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
 struct Counted<'a, R> {
     inner: R,
     progress: &'a ProgressBar,
@@ -251,5 +265,33 @@ impl<R: Read> Read for Counted<'_, R> {
         let length = self.inner.read(buffer)?;
         self.progress.inc(length as u64);
         Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// An agent that is still at work writes on while its file is read.
+    #[test]
+    fn a_file_that_grows_is_read_as_far_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        let line = "{\"type\":\"turn\",\"text\":\"a\"}\n";
+        std::fs::write(&path, line.repeat(5000)).unwrap();
+        let size = (line.len() * 5000) as u64;
+        let input =
+            Input { source: Source::File(path.clone()), size, likely: None, forced: None, named: true };
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        let mut seen = 0;
+        let read = read(&input, &ProgressBar::hidden(), &mut |_, number| {
+            seen += 1;
+            assert_eq!(number, seen);
+            file.write_all(line.as_bytes()).unwrap();
+        });
+        let Ok(read) = read else { panic!("it is read") };
+        assert_eq!(seen, 5000);
+        assert_eq!(read.notes, ["was written to while it was read; what came later is not counted"]);
     }
 }

@@ -182,9 +182,39 @@ pub(crate) struct Frame<'a> {
 }
 
 /// One session of one file.
-struct Part<'a> {
+pub(crate) struct Part<'a> {
     file: &'a Gathered,
     session: &'a Followed,
+}
+
+/// Every session of what was read, each request and each loop counted once.
+pub(crate) fn parts<'a>(files: &'a mut [Gathered], frame: &Frame<'_>) -> Vec<Part<'a>> {
+    settle(files, frame);
+    files.iter().flat_map(|file| file.sessions.iter().map(move |session| Part { file, session })).collect()
+}
+
+/// Counts sessions. Files that hold only the work of subagents belong to the session of the same name.
+#[derive(Default)]
+struct Counted {
+    whole: u64,
+    names: BTreeSet<(&'static str, String)>,
+    parts: BTreeSet<(&'static str, String)>,
+}
+
+impl Counted {
+    fn add(&mut self, part: &Part<'_>) {
+        let name = (part.file.format, part.session.session.clone());
+        if part.session.whole {
+            self.whole += 1;
+            self.names.insert(name);
+        } else {
+            self.parts.insert(name);
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.whole + self.parts.difference(&self.names).count() as u64
+    }
 }
 
 /// Leaves each request and each loop of the files once, whoever repeats them: resumed and forked sessions carry what
@@ -201,10 +231,11 @@ fn settle(files: &mut [Gathered], frame: &Frame<'_>) {
     // The files come in the order of their paths, and the sort keeps it among equals.
     order.sort_by_key(|(_, s)| s.first.map_or(i64::MAX, |t| t.0));
     // Two sessions of one file are no copies of each other: of each loop, one file has it.
-    let mut best: HashMap<(i64, String, u64), (u32, usize)> = HashMap::new();
+    let mut best: HashMap<(usize, i64, String, u64), (u32, usize)> = HashMap::new();
     for (file, session) in &order {
-        for one in session.loops.iter().flatten() {
-            let Some(key) = same_loop(one) else { continue };
+        let engines = session.loops.iter().enumerate();
+        for (engine, one) in engines.flat_map(|(engine, list)| list.iter().map(move |one| (engine, one))) {
+            let Some(key) = same_loop(engine, one) else { continue };
             let kept = best.entry(key).or_insert((one.turns, *file));
             if one.turns > kept.0 {
                 *kept = (one.turns, *file);
@@ -212,10 +243,9 @@ fn settle(files: &mut [Gathered], frame: &Frame<'_>) {
         }
     }
     for (file, session) in &mut order {
-        for list in &mut session.loops {
-            list.retain(|one| {
-                same_loop(one).is_none_or(|key| best.get(&key).is_none_or(|kept| kept.1 == *file))
-            });
+        for (engine, list) in session.loops.iter_mut().enumerate() {
+            let kept = |one: &Loop| same_loop(engine, one).and_then(|key| best.get(&key));
+            list.retain(|one| kept(one).is_none_or(|kept| kept.1 == *file));
         }
     }
     let mut usage: Vec<&mut Vec<Used>> = order.into_iter().map(|(_, s)| &mut s.usage).collect();
@@ -223,49 +253,41 @@ fn settle(files: &mut [Gathered], frame: &Frame<'_>) {
 }
 
 /// Loops that begin in the same millisecond with the same pattern are one.
-fn same_loop(one: &Loop) -> Option<(i64, String, u64)> {
-    Some((one.started?.0, one.finding.detector.clone(), one.finding.evidence.pattern))
+fn same_loop(engine: usize, one: &Loop) -> Option<(usize, i64, String, u64)> {
+    Some((engine, one.started?.0, one.finding.detector.clone(), one.finding.evidence.pattern))
 }
 
 impl Report {
     /// Puts together what the first of the engines found.
     pub(crate) fn new(mut pool: Pool, frame: &Frame<'_>) -> Self {
-        settle(&mut pool.files, frame);
-        let parts: Vec<Part<'_>> = pool
-            .files
-            .iter()
-            .flat_map(|file| file.sessions.iter().map(move |session| Part { file, session }))
-            .collect();
+        let parts = parts(&mut pool.files, frame);
         let mut totals = Totals::default();
         let mut loops = Vec::new();
         let mut sessions = Vec::new();
-        let mut ids = BTreeSet::new();
-        let mut looping = BTreeSet::new();
+        let mut counted = Counted::default();
+        let mut looping = Counted::default();
         for part in &parts {
             let mut row = part.row(frame);
-            let wanted = |one: &&Loop| {
-                let (action, rung) = one.strongest();
-                frame.min_level.is_none_or(|level| level.reached(action, rung))
-            };
-            let found: Vec<&Loop> = part.session.loops.first().into_iter().flatten().filter(wanted).collect();
+            let found = part.loops(0, &row, frame);
             row.loops = found.len() as u64;
-            ids.insert((row.format.clone(), row.session.clone()));
+            counted.add(part);
+            if !found.is_empty() {
+                looping.add(part);
+            }
             totals.turns += row.turns;
             totals.spend.merge(&row.spend);
-            for one in found {
-                looping.insert((row.format.clone(), row.session.clone()));
-                let one = part.loop_row(one, &row, frame);
+            for one in &found {
                 totals.loop_turns += u64::from(one.turns);
                 totals.loop_spend.merge(&one.spend);
-                loops.push(one);
             }
+            loops.extend(found);
             sessions.push(row);
         }
         totals.files = pool.files.len() as u64;
         totals.bytes = pool.files.iter().map(|f| f.bytes).sum();
         totals.loops = loops.len() as u64;
-        totals.sessions = ids.len() as u64;
-        totals.sessions_with_loops = looping.len() as u64;
+        totals.sessions = counted.number();
+        totals.sessions_with_loops = looping.number();
         loops.sort_by(LoopRow::costlier);
         sessions.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.file.cmp(&b.file)));
         let mut problems = pool.problems;
@@ -302,7 +324,17 @@ impl LoopRow {
 }
 
 impl Part<'_> {
-    fn row(&self, frame: &Frame<'_>) -> SessionRow {
+    /// The loops that one of the engines found.
+    pub(crate) fn loops(&self, engine: usize, row: &SessionRow, frame: &Frame<'_>) -> Vec<LoopRow> {
+        let wanted = |one: &&Loop| {
+            let (action, rung) = one.strongest();
+            frame.min_level.is_none_or(|level| level.reached(action, rung))
+        };
+        let all = self.session.loops.get(engine).into_iter().flatten();
+        all.filter(wanted).map(|one| self.loop_row(one, row, frame)).collect()
+    }
+
+    pub(crate) fn row(&self, frame: &Frame<'_>) -> SessionRow {
         let session = self.session;
         let line = |text: &str| frame.veil.line(text, 200);
         SessionRow {

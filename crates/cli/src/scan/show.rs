@@ -13,7 +13,7 @@ use crate::scan::pool::read_all;
 use crate::scan::read::Unread;
 use crate::scan::report::{Frame, LoopRow, Report, SessionRow};
 use crate::scan::story::{Ask, CallScene, Kind, Scene, story};
-use crate::scan::table::Screen;
+use crate::scan::table::{Screen, shortened};
 use crate::scan::veil::Veil;
 use crate::scan::{cutoff, judge, tell};
 
@@ -234,7 +234,7 @@ impl Shower<'_> {
     }
 
     fn scene(&mut self, scene: &Scene, inside: bool) -> Result<(), Failure> {
-        let agent = scene.agent.as_deref().map_or_else(String::new, |a| format!("[{a}] "));
+        let agent = scene.agent.as_deref().map_or_else(String::new, |a| format!("[{}] ", shortened(a, 16)));
         match &scene.kind {
             Kind::Turn { text, calls } => {
                 let repeats = inside && calls.iter().any(|c| c.group > 0);

@@ -27,6 +27,8 @@ pub(crate) struct Story {
     pub(crate) cells: Vec<Cell>,
     /// The steps that were asked for.
     pub(crate) scenes: Vec<Scene>,
+    /// The tools that cells refer to.
+    pub(crate) tools: Vec<String>,
 }
 
 /// One call, or one turn without a call.
@@ -36,6 +38,8 @@ pub(crate) struct Cell {
     /// Cells with the same number, other than 0, do the same.
     pub(crate) group: u32,
     pub(crate) outcome: Option<Outcome>,
+    /// Which of the story's tools; `u16::MAX` for a turn without a call.
+    pub(crate) tool: u16,
     exact: u64,
     near: u64,
     agent: u16,
@@ -181,16 +185,25 @@ impl Teller<'_> {
         Some(match body {
             Body::Turn(turn) => {
                 agent.turns += 1;
-                let cell =
-                    |exact, near| Cell { step: at, group: 0, outcome: None, exact, near, agent: number };
+                let cell = |tool, exact, near| Cell {
+                    step: at,
+                    group: 0,
+                    outcome: None,
+                    tool,
+                    exact,
+                    near,
+                    agent: number,
+                };
                 if turn.calls.is_empty() && self.story.cells.len() < CELLS {
                     let print = short_hash(turn.text.trim().as_bytes());
-                    self.story.cells.push(cell(print, print));
+                    self.story.cells.push(cell(u16::MAX, print, print));
                 }
                 let mut calls = Vec::new();
                 for call in turn.calls.iter().take(CELLS - self.story.cells.len().min(CELLS)) {
                     let near = short_hash(format!("{}\0{}", call.tool, normalise(&call.args)).as_bytes());
-                    self.story.cells.push(cell(Fingerprint::of_call(&call.tool, &call.args).short(), near));
+                    let tool = self.story.tool(&call.tool, veil);
+                    let exact = Fingerprint::of_call(&call.tool, &call.args).short();
+                    self.story.cells.push(cell(tool, exact, near));
                     let cell = self.story.cells.len() - 1;
                     agent.open.push((call.id.clone(), cell));
                     if wanted {
@@ -229,6 +242,15 @@ impl Teller<'_> {
 }
 
 impl Story {
+    fn tool(&mut self, name: &str, veil: &Veil) -> u16 {
+        let name = veil.line(name, 80);
+        let known = self.tools.iter().position(|t| *t == name).unwrap_or_else(|| {
+            self.tools.push(name);
+            self.tools.len() - 1
+        });
+        u16::try_from(known).unwrap_or(u16::MAX)
+    }
+
     /// Gives calls that do the same the same number. Exactly the same counts everywhere; nearly the same only inside
     /// a loop, where a detector has said that it is.
     fn group(&mut self, loops: &[&LoopRow]) {

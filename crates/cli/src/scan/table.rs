@@ -170,10 +170,23 @@ pub(crate) fn id(session: &str) -> &str {
 }
 
 fn who(row: &LoopRow) -> String {
+    let session = shortened(id(&row.session), 28);
     match &row.agent {
-        Some(agent) => format!("{} / {agent}", id(&row.session)),
-        None => id(&row.session).to_owned(),
+        Some(agent) => format!("{session} / {}", shortened(agent, 20)),
+        None => session,
     }
+}
+
+/// A long name without its middle: names mostly differ at their ends.
+pub(crate) fn shortened(name: &str, room: usize) -> String {
+    let length = name.chars().count();
+    if length <= room {
+        return name.to_owned();
+    }
+    let half = room / 2;
+    let start: String = name.chars().take(room - half - 1).collect();
+    let end: String = name.chars().skip(length - half).collect();
+    format!("{start}…{end}")
 }
 
 fn agent(row: &LoopRow) -> String {
@@ -186,7 +199,7 @@ fn agent(row: &LoopRow) -> String {
 /// The last part of the project's folder.
 pub(crate) fn project(row: &LoopRow) -> String {
     let whole = row.project.as_deref().unwrap_or("–").trim_end_matches(['/', '\\']);
-    whole.rsplit(['/', '\\']).next().unwrap_or(whole).to_owned()
+    shortened(whole.rsplit(['/', '\\']).next().unwrap_or(whole), 20)
 }
 
 fn when(row: &LoopRow) -> String {

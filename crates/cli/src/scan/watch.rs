@@ -29,6 +29,8 @@ pub(crate) struct Followed {
     pub(crate) steps: u64,
     pub(crate) turns: u64,
     pub(crate) calls: u64,
+    /// It is not only the work of subagents, which may have files of their own.
+    pub(crate) whole: bool,
     pub(crate) usage: Vec<Used>,
     /// The loops, by engine.
     pub(crate) loops: Vec<Vec<Loop>>,
@@ -113,7 +115,6 @@ impl<'a> Watch<'a> {
         let index = follow.agent(step.agent.as_deref(), self.engines.len());
         let agent = &mut follow.agents[index];
         let mut call = None;
-        let mut failed = false;
         match &step.body {
             Body::Turn(turn) => {
                 follow.turns += 1;
@@ -125,10 +126,7 @@ impl<'a> Watch<'a> {
                 }
                 call = agent.latest();
             }
-            Body::Result(result) => {
-                call = agent.called(result.id.as_deref());
-                failed = result.ended().is_some_and(deloop::Outcome::failed);
-            }
+            Body::Result(result) => call = agent.called(result.id.as_deref()),
             Body::User(user) if user.origin == Origin::Human => {
                 agent.episodes.iter_mut().for_each(Episodes::human);
             }
@@ -154,7 +152,7 @@ impl<'a> Watch<'a> {
                 continue;
             }
             let call = call.and_then(|index| agent.calls.get(index)).map(|(_, short)| short.as_str());
-            agent.episodes[number].found(decision, follow.base, small(at), turn, call, failed);
+            agent.episodes[number].found(decision, follow.base, small(at), turn, call);
         }
         if step.body == Body::End {
             follow.base += follow.steps;
@@ -205,10 +203,52 @@ impl Follow {
             steps,
             turns: self.turns,
             calls: self.calls,
-            usage: self.usage,
+            whole: self.agents.iter().any(|a| a.name.is_none()),
+            usage: spread(self.usage, &self.agents),
             loops,
         }
     }
+}
+
+/// Some agents tell what they used only now and then, or once at the end: such a figure is spread evenly over the
+/// turns since the one before it.
+fn spread(usage: Vec<Used>, agents: &[Agent]) -> Vec<Used> {
+    let rarely = |index: usize, agent: &Agent| {
+        2 * usage.iter().filter(|u| usize::from(u.agent) == index).count() <= agent.turns.len()
+    };
+    let rarely: Vec<bool> = agents.iter().enumerate().map(|(index, agent)| rarely(index, agent)).collect();
+    let mut before = vec![0_u32; agents.len()];
+    let mut out = Vec::with_capacity(usage.len());
+    for used in usage {
+        let index = usize::from(used.agent);
+        let (Some(agent), Some(before)) = (agents.get(index), before.get_mut(index)) else {
+            out.push(used);
+            continue;
+        };
+        let turns = &agent.turns[agent.turns.partition_point(|t| t.step < *before)..];
+        let turns = &turns[..turns.partition_point(|t| t.step <= used.step)];
+        *before = used.step;
+        let Ok(parts) = u32::try_from(turns.len()) else { continue };
+        if parts < 2 || !rarely[index] {
+            out.push(used);
+            continue;
+        }
+        for (part, turn) in (0..parts).zip(turns) {
+            // What does not divide evenly goes to the first parts, so that the sum stays the same.
+            let share = |whole: u32| whole / parts + u32::from(part < whole % parts);
+            out.push(Used {
+                step: turn.step,
+                input: share(used.input),
+                output: share(used.output),
+                cache_read: share(used.cache_read),
+                cache_write: share(used.cache_write),
+                usd: used.usd / f64::from(parts),
+                key: if used.key == 0 { 0 } else { short_hash(format!("{} {part}", used.key).as_bytes()) },
+                ..used
+            });
+        }
+    }
+    out
 }
 
 impl Agent {
@@ -251,5 +291,38 @@ impl Used {
     /// All tokens.
     pub(crate) fn tokens(&self) -> u64 {
         [self.input, self.output, self.cache_read, self.cache_write].into_iter().map(u64::from).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_for_many_turns_is_spread_over_them() {
+        let turn = |step| TurnMark { step, line: 0, ts: None };
+        let turns = [0, 2, 4, 6].map(turn).to_vec();
+        let agent = Agent { name: None, turns, calls: Vec::new(), next_call: 0, episodes: Vec::new() };
+        let used = |step, input, key| Used {
+            step,
+            agent: 0,
+            model: 0,
+            input,
+            output: 0,
+            cache_read: 0,
+            cache_write: 0,
+            usd: 1.0,
+            key,
+        };
+        let whole = spread(vec![used(9, 10, 0)], std::slice::from_ref(&agent));
+        assert_eq!(
+            whole.iter().map(|u| (u.step, u.input)).collect::<Vec<_>>(),
+            [(0, 3), (2, 3), (4, 2), (6, 2)]
+        );
+        assert!((whole.iter().map(|u| u.usd).sum::<f64>() - 1.0).abs() < 1e-9);
+        let each = vec![used(1, 5, 1), used(3, 5, 2), used(5, 5, 3), used(7, 5, 4)];
+        assert_eq!(spread(each.clone(), std::slice::from_ref(&agent)), each, "one a turn stays as it is");
+        let most = vec![used(3, 5, 2), used(5, 5, 3), used(7, 5, 4)];
+        assert_eq!(spread(most.clone(), &[agent]), most, "a turn without a figure takes none from the next");
     }
 }

@@ -136,7 +136,9 @@ fn the_effective_configuration_can_be_shown_and_used() {
 fn the_published_schemas_are_current() {
     let home = tempfile::tempdir().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
-    for of in ["config", "step", "decision", "event", "scan", "hook-input", "hook-output", "tool-event"] {
+    for of in
+        ["config", "step", "decision", "event", "scan", "compare", "hook-input", "hook-output", "tool-event"]
+    {
         let printed = run(deloop(home.path()).args(["schema", of]), b"").stdout;
         let path = folder.join(format!("{of}.schema.json"));
         if std::env::var_os("UPDATE_SCHEMAS").is_some() {

@@ -3,10 +3,13 @@
 mod bad_input;
 mod behavioral_hook;
 mod binary;
+mod compare;
 mod configuration;
 mod conformance;
 mod dialects;
 mod events;
 mod pages;
 mod scan;
+mod scan_files;
+mod scan_privacy;
 mod sessions;

@@ -1,0 +1,210 @@
+//! `--html`: one page that needs nothing but itself.
+//!
+//! Everything from a transcript is escaped by the template or set as text by the script; the policy in the page's head
+//! lets no request out and no other script run.
+
+mod charts;
+mod data;
+mod sessions;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use deloop::Engine;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::exit::Failure;
+use crate::scan::find::Input;
+use crate::scan::numbers::{bytes, cost, count, dollars, plural};
+use crate::scan::report::Report;
+use crate::scan::spend::Spend;
+use crate::scan::veil::Veil;
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+/// The script that the page may run, by its SHA-256; a test compares it with the file.
+const SCRIPT_HASH: &str = "sha256-NXL4R2xosHFCrffGdj6MnppHezWaglf/nU4XdYDOeKg=";
+
+/// Writes the page. The sessions with loops are read a second time, for their steps.
+pub(crate) fn write(
+    path: &Path,
+    report: &Report,
+    inputs: &[Input],
+    engine: &Engine,
+    veil: &Veil,
+) -> Result<(), Failure> {
+    let told = sessions::told(report, inputs, engine, veil);
+    let page = page(report, &told);
+    let failed = |e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
+    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
+    file.write_all(page.into_string().as_bytes()).and_then(|()| file.flush()).map_err(failed)
+}
+
+fn page(report: &Report, told: &[sessions::Told<'_>]) -> Markup {
+    let policy = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src '{SCRIPT_HASH}'; base-uri 'none'; form-action 'none'"
+    );
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { "deloop: " (plural(report.totals.loops, "loop")) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (head(report))
+                main {
+                    (tiles(report))
+                    @if report.loops.is_empty() {
+                        p.none { "No loops were found." }
+                    } @else {
+                        (charts::over_time(&report.loops))
+                        (charts::breakdowns(&report.loops))
+                        (sessions::section(told, report))
+                    }
+                    (problems(report))
+                }
+                (foot(report))
+                script type="application/json" id="data" { (PreEscaped(data::json(told))) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    }
+}
+
+fn head(report: &Report) -> Markup {
+    let from = report.sessions.iter().filter_map(|s| s.started.as_deref()).min();
+    let to = report.sessions.iter().filter_map(|s| s.ended.as_deref()).max();
+    html! {
+        header.top {
+            div.brand { span.mark aria-hidden="true" { "⟲" } "deloop" }
+            p {
+                (plural(report.totals.sessions, "session")) ", " (bytes(report.totals.bytes))
+                @if let (Some(from), Some(to)) = (from, to) {
+                    ", " time { (day(from)) } " to " time { (day(to)) }
+                }
+            }
+            @if report.examples {
+                p.example { "These are the example sessions that come with deloop: none were found on this machine." }
+            }
+        }
+    }
+}
+
+fn tiles(report: &Report) -> Markup {
+    let totals = &report.totals;
+    let spent = &totals.loop_spend;
+    let after: f64 = report.loops.iter().map(|l| l.spend_after.usd).sum();
+    let share =
+        |part: f64, whole: f64| (whole > 0.0).then(|| format!("{:.0} % of all", 100.0 * part / whole));
+    #[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
+    let of_turns = share(totals.loop_turns as f64, totals.turns as f64);
+    let tile = |label: &str, value: String, note: Option<String>, strong: bool| {
+        html! {
+            div.tile.strong[strong] {
+                div.label { (label) }
+                div.value { (value) }
+                div.note { (note.unwrap_or_default()) }
+            }
+        }
+    };
+    let mut notes: Vec<String> = share(spent.usd, totals.spend.usd).into_iter().collect();
+    notes.push(format!("{} tokens", count(spent.tokens())));
+    if spent.unpriced_tokens > 0 {
+        notes.push(format!("{} of unknown price", count(spent.unpriced_tokens)));
+    }
+    let unpriced = spent.usd == 0.0 && spent.unpriced_tokens > 0;
+    let money = if unpriced { count(spent.tokens()) } else { cost(&Spend { unpriced_tokens: 0, ..*spent }) };
+    let label = if unpriced { "Tokens inside loops" } else { "Spent inside loops" };
+    let sessions = format!("in {} of {}", totals.sessions_with_loops, plural(totals.sessions, "session"));
+    html! {
+        section.tiles aria-label="Totals" {
+            (tile(label, money, Some(notes.join(", ")), true))
+            (tile("Avoidable", dollars(after), Some("after deloop would have stepped in".to_owned()), false))
+            (tile("Loops", count(totals.loops), Some(sessions), false))
+            (tile("Turns inside loops", count(totals.loop_turns), of_turns, false))
+        }
+    }
+}
+
+fn problems(report: &Report) -> Markup {
+    html! {
+        @if !report.problems.is_empty() {
+            details.problems {
+                summary { (plural(report.problems.len() as u64, "file")) " could not be read, or not as a whole" }
+                ul {
+                    @for problem in report.problems.iter().take(200) {
+                        li { code { (problem.path) } ": " (problem.problem) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn foot(report: &Report) -> Markup {
+    html! {
+        footer {
+            p {
+                "Judged by the profile " code { (report.profile) } ". A loop is counted from its onset to its last repetition. Costs are the transcripts' own figures where they have any, \
+                 and list prices of " (report.prices) " elsewhere; tokens of other models are not priced. \
+                 What looks like a key or a token is masked. This page asks nothing of the network."
+            }
+        }
+    }
+}
+
+/// The day of a time.
+fn day(rfc3339: &str) -> &str {
+    rfc3339.get(..10).unwrap_or(rfc3339)
+}
+
+/// Text in which backticks stand for code.
+fn prose(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::Digest;
+
+    fn base64(bytes: &[u8]) -> String {
+        const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut out = String::new();
+        for chunk in bytes.chunks(3) {
+            let bits =
+                chunk.iter().fold(0_u32, |bits, b| bits << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
+            for i in 0..4 {
+                let letter = LETTERS[(bits >> (18 - 6 * i)) as usize & 63];
+                out.push(if i > chunk.len() { '=' } else { char::from(letter) });
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn the_page_lets_its_own_script_run() {
+        assert_eq!(base64(b"deloop!"), "ZGVsb29wIQ==");
+        let hash = format!("sha256-{}", base64(&sha2::Sha256::digest(SCRIPT.as_bytes())));
+        assert_eq!(SCRIPT_HASH, hash, "report.js has changed: this is its new hash");
+    }
+
+    #[test]
+    fn prose_escapes_and_marks_code() {
+        assert_eq!(
+            prose("`a<b` failed & <script>").into_string(),
+            "<code>a&lt;b</code> failed &amp; &lt;script&gt;"
+        );
+    }
+}
