@@ -12,8 +12,9 @@ use crate::StoreError;
 
 /// How long a process waits for another one that writes.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// After so many pages in the log they are moved into the file. The log is read at every start, so it is kept short.
-const LOG_PAGES: u32 = 256;
+/// A log of more bytes is moved into the file. It is read at every start, so it is kept short; moving it waits for
+/// the disk, so it is not done every time.
+const LONGEST_LOG: u64 = 128 * 4096;
 /// At most so many damaged files are kept beside the good one.
 const ASIDE: u32 = 9;
 
@@ -87,11 +88,21 @@ fn connect(path: &Path) -> Result<Connection, Trouble> {
     connection.set_prepared_statement_cache_capacity(32);
     // Closing would write the log back and wait for the disk: too dear at the end of every short-lived process.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.execute_batch(&format!(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {LOG_PAGES};"
-    ))?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;",
+    )?;
     migrate(&connection)?;
     Ok(connection)
+}
+
+/// Moves a long log into the file and empties it. SQLite's own way would only start the log anew at the next write
+/// of the same process, which a process that writes once never makes: it would grow for ever.
+pub(super) fn shorten_log(connection: &Connection, path: &Path) {
+    if std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > LONGEST_LOG) {
+        // Whoever is at it now, or comes next, can do it as well.
+        let _ = connection.busy_timeout(Duration::ZERO);
+        let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    }
 }
 
 /// Makes the file and its folder, for the user alone. SQLite gives the log the same mode.

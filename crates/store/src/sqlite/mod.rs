@@ -69,6 +69,7 @@ pub struct SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
+        file::shorten_log(&self.lock(), &self.path);
         if self.damaged.load(Ordering::Relaxed) {
             // The next one to open the file starts a fresh one.
             let _ = file::replace_if_damaged(&self.path);

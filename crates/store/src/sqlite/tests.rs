@@ -88,6 +88,18 @@ fn a_batch_is_kept_whole_or_not_at_all() {
     assert_eq!(store.look(&Numbers, &"a".into(), Vec::len).unwrap(), Some(2));
 }
 
+/// Processes that write once and end, as hooks do: the log must not grow for ever.
+#[test]
+fn the_log_stays_short() {
+    let folder = tempfile::tempdir().unwrap();
+    for n in 0..400 {
+        push(&open(folder.path(), Bounds::default()), &format!("s{n}"), n, 0);
+    }
+    let log = std::fs::metadata(folder.path().join("state/deloop.db-wal")).unwrap().len();
+    assert!(log < 600 * 1024, "{log}");
+    assert_eq!(Store::<Vec<u64>>::sessions(&open(folder.path(), Bounds::default())).unwrap().len(), 400);
+}
+
 #[test]
 fn what_cannot_be_read_starts_anew() {
     let folder = tempfile::tempdir().unwrap();
