@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use deloop::Mode;
+use deloop_formats::hooks::{HOOK_AGENTS, hook_agent};
 
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Stream(StreamArgs),
     /// Be the hook of an agent: one event on stdin, the reply on stdout
     Hook(HookArgs),
+    /// Forget what is remembered of a session, or of all
+    Purge(PurgeArgs),
     /// List the profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
     /// Tell what a detector finds, with examples
@@ -164,6 +167,57 @@ pub(crate) enum HookAgent {
         echo '{\"taskId\":\"t1\",\"toolName\":\"Read\",\"args\":{\"file_path\":\"a.ts\"}}' | deloop hook behavioral\n\n\
         `deloop schema hook-input` and `deloop schema hook-output` describe the JSON. Without a taskId the exit code is 2.")]
     Behavioral(BehavioralArgs),
+    /// An agent of [`deloop_formats::hooks::HOOK_AGENTS`].
+    #[command(flatten)]
+    Agent(AgentHook),
+}
+
+/// `deloop hook AGENT`, for every agent in the list.
+#[derive(Debug)]
+pub(crate) struct AgentHook {
+    pub(crate) agent: String,
+    pub(crate) args: AgentHookArgs,
+}
+
+/// The options of an agent's hook.
+#[derive(Debug, Args)]
+pub(crate) struct AgentHookArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+impl Subcommand for AgentHook {
+    fn augment_subcommands(command: clap::Command) -> clap::Command {
+        HOOK_AGENTS.iter().fold(command, |command, agent| {
+            let unverified =
+                if agent.verified() { "" } else { " (unverified: written after its documentation)" };
+            let one = clap::Command::new(agent.name())
+                .about(format!("Be the hook of {}{unverified}", agent.title()));
+            command.subcommand(AgentHookArgs::augment_args(one))
+        })
+    }
+
+    fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        hook_agent(name).is_some()
+    }
+}
+
+impl FromArgMatches for AgentHook {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let Some((agent, inner)) = matches.subcommand() else {
+            return Err(clap::Error::new(clap::error::ErrorKind::MissingSubcommand));
+        };
+        Ok(Self { agent: agent.to_owned(), args: AgentHookArgs::from_arg_matches(inner)? })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// `deloop hook behavioral`
@@ -180,6 +234,13 @@ pub(crate) struct BehavioralArgs {
     /// The folder of learnings.md and issues.md; else `memory.folder` of the configuration
     #[arg(long, value_name = "FOLDER")]
     pub(crate) memory: Option<PathBuf>,
+}
+
+/// `deloop purge`
+#[derive(Debug, Args)]
+pub(crate) struct PurgeArgs {
+    /// The session; everything if none is named
+    pub(crate) session: Option<String>,
 }
 
 /// `deloop profiles`

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use deloop::{
-    AgentBlock, DocumentError, MemoryBlock, Mode, Options, Price, Profile, Registry, config_schema, merge,
-    profile_text, unknown_key,
+    AgentBlock, DocumentError, Fail, MemoryBlock, Mode, Options, Price, Profile, Registry, config_schema,
+    merge, profile_text, unknown_key,
 };
 use serde_json::Value;
 
@@ -24,6 +24,8 @@ pub(crate) struct Config {
     pub(crate) memory: Option<PathBuf>,
     /// `DELOOP=off`.
     pub(crate) off: bool,
+    /// What happens when deloop itself fails.
+    pub(crate) fail: Fail,
     /// The files that were read, the later laid over the earlier.
     files: Vec<PathBuf>,
     document: Value,
@@ -36,27 +38,46 @@ impl Config {
     }
 }
 
+/// What holds where nothing says otherwise.
+struct Base<'a> {
+    profile: &'a str,
+    mode: Mode,
+    /// Whether keys that do not exist are an error.
+    checked: bool,
+}
+
 /// Reads all that applies here.
 pub(crate) fn load(args: &RuleArgs) -> Result<Config, Failure> {
     load_over(args, "default")
 }
 
 /// As [`load`], over this profile where nothing names another.
-pub(crate) fn load_over(args: &RuleArgs, base: &str) -> Result<Config, Failure> {
+pub(crate) fn load_over(args: &RuleArgs, profile: &str) -> Result<Config, Failure> {
+    load_base(args, &Base { profile, mode: Mode::default(), checked: true })
+}
+
+/// As [`load`], for the hook of an agent: it nudges where nothing says otherwise, and starts too often to look for
+/// keys that do not exist (`deloop doctor` does).
+pub(crate) fn load_for_hook(args: &RuleArgs) -> Result<Config, Failure> {
+    load_base(args, &Base { profile: "default", mode: Mode::Nudge, checked: false })
+}
+
+fn load_base(args: &RuleArgs, base: &Base<'_>) -> Result<Config, Failure> {
     let files = match &args.config {
         Some(path) => vec![path.clone()],
         None => discover(),
     };
     let mut over = Value::Object(serde_json::Map::new());
-    let schema = config_schema(&Registry::default());
+    let schema = base.checked.then(|| config_schema(&Registry::default()));
     for path in &files {
         let document = read(path)?;
-        if let Some(error) = unknown_key(&document, &schema) {
+        if let Some(error) = schema.as_ref().and_then(|schema| unknown_key(&document, schema)) {
             return Err(Failure::new(format!("{}: {error}", path.display())));
         }
         merge(&mut over, document);
     }
-    let name = args.profile.as_deref().or_else(|| over["profile"].as_str()).unwrap_or(base).to_owned();
+    let name =
+        args.profile.as_deref().or_else(|| over["profile"].as_str()).unwrap_or(base.profile).to_owned();
     let mut document = base_document(&name)?;
     merge(&mut document, over);
     if let Some(agent) = document.get("agent").filter(|a| !a.is_null()).cloned() {
@@ -67,13 +88,22 @@ pub(crate) fn load_over(args: &RuleArgs, base: &str) -> Result<Config, Failure> 
     AgentBlock::from_env(|variable| std::env::var(variable).ok())?.apply(&mut document);
     let mode = match args.mode {
         Some(mode) => mode.into(),
-        None => field::<Mode>(&document, "mode")?.unwrap_or_default(),
+        None => field::<Mode>(&document, "mode")?.unwrap_or(base.mode),
     };
     let attended = args.attended || field::<bool>(&document, "attended")?.unwrap_or(false);
     let memory = field::<MemoryBlock>(&document, "memory")?.and_then(|m| m.folder).map(PathBuf::from);
-    let profile = Profile::from_document(document.clone(), &Registry::default())?;
-    let off = std::env::var("DELOOP").is_ok_and(|v| v.eq_ignore_ascii_case("off"));
-    Ok(Config { profile, options: Options { mode, attended }, memory, off, files, document })
+    let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
+    let profile = if base.checked {
+        Profile::from_document(document.clone(), &Registry::default())?
+    } else {
+        Profile::from_document_unchecked(document.clone(), &Registry::default())?
+    };
+    Ok(Config { profile, options: Options { mode, attended }, memory, off: is_off(), fail, files, document })
+}
+
+/// Whether the environment says `DELOOP=off`.
+pub(crate) fn is_off() -> bool {
+    std::env::var("DELOOP").is_ok_and(|v| v.eq_ignore_ascii_case("off"))
 }
 
 fn field<T: serde::de::DeserializeOwned>(document: &Value, key: &str) -> Result<Option<T>, Failure> {

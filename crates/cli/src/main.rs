@@ -11,9 +11,11 @@ mod hook;
 mod lines;
 mod notes;
 mod profiles;
+mod purge;
 mod scan;
 mod schema;
 mod shell;
+mod state;
 mod stream;
 
 use std::io::Write;
@@ -50,6 +52,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Show(args) => scan::show(&args, out),
         Command::Stream(args) => stream::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),
+        Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Eval(args) => eval::run(&args, out),

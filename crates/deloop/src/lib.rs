@@ -32,6 +32,8 @@ pub use deloop_policy::{
     AGENT_VARIABLES, AgentBlock, CONFIG_KEYS, DocumentError, Fail, Ladder, MemoryBlock, PROFILES, Price,
     Profile, ProfileError, Registry, Rules, Rung, config_schema, merge, profile_text, unknown_key,
 };
+#[cfg(feature = "sqlite")]
+pub use deloop_store::{Bounds, DecisionRow, HookCalls, SqliteStore};
 pub use deloop_store::{Codec, Limits, MemoryStore, Store, StoreError};
 pub use deloop_types::*;
 pub use engine::{Engine, Observed, Options};

@@ -28,6 +28,7 @@ mod format;
 mod gemini_cli;
 mod goose;
 mod growing;
+pub mod hooks;
 mod lenient;
 mod loose;
 mod mend;

@@ -147,6 +147,15 @@ impl Profile {
         if let Some(error) = unknown_key(&document, &config_schema(registry)) {
             return Err(error);
         }
+        Self::from_document_unchecked(document, registry)
+    }
+
+    /// As [`Profile::from_document`], without looking for keys that do not exist: those are ignored. For programs
+    /// that start often; making the schema is most of the work.
+    ///
+    /// # Errors
+    /// When it names a detector, ladder or placeholder that does not exist, or a value has the wrong type.
+    pub fn from_document_unchecked(document: Value, registry: &Registry) -> Result<Self, ProfileError> {
         let Document { name, about, rules, order, detectors, ladders, tools } =
             serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
         for (name, ladder) in &ladders {

@@ -5,11 +5,15 @@
 
 pub mod contract;
 mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use deloop_detect::Swarm;
 use deloop_types::{Millis, SessionId};
 
 pub use memory::{Limits, MemoryStore};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{Bounds, DecisionRow, HookCalls, SqliteStore};
 
 /// Why a store could not do what it was asked to.
 #[derive(Debug)]

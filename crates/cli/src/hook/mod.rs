@@ -1,6 +1,10 @@
 //! `deloop hook`: one event of an agent on stdin, the reply on stdout.
 
+mod agent;
 pub(crate) mod behavioral;
+mod desk;
+mod fold;
+mod transcript;
 
 use std::io::Write;
 
@@ -10,5 +14,6 @@ use crate::exit::Failure;
 pub(crate) fn run(args: &HookArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     match &args.agent {
         HookAgent::Behavioral(args) => behavioral::run(args, out),
+        HookAgent::Agent(hook) => agent::run(hook, out),
     }
 }

@@ -1,5 +1,6 @@
 //! Everything through the command that a user types.
 
+mod agent_hooks;
 mod bad_input;
 mod behavioral_hook;
 mod binary;

@@ -1,0 +1,87 @@
+//! The hook of an agent. Whatever goes wrong in it, the agent goes on: no output, exit code 0, a line in the log.
+
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use deloop::{Action, Decision, Engine, Fail, Mode, Options};
+use deloop_formats::hooks::{HookAgent, HookEvent, Reply, hook_agent};
+
+use super::fold;
+use crate::args::AgentHook;
+use crate::config::{self, Config};
+use crate::exit::{self, Failure};
+use crate::state::{State, now};
+
+/// The longest event that is read.
+const LONGEST: u64 = 64 << 20;
+/// Set by `deloop run` for the agent it started: the run is unattended and deloop may end it.
+pub(crate) const RUN: &str = "DELOOP_RUN";
+
+pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> {
+    if config::is_off() {
+        return Ok(exit::OK);
+    }
+    let Some(agent) = hook_agent(&hook.agent) else { return Ok(exit::OK) };
+    std::panic::set_hook(Box::new(|_| {}));
+    let reply = catch_unwind(AssertUnwindSafe(|| answer(agent, hook)))
+        .unwrap_or_else(|panic| Err(Failure::new(format!("a bug in deloop: {}", words(&*panic)))));
+    let reply = reply.unwrap_or_else(|failure| {
+        if let (Ok(state), Failure::Told(why)) = (State::here(), failure) {
+            state.log(&hook.agent, &why);
+        }
+        Reply::default()
+    });
+    // An agent that does not read the reply has gone on already.
+    let _ = out.write_all(reply.stdout.as_bytes()).and_then(|()| out.flush());
+    let _ = std::io::stderr().write_all(reply.stderr.as_bytes());
+    Ok(reply.exit_code)
+}
+
+fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
+    let event = agent.decode(&bytes).map_err(|e| Failure::new(e.0))?;
+    let Config { profile, mut options, fail, .. } = config::load_for_hook(&hook.args.rules)?;
+    options.attended |= event.attended.unwrap_or(false) && is_interactive();
+    if std::env::var_os(RUN).is_some() {
+        options = Options { mode: Mode::Enforce, attended: false };
+    }
+    let state = State::here()?;
+    let engine = Engine::new(profile, options);
+    let folded = state.open().and_then(|mut store| {
+        fold::fold(agent, event.clone(), &engine, options, &mut store, now())
+            .map_err(|e| Failure::new(e.to_string()))
+    });
+    match folded {
+        Err(Failure::Told(why)) if fail == Fail::Closed => {
+            state.log(&hook.agent, &why);
+            Ok(closed(agent, &event, &why))
+        }
+        other => other,
+    }
+}
+
+/// The answer of those who set `fail = "closed"`: when deloop fails, nothing goes on.
+fn closed(agent: &dyn HookAgent, event: &HookEvent, why: &str) -> Reply {
+    let message = format!("[deloop] deloop failed ({why}), and is configured to let nothing go on then.");
+    let decision = Decision {
+        action: Action::Stop,
+        message: Some(message),
+        status: Some("deloop failed".to_owned()),
+        ..Decision::go_on(event.session.as_str().into(), 0)
+    };
+    agent.encode(event, &decision).reply
+}
+
+/// Claude Code says in the environment how it was started; there is nobody to ask when that was not a terminal.
+fn is_interactive() -> bool {
+    match std::env::var("CLAUDE_CODE_ENTRYPOINT") {
+        Ok(entry) => !entry.starts_with("sdk"),
+        Err(_) => true,
+    }
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it panicked")
+}

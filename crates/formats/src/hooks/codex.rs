@@ -1,0 +1,72 @@
+//! Codex. An unknown key drops the whole answer, so nothing is written that it does not know; it cannot be stopped
+//! in the middle of a turn, so every further call is refused.
+
+use deloop_types::{Action, Decision, ToolResult};
+use serde_json::{Map, Value, json};
+
+use super::exit_code::outcome_after;
+use super::reply::{line, message};
+use super::snake::{Sent, kind};
+use super::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+
+pub(super) struct Codex;
+
+impl HookAgent for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn title(&self) -> &'static str {
+        "Codex"
+    }
+
+    fn verified(&self) -> bool {
+        true
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
+        let sent = Sent::read(bytes)?;
+        let mut event = sent.event(By::Human, kind)?;
+        event.attended = match sent.permission_mode.as_str() {
+            Some("bypassPermissions" | "dontAsk") => Some(false),
+            Some("default" | "acceptEdits" | "plan") => Some(true),
+            _ => None,
+        };
+        if event.kind == HookKind::PostCall
+            && let Some(call) = event.calls.first_mut()
+        {
+            // The exit code is not told, except in the words of some tools.
+            let outcome =
+                sent.tool_response.as_str().and_then(|s| outcome_after(s, "Process exited with code"));
+            call.result = Some(ToolResult { outcome, output: sent.tool_response, ..ToolResult::default() });
+        }
+        Ok(event)
+    }
+
+    fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {
+        use Action::{Block, Continue, Nudge, Stop, Warn};
+        use HookKind::{PostCall, PreCall, Prompt};
+        let mut specific = Map::new();
+        let carried = match (event.kind, decision.action) {
+            (_, Continue) => return Encoded::nothing(),
+            (PreCall | PostCall | Prompt, Warn) => Warn,
+            (PreCall, Block | Stop) => {
+                specific.insert("permissionDecision".to_owned(), json!("deny"));
+                specific.insert("permissionDecisionReason".to_owned(), json!(message(decision)));
+                Block
+            }
+            (PreCall | PostCall | Prompt, _) => {
+                specific.insert("additionalContext".to_owned(), json!(message(decision)));
+                Nudge
+            }
+            _ => return Encoded::nothing(),
+        };
+        let mut out = Map::new();
+        if !specific.is_empty() {
+            specific.insert("hookEventName".to_owned(), json!(event.name));
+            out.insert("hookSpecificOutput".to_owned(), Value::Object(specific));
+        }
+        out.insert("systemMessage".to_owned(), json!(line(decision, carried)));
+        Encoded::json(out, carried)
+    }
+}

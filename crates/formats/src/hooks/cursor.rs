@@ -1,0 +1,118 @@
+//! Cursor. Written after its documentation; never run against the real program. It cannot be stopped: every further
+//! call is refused.
+
+use deloop_types::{Action, Call, Decision, Outcome, ToolResult};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::reply::{line, message};
+use super::snake::text;
+use super::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
+
+pub(super) struct Cursor;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Sent {
+    conversation_id: Value,
+    hook_event_name: Value,
+    transcript_path: Value,
+    cwd: Value,
+    tool_name: Value,
+    tool_input: Value,
+    tool_use_id: Value,
+    tool_output: Value,
+    error_message: Value,
+    failure_type: Value,
+    prompt: Value,
+}
+
+impl HookAgent for Cursor {
+    fn name(&self) -> &'static str {
+        "cursor"
+    }
+
+    fn title(&self) -> &'static str {
+        "Cursor"
+    }
+
+    fn verified(&self) -> bool {
+        false
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
+        let sent: Sent = serde_json::from_slice(bytes)
+            .map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))?;
+        let name = text(&sent.hook_event_name);
+        let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;
+        let kind = match name.as_str() {
+            "preToolUse" => HookKind::PreCall,
+            "postToolUse" => HookKind::PostCall,
+            "postToolUseFailure" => HookKind::Failure,
+            "beforeSubmitPrompt" => HookKind::Prompt,
+            "stop" | "subagentStop" => HookKind::Stop,
+            "preCompact" => HookKind::Compact,
+            "sessionStart" => HookKind::SessionStart,
+            "sessionEnd" => HookKind::SessionEnd,
+            _ => HookKind::Other,
+        };
+        let result = match kind {
+            HookKind::PostCall => Some((Outcome::Ok, sent.tool_output)),
+            HookKind::Failure => Some((failed(&sent.failure_type), sent.error_message)),
+            _ => None,
+        };
+        let result = result.map(|(outcome, output)| ToolResult {
+            outcome: Some(outcome),
+            output,
+            ..ToolResult::default()
+        });
+        let call = text(&sent.tool_name).map(|tool| Call {
+            id: text(&sent.tool_use_id),
+            tool,
+            args: sent.tool_input,
+        });
+        let session = text(&sent.conversation_id);
+        Ok(HookEvent {
+            kind,
+            session: session
+                .ok_or_else(|| HookError(format!("the event `{name}` has no `conversation_id`")))?,
+            calls: call.into_iter().map(|call| HookCall { call, result: result.clone() }).collect(),
+            asked: text(&sent.prompt).map(|text| Asked { text, by: By::Human }),
+            transcript: text(&sent.transcript_path),
+            cwd: text(&sent.cwd),
+            name,
+            ..HookEvent::default()
+        })
+    }
+
+    fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {
+        use Action::{Ask, Block, Continue, Nudge, Stop, Warn};
+        use HookKind::{PostCall, PreCall};
+        let mut out = Map::new();
+        let mut put = |key: &str, value: Value| out.insert(key.to_owned(), value);
+        let carried = match (event.kind, decision.action) {
+            (_, Continue | Warn) => return Encoded::nothing(),
+            (PreCall, Ask | Block | Stop) => {
+                let carried = decision.action.min(Block);
+                put("permission", json!(if carried == Ask { "ask" } else { "deny" }));
+                put("user_message", json!(line(decision, carried)));
+                put("agent_message", json!(message(decision)));
+                carried
+            }
+            (PostCall, _) => {
+                put("additional_context", json!(message(decision)));
+                Nudge
+            }
+            _ => return Encoded::nothing(),
+        };
+        Encoded::json(out, carried)
+    }
+}
+
+fn failed(kind: &Value) -> Outcome {
+    match kind.as_str() {
+        Some("timeout") => Outcome::Timeout,
+        Some("permission_denied") => Outcome::Denied,
+        _ => Outcome::Error,
+    }
+}

@@ -1,0 +1,173 @@
+use deloop_types::{Body, Call, Millis, Origin, Step, ToolResult, Turn, UserText};
+
+use super::Seen;
+
+/// Why bytes are not an event; the message names what to mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookError(pub String);
+
+impl std::fmt::Display for HookError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for HookError {}
+
+/// At which point of its work an agent calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum HookKind {
+    /// A call is about to be made.
+    PreCall,
+    /// A person would be asked about a call.
+    Permission,
+    /// A call came back.
+    PostCall,
+    /// A call failed.
+    Failure,
+    /// All calls of a turn came back.
+    Batch,
+    /// Something is said to the agent.
+    Prompt,
+    /// The agent has finished its turn.
+    Stop,
+    /// The context is about to be cut or summarised.
+    Compact,
+    /// A session begins or goes on.
+    SessionStart,
+    /// A session is over.
+    SessionEnd,
+    /// Anything else: nothing is done about it.
+    #[default]
+    Other,
+}
+
+/// One event of an agent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HookEvent {
+    /// Its name, as the agent writes it.
+    pub name: String,
+    /// What it is.
+    pub kind: HookKind,
+    /// The session.
+    pub session: String,
+    /// The subagent it happened in, if it was one.
+    pub subagent: Option<String>,
+    /// The calls it is about.
+    pub calls: Vec<HookCall>,
+    /// What is said to the agent.
+    pub asked: Option<Asked>,
+    /// What the agent works on since a person last wrote, where the agent gives that a name.
+    pub turn: Option<String>,
+    /// What the agent said last.
+    pub said: Option<String>,
+    /// The file the session is written to.
+    pub transcript: Option<String>,
+    /// The folder the agent works in.
+    pub cwd: Option<String>,
+    /// Whether a person is there to be asked, where the agent tells.
+    pub attended: Option<bool>,
+    /// When, where the agent tells.
+    pub ts: Option<Millis>,
+    /// An end that was decided at an earlier event has not ended the run: the reply shall try another way.
+    pub again: bool,
+}
+
+/// A call, and what came back where the event tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookCall {
+    /// The call.
+    pub call: Call,
+    /// What came back; its own `id` is not used.
+    pub result: Option<ToolResult>,
+}
+
+/// What is said to the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The text.
+    pub text: String,
+    /// Who says it.
+    pub by: By,
+}
+
+/// Who says something to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// A person.
+    Human,
+    /// The program itself.
+    Harness,
+    /// A person if it begins a turn, else the program itself.
+    HumanWhenNew,
+}
+
+impl HookEvent {
+    /// What happened, as Steps: each call and each result once, however many events tell of it.
+    pub fn steps(&self, seen: &mut Seen) -> Vec<Step> {
+        let mut bodies = Vec::new();
+        match self.kind {
+            HookKind::PreCall | HookKind::PostCall | HookKind::Failure | HookKind::Batch => {
+                let ids: Vec<(String, bool)> =
+                    self.calls.iter().map(|c| seen.enter(&c.call, self.kind == HookKind::PreCall)).collect();
+                let fresh = self.calls.iter().zip(&ids).filter(|(_, (_, is_new))| *is_new);
+                let calls: Vec<Call> =
+                    fresh.map(|(c, (id, _))| Call { id: Some(id.clone()), ..c.call.clone() }).collect();
+                if !calls.is_empty() {
+                    bodies.push(Body::Turn(Turn { text: String::new(), calls }));
+                }
+                for (call, (id, _)) in self.calls.iter().zip(ids) {
+                    if let Some(result) = call.result.as_ref().filter(|_| seen.close(&id)) {
+                        bodies.push(Body::Result(ToolResult { id: Some(id), ..result.clone() }));
+                    }
+                }
+            }
+            HookKind::Prompt => {
+                if let Some(asked) = &self.asked {
+                    let origin = if self.is_human(seen) { Origin::Human } else { Origin::Harness };
+                    bodies.push(Body::User(UserText { text: asked.text.clone(), origin }));
+                }
+                seen.begin_turn(self.turn.as_deref());
+            }
+            HookKind::Stop => {
+                if let Some(said) = self.said.as_ref().filter(|s| !s.trim().is_empty()) {
+                    bodies.push(Body::Turn(Turn { text: said.clone(), calls: Vec::new() }));
+                }
+            }
+            HookKind::Compact => bodies.push(Body::Compact),
+            HookKind::SessionEnd => bodies.push(Body::End),
+            HookKind::Permission | HookKind::SessionStart | HookKind::Other => {}
+        }
+        let step = |body| Step {
+            agent: self.subagent.clone(),
+            ts: self.ts,
+            ..Step::new(self.session.as_str(), body)
+        };
+        bodies.into_iter().map(step).collect()
+    }
+
+    /// Whether a person speaks to the agent here.
+    #[must_use]
+    pub fn is_human(&self, seen: &Seen) -> bool {
+        self.asked.as_ref().is_some_and(|asked| match asked.by {
+            By::Human => true,
+            By::Harness => false,
+            By::HumanWhenNew => seen.is_new_turn(self.turn.as_deref()),
+        })
+    }
+
+    /// That these calls were refused, as Steps.
+    pub fn refused(&self, seen: &mut Seen) -> Vec<Step> {
+        let denied = |id: String| {
+            let outcome = Some(deloop_types::Outcome::Denied);
+            let result = ToolResult { id: Some(id), outcome, ..ToolResult::default() };
+            Step {
+                agent: self.subagent.clone(),
+                ts: self.ts,
+                ..Step::new(self.session.as_str(), Body::Result(result))
+            }
+        };
+        let ids: Vec<String> = self.calls.iter().map(|c| seen.latest(&c.call)).collect();
+        ids.into_iter().filter(|id| seen.close(id)).map(denied).collect()
+    }
+}

@@ -1,0 +1,99 @@
+//! Gemini CLI. It has a dialect of its own, and a message before a call is ignored: it has to wait for the result.
+
+use deloop_types::{Action, Decision, Outcome, ToolResult};
+use serde_json::{Map, Value, json};
+
+use super::exit_code::outcome_after;
+use super::reply::{line, message};
+use super::snake::Sent;
+use super::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+
+pub(super) struct GeminiCli;
+
+impl HookAgent for GeminiCli {
+    fn name(&self) -> &'static str {
+        "gemini-cli"
+    }
+
+    fn title(&self) -> &'static str {
+        "Gemini CLI"
+    }
+
+    fn alias(&self) -> Option<&'static str> {
+        Some("gemini")
+    }
+
+    fn verified(&self) -> bool {
+        true
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
+        let sent = Sent::read(bytes)?;
+        let mut event = sent.event(By::Human, |name| match name {
+            "BeforeTool" => HookKind::PreCall,
+            "AfterTool" => HookKind::PostCall,
+            "BeforeAgent" => HookKind::Prompt,
+            "AfterAgent" => HookKind::Stop,
+            "PreCompress" => HookKind::Compact,
+            "SessionStart" => HookKind::SessionStart,
+            "SessionEnd" => HookKind::SessionEnd,
+            _ => HookKind::Other,
+        })?;
+        // Its own loop guard speaks to the model in this way.
+        if let Some(asked) = event.asked.as_mut().filter(|a| a.text.starts_with("System: ")) {
+            asked.by = By::Harness;
+        }
+        if event.kind == HookKind::PostCall
+            && let Some(call) = event.calls.first_mut()
+        {
+            call.result = Some(result(&sent.tool_response));
+        }
+        Ok(event)
+    }
+
+    fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {
+        use Action::{Block, Continue, Nudge, Stop, Warn};
+        use HookKind::{PostCall, PreCall, Prompt};
+        let mut out = Map::new();
+        let carried = match (event.kind, decision.action) {
+            (_, Continue) => return Encoded::nothing(),
+            (PreCall | PostCall | Prompt, Warn) => Warn,
+            (PreCall, Block) => {
+                out.insert("decision".to_owned(), json!("deny"));
+                out.insert("reason".to_owned(), json!(message(decision)));
+                Block
+            }
+            (PreCall | PostCall, Stop) => {
+                out.insert("continue".to_owned(), json!(false));
+                out.insert("stopReason".to_owned(), json!(message(decision)));
+                Stop
+            }
+            (PostCall | Prompt, _) => {
+                let context = json!({"hookEventName": event.name, "additionalContext": message(decision)});
+                out.insert("hookSpecificOutput".to_owned(), context);
+                Nudge
+            }
+            _ => return Encoded::nothing(),
+        };
+        out.insert("systemMessage".to_owned(), json!(line(decision, carried)));
+        Encoded::json(out, carried)
+    }
+}
+
+fn result(response: &Value) -> ToolResult {
+    let content = response.get("llmContent").unwrap_or(response);
+    let mut outcome = Outcome::Ok;
+    let output = match content.as_str() {
+        Some(text) => {
+            outcome = outcome_after(text, "Exit Code:").unwrap_or(outcome);
+            // Numbers of processes change from call to call.
+            let lines = text.lines().filter(|l| !l.starts_with("Process Group PGID:"));
+            Value::String(lines.collect::<Vec<_>>().join("\n"))
+        }
+        None => content.clone(),
+    };
+    if response.get("error").is_some_and(|e| !e.is_null()) {
+        outcome = Outcome::Error;
+    }
+    ToolResult { outcome: Some(outcome), output, ..ToolResult::default() }
+}

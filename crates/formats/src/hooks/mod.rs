@@ -1,0 +1,66 @@
+//! The agents that call deloop as a hook: what they send becomes a [`HookEvent`], a Decision becomes what they accept.
+//!
+//! Pure: bytes in, text and an exit code out. Every agent has a strict encoder of its own, since each ignores or
+//! chokes on another's dialect.
+
+mod claude_code;
+mod codex;
+mod copilot_cli;
+mod cursor;
+mod event;
+mod exit_code;
+mod gemini_cli;
+mod qwen_code;
+mod reply;
+mod seen;
+mod snake;
+#[cfg(test)]
+mod tests;
+
+use deloop_types::Decision;
+
+pub use event::{Asked, By, HookCall, HookError, HookEvent, HookKind};
+pub use reply::{Encoded, Reply};
+pub use seen::Seen;
+
+/// A program that calls deloop at certain points of its work.
+pub trait HookAgent: Send + Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Its name for people.
+    fn title(&self) -> &'static str;
+
+    /// Whether the real program has been seen to do what [`HookAgent::encode`] asks of it.
+    fn verified(&self) -> bool;
+
+    /// Another name that people type.
+    fn alias(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Reads what the program sends.
+    ///
+    /// # Errors
+    /// When the bytes are not an event of this program.
+    fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError>;
+
+    /// What the program is answered so that it does what was decided, as far as it can at this event.
+    fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded;
+}
+
+/// Every program with a hook; the only list of them.
+pub static HOOK_AGENTS: &[&dyn HookAgent] = &[
+    &claude_code::ClaudeCode,
+    &codex::Codex,
+    &gemini_cli::GeminiCli,
+    &copilot_cli::CopilotCli,
+    &qwen_code::QwenCode,
+    &cursor::Cursor,
+];
+
+/// The program of this name or alias.
+#[must_use]
+pub fn hook_agent(name: &str) -> Option<&'static dyn HookAgent> {
+    HOOK_AGENTS.iter().copied().find(|a| a.name() == name || a.alias() == Some(name))
+}

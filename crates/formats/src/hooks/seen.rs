@@ -1,0 +1,90 @@
+use deloop_types::Call;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How many calls are remembered: more than any agent has open at once.
+const MOST: usize = 96;
+
+/// Which calls of a session were seen, so that each is told once: the same call comes with several events, some
+/// agents give calls no ids, and some calls are only told of when they are over.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Of each call what tells it from others, its id for deloop where the agent gives none, and whether it is open.
+    calls: Vec<(u64, u64, bool)>,
+    /// The number of the next call without an id.
+    next: u64,
+    /// What the agent works on, hashed.
+    turn: u64,
+}
+
+impl Seen {
+    /// The id of a call, and whether it is new. A call without an id is new each time it is about to be made
+    /// (`before`); afterwards it is the oldest open one that looks the same.
+    pub(super) fn enter(&mut self, call: &Call, before: bool) -> (String, bool) {
+        if let Some(id) = &call.id {
+            let key = xxh3_64(id.as_bytes());
+            let is_new = !self.calls.iter().any(|(k, _, _)| *k == key);
+            if is_new {
+                self.push(key, u64::MAX);
+            }
+            return (id.clone(), is_new);
+        }
+        let key = looks(call);
+        let open = self.calls.iter().find(|(k, _, open)| *k == key && *open && !before);
+        match open {
+            Some((_, number, _)) => (name(*number), false),
+            None => {
+                let number = self.next;
+                self.next += 1;
+                self.push(key, number);
+                (name(number), true)
+            }
+        }
+    }
+
+    /// The id of a call that was entered, the newest one if several look the same.
+    pub(super) fn latest(&self, call: &Call) -> String {
+        if let Some(id) = &call.id {
+            return id.clone();
+        }
+        let key = looks(call);
+        self.calls.iter().rev().find(|(k, _, _)| *k == key).map_or_else(String::new, |(_, n, _)| name(*n))
+    }
+
+    /// A call is over; `false` when it was over before.
+    pub(super) fn close(&mut self, id: &str) -> bool {
+        let key = xxh3_64(id.as_bytes());
+        let same = |(k, number, _): &&mut (u64, u64, bool)| {
+            if *number == u64::MAX { *k == key } else { name(*number) == id }
+        };
+        match self.calls.iter_mut().rev().find(same) {
+            Some((_, _, open)) => std::mem::replace(open, false),
+            None => false,
+        }
+    }
+
+    pub(super) fn begin_turn(&mut self, turn: Option<&str>) {
+        self.turn = turn.map_or(0, |t| xxh3_64(t.as_bytes()));
+    }
+
+    pub(super) fn is_new_turn(&self, turn: Option<&str>) -> bool {
+        turn.is_none_or(|t| xxh3_64(t.as_bytes()) != self.turn)
+    }
+
+    fn push(&mut self, key: u64, number: u64) {
+        if self.calls.len() >= MOST {
+            self.calls.remove(0);
+        }
+        self.calls.push((key, number, true));
+    }
+}
+
+fn name(number: u64) -> String {
+    format!("call-{number}")
+}
+
+/// What a call without an id is known by.
+fn looks(call: &Call) -> u64 {
+    // Maps of serde_json are sorted, so the same arguments give the same text.
+    xxh3_64(format!("{}\0{}", call.tool, call.args).as_bytes())
+}

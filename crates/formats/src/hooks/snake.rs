@@ -1,0 +1,96 @@
+//! The field names that several agents share with Claude Code.
+
+use deloop_types::{Call, Millis};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Asked, By, HookCall, HookError, HookEvent, HookKind};
+
+/// An event as it is sent. Every field may be absent or of another type than expected: what is not understood is
+/// left out, so that a new version of an agent costs at most the field that it changed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Sent {
+    session_id: Value,
+    agent_id: Value,
+    transcript_path: Value,
+    cwd: Value,
+    pub(super) permission_mode: Value,
+    hook_event_name: Value,
+    timestamp: Value,
+    tool_name: Value,
+    tool_input: Value,
+    tool_use_id: Value,
+    tool_call_id: Value,
+    pub(super) tool_response: Value,
+    pub(super) tool_result: Value,
+    pub(super) error: Value,
+    pub(super) is_interrupt: Value,
+    pub(super) tool_calls: Vec<Sent>,
+    prompt: Value,
+    prompt_id: Value,
+    pub(super) source: Value,
+    last_assistant_message: Value,
+    prompt_response: Value,
+}
+
+/// A string that says something.
+pub(super) fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
+}
+
+impl Sent {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, HookError> {
+        serde_json::from_slice(bytes)
+            .map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))
+    }
+
+    /// Whether it says which event it is.
+    pub(super) fn is_named(&self) -> bool {
+        self.hook_event_name.is_string()
+    }
+
+    /// The event, of the kind that `kind` knows its name to be; calls have no results yet.
+    pub(super) fn event(&self, by: By, kind: impl FnOnce(&str) -> HookKind) -> Result<HookEvent, HookError> {
+        let name = text(&self.hook_event_name);
+        let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;
+        let session = text(&self.session_id);
+        Ok(HookEvent {
+            kind: kind(&name),
+            session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `session_id`")))?,
+            subagent: text(&self.agent_id),
+            calls: self.call().into_iter().map(|call| HookCall { call, result: None }).collect(),
+            asked: text(&self.prompt).map(|text| Asked { text, by }),
+            turn: text(&self.prompt_id),
+            said: text(&self.last_assistant_message).or_else(|| text(&self.prompt_response)),
+            transcript: text(&self.transcript_path),
+            cwd: text(&self.cwd),
+            attended: None,
+            again: false,
+            ts: self.timestamp.as_i64().map(Millis).or_else(|| Millis::parse(self.timestamp.as_str()?)),
+            name,
+        })
+    }
+
+    /// The call it is about.
+    pub(super) fn call(&self) -> Option<Call> {
+        let id = text(&self.tool_use_id).or_else(|| text(&self.tool_call_id));
+        Some(Call { id, tool: text(&self.tool_name)?, args: self.tool_input.clone() })
+    }
+}
+
+/// The kinds of the event names that Claude Code made known.
+pub(super) fn kind(name: &str) -> HookKind {
+    match name {
+        "PreToolUse" => HookKind::PreCall,
+        "PostToolUse" => HookKind::PostCall,
+        "PostToolUseFailure" => HookKind::Failure,
+        "PostToolBatch" => HookKind::Batch,
+        "UserPromptSubmit" => HookKind::Prompt,
+        "Stop" | "SubagentStop" => HookKind::Stop,
+        "PreCompact" => HookKind::Compact,
+        "SessionStart" => HookKind::SessionStart,
+        "SessionEnd" => HookKind::SessionEnd,
+        _ => HookKind::Other,
+    }
+}

@@ -1,0 +1,137 @@
+//! Opening the file, and setting a damaged one aside.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::schema::migrate;
+use crate::StoreError;
+
+/// How long a process waits for another one that writes.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A log of more bytes is moved into the file. It is read at every start, so it is kept short; moving it waits for
+/// the disk, so it is not done every time.
+const LONGEST_LOG: u64 = 128 * 4096;
+/// At most so many damaged files are kept beside the good one.
+const ASIDE: u32 = 9;
+
+/// Whether the file itself is broken.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+}
+
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    let told = |e: &dyn std::fmt::Display| StoreError(format!("{}: {e}", path.display()));
+    match connect(path) {
+        Ok(connection) => Ok(connection),
+        Err(Trouble::Database(error)) if is_damage(&error) => {
+            replace_if_damaged(path)
+                .map_err(|e| told(&format!("{error}; it could not be renamed ({e}): move it away")))?;
+            connect(path).map_err(|e| told(&e))
+        }
+        Err(other) => Err(told(&other)),
+    }
+}
+
+/// Renames a damaged file. Of several processes that find it so, one does it; the others see a good one then.
+pub(super) fn replace_if_damaged(path: &Path) -> std::io::Result<()> {
+    let lock = OpenOptions::new().create(true).append(true).open(beside(path, ".lock"))?;
+    lock.lock()?;
+    let sound = connect(path).is_ok_and(|connection| {
+        let checked: rusqlite::Result<String> =
+            connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+        checked.is_ok_and(|said| said == "ok")
+    });
+    if sound { Ok(()) } else { set_aside(path) }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Why a file could not be opened.
+pub(super) enum Trouble {
+    Database(rusqlite::Error),
+    Later { found: usize, known: usize },
+    File(std::io::Error),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Database(e) => e.fmt(f),
+            Self::File(e) => e.fmt(f),
+            Self::Later { found, known } => write!(
+                f,
+                "the file is of a later release (schema {found}, this one knows {known}): update deloop"
+            ),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, Trouble> {
+    make_private(path).map_err(Trouble::File)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    // Closing would write the log back and wait for the disk: too dear at the end of every short-lived process.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;",
+    )?;
+    migrate(&connection)?;
+    Ok(connection)
+}
+
+/// Moves a long log into the file and empties it. SQLite's own way would only start the log anew at the next write
+/// of the same process, which a process that writes once never makes: it would grow for ever.
+pub(super) fn shorten_log(connection: &Connection, path: &Path) {
+    if std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > LONGEST_LOG) {
+        // Whoever is at it now, or comes next, can do it as well.
+        let _ = connection.busy_timeout(Duration::ZERO);
+        let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+}
+
+/// Makes the file and its folder, for the user alone. SQLite gives the log the same mode.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(|_| ())
+}
+
+/// Renames a file to the first free `NAME.corrupt-N`.
+fn set_aside(path: &Path) -> std::io::Result<()> {
+    let name = |n: u32| beside(path, &format!(".corrupt-{n}"));
+    let free = (1..ASIDE).find(|n| !name(*n).exists()).unwrap_or(ASIDE);
+    std::fs::rename(path, name(free))?;
+    // A log that stays behind would be played into the fresh file.
+    for log in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(beside(path, log));
+    }
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! Everything in one SQLite file, which many processes may use at once and people can open.
+
+mod file;
+mod records;
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use deloop_detect::Swarm;
+use deloop_types::{Millis, SessionId};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{Codec, Store, StoreError};
+
+pub use records::{DecisionRow, HookCalls};
+
+/// What went wrong inside a change.
+enum Fault {
+    Database(rusqlite::Error),
+    Other(StoreError),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// How much a file keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// At most so many sessions; the longest unused go first.
+    pub sessions: u64,
+    /// A session that had no step for so many milliseconds of the steps' own time is dropped.
+    pub idle: u64,
+    /// At most so many swarms.
+    pub swarms: u64,
+    /// At most so many decisions; the oldest go first.
+    pub decisions: u64,
+    /// When the file has more bytes than this, the older half of the sessions goes.
+    pub bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        let week = 7 * 24 * 3_600_000;
+        Self { sessions: 5_000, idle: week, swarms: 500, decisions: 10_000, bytes: 256 << 20 }
+    }
+}
+
+/// Keeps everything in one SQLite file.
+///
+/// Every change is a transaction of its own (`BEGIN IMMEDIATE`): processes that write at once wait for each other,
+/// two seconds at most. Room is made when a session is new, so that an ordinary step pays nothing for it.
+pub struct SqliteStore {
+    connection: Mutex<Connection>,
+    path: PathBuf,
+    bounds: Bounds,
+    damaged: AtomicBool,
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        file::shorten_log(&self.lock(), &self.path);
+        if self.damaged.load(Ordering::Relaxed) {
+            // The next one to open the file starts a fresh one.
+            let _ = file::replace_if_damaged(&self.path);
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Opens a file, and makes it and its folder if they are not there (mode 0600 and 0700). A file that is not a
+    /// database, or a damaged one, is renamed to `NAME.corrupt-N` and a fresh one is started.
+    ///
+    /// # Errors
+    /// When the file cannot be made, read or written, or was written by a later release.
+    pub fn open(path: &Path, bounds: Bounds) -> Result<Self, StoreError> {
+        let connection = file::open(path)?;
+        let damaged = AtomicBool::new(false);
+        Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), bounds, damaged })
+    }
+
+    /// Does several changes as one: all of them are kept or, when `work` fails, none.
+    ///
+    /// # Errors
+    /// What `work` returns, or when the file cannot be written.
+    pub fn batch<R, E: From<StoreError>>(
+        &mut self,
+        work: impl FnOnce(&Self) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let run = |sql| self.lock().execute_batch(sql).map_err(|e| self.told(e.into()));
+        run("BEGIN IMMEDIATE")?;
+        // A panic in `work` ends the process or drops the store, and with it the connection and the transaction.
+        let done = work(self);
+        let ended = run(if done.is_ok() { "COMMIT" } else { "ROLLBACK" });
+        let done = done?;
+        ended?;
+        Ok(done)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self, fault: Fault) -> StoreError {
+        match fault {
+            Fault::Other(error) => error,
+            Fault::Database(error) => {
+                self.damaged.fetch_or(file::is_damage(&error), Ordering::Relaxed);
+                StoreError(format!("{}: {error}", self.path.display()))
+            }
+        }
+    }
+
+    /// Runs `work` in a transaction: in the batch's if there is one, else in one of its own.
+    fn change<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Fault>) -> Result<R, StoreError> {
+        let connection = self.lock();
+        let done = if connection.is_autocommit() {
+            let begin =
+                rusqlite::Transaction::new_unchecked(&connection, rusqlite::TransactionBehavior::Immediate);
+            begin.map_err(Fault::from).and_then(|transaction| {
+                let done = work(&transaction)?;
+                transaction.commit()?;
+                Ok(done)
+            })
+        } else {
+            work(&connection)
+        };
+        done.map_err(|fault| self.told(fault))
+    }
+
+    /// Runs `work`, which only reads.
+    fn see<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Fault>) -> Result<R, StoreError> {
+        work(&self.lock()).map_err(|fault| self.told(fault))
+    }
+
+    fn make_room(&self, connection: &Connection, now: i64) -> Result<(), Fault> {
+        let oldest = now.saturating_sub_unsigned(self.bounds.idle);
+        connection
+            .prepare_cached("DELETE FROM sessions WHERE updated_ms < ?1 AND updated_ms > 0")?
+            .execute([oldest])?;
+        connection
+            .prepare_cached(
+                "DELETE FROM sessions WHERE session IN
+                 (SELECT session FROM sessions ORDER BY updated_ms DESC LIMIT -1 OFFSET ?1)",
+            )?
+            .execute([signed(self.bounds.sessions.saturating_sub(1))])?;
+        connection
+            .prepare_cached(
+                "DELETE FROM decisions WHERE id IN (SELECT id FROM decisions ORDER BY ts DESC LIMIT -1 OFFSET ?1)",
+            )?
+            .execute([signed(self.bounds.decisions)])?;
+        let pragma = |name: &str| -> rusqlite::Result<i64> {
+            connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+        };
+        let used = (pragma("page_count")? - pragma("freelist_count")?) * pragma("page_size")?;
+        if used > signed(self.bounds.bytes) {
+            connection.execute(
+                "DELETE FROM sessions WHERE session IN (SELECT session FROM sessions ORDER BY updated_ms
+                 LIMIT (SELECT (count(*) + 1) / 2 FROM sessions))",
+                [],
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn signed(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+impl<T: Send> Store<T> for SqliteStore {
+    fn update<R>(
+        &self,
+        codec: &dyn Codec<T>,
+        session: &SessionId,
+        ts: Option<Millis>,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, StoreError> {
+        self.change(|connection| {
+            let kept: Option<(String, i64)> = connection
+                .prepare_cached("SELECT state, updated_ms FROM sessions WHERE session = ?1")?
+                .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let before = kept.as_ref().map_or(0, |(_, updated)| *updated);
+            let idle = ts.is_some_and(|now| before > 0 && now.since(Millis(before)) > self.bounds.idle);
+            let kept = kept.filter(|_| !idle);
+            let is_new = kept.is_none();
+            // What another release or profile wrote is started anew: a guard must not stop the work it guards.
+            let state = kept.and_then(|(text, _)| codec.thaw(&text).ok());
+            let mut state = state.unwrap_or_else(|| codec.fresh());
+            let now = ts.map_or(0, |ts| ts.0).max(if idle { 0 } else { before });
+            if is_new {
+                self.make_room(connection, now)?;
+            }
+            let done = change(&mut state);
+            let text = codec.freeze(&state)?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO sessions(session, updated_ms, steps, state) VALUES(?1, ?2, 1, ?3)
+                     ON CONFLICT(session) DO UPDATE SET updated_ms = ?2, state = ?3,
+                     steps = CASE WHEN ?4 THEN 1 ELSE steps + 1 END,
+                     desk = CASE WHEN ?4 THEN NULL ELSE desk END",
+                )?
+                .execute(params![session.as_str(), now, text, idle])?;
+            Ok(done)
+        })
+    }
+
+    fn look<R>(
+        &self,
+        codec: &dyn Codec<T>,
+        session: &SessionId,
+        see: impl FnOnce(&T) -> R,
+    ) -> Result<Option<R>, StoreError> {
+        self.see(|connection| {
+            let text: Option<String> = connection
+                .prepare_cached("SELECT state FROM sessions WHERE session = ?1")?
+                .query_row([session.as_str()], |row| row.get(0))
+                .optional()?;
+            let state = text.map(|text| codec.thaw(&text)).transpose()?;
+            Ok(state.map(|state| see(&state)))
+        })
+    }
+
+    fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
+        self.change(|connection| {
+            let text: Option<String> = connection
+                .query_row("SELECT state FROM swarms WHERE swarm = ?1", [swarm], |row| row.get(0))
+                .optional()?;
+            let mut state: Swarm =
+                text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+            let done = change(&mut state);
+            let text = serde_json::to_string(&state).map_err(|e| StoreError(e.to_string()))?;
+            connection.execute(
+                "INSERT OR REPLACE INTO swarms VALUES(?1, (SELECT coalesce(max(touched), 0) + 1 FROM swarms), ?2)",
+                [swarm, &text],
+            )?;
+            connection.execute(
+                "DELETE FROM swarms WHERE touched <= (SELECT max(touched) FROM swarms) - ?1",
+                [signed(self.bounds.swarms.max(1))],
+            )?;
+            Ok(done)
+        })
+    }
+
+    fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.change(|connection| {
+            connection.execute("DELETE FROM sessions WHERE session = ?1", [session.as_str()])?;
+            Ok(())
+        })
+    }
+
+    fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {
+        self.change(|connection| {
+            connection.execute("DELETE FROM swarms WHERE swarm = ?1", [swarm])?;
+            Ok(())
+        })
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.see(|connection| {
+            let mut select = connection.prepare_cached("SELECT session FROM sessions")?;
+            let names = select.query_map([], |row| row.get::<_, String>(0))?;
+            Ok(names.map(|name| name.map(SessionId::from)).collect::<rusqlite::Result<_>>()?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

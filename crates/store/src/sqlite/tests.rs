@@ -1,0 +1,177 @@
+use super::*;
+use crate::contract::{Numbers, check};
+
+fn open(folder: &Path, bounds: Bounds) -> SqliteStore {
+    SqliteStore::open(&folder.join("state/deloop.db"), bounds).unwrap()
+}
+
+fn push(store: &SqliteStore, session: &str, ts: i64, n: u64) -> usize {
+    store.update(&Numbers, &session.into(), Some(Millis(ts)), |s| (s.push(n), s.len()).1).unwrap()
+}
+
+#[test]
+fn keeps_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    check(&open(folder.path(), Bounds::default()));
+}
+
+#[test]
+fn another_process_goes_on_where_one_left() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(push(&open(folder.path(), Bounds::default()), "a", 1, 7), 1);
+    let again = open(folder.path(), Bounds::default());
+    assert_eq!(again.look(&Numbers, &"a".into(), Clone::clone).unwrap(), Some(vec![7]));
+}
+
+#[test]
+#[cfg(unix)]
+fn is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Bounds::default());
+    push(&store, "a", 1, 7);
+    let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("state"), 0o700);
+    for file in ["state/deloop.db", "state/deloop.db-wal", "state/deloop.db-shm"] {
+        assert_eq!(mode(file), 0o600, "{file}");
+    }
+}
+
+#[test]
+fn the_longest_unused_go_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Bounds { sessions: 10, ..Bounds::default() });
+    for n in 1..100 {
+        push(&store, &format!("s{n}"), n, 0);
+    }
+    let mut names: Vec<String> =
+        Store::<Vec<u64>>::sessions(&store).unwrap().iter().map(ToString::to_string).collect();
+    names.sort();
+    assert_eq!(names, (90..100).map(|n| format!("s{n}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_file_that_grew_too_big_loses_its_older_half() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Bounds { bytes: 1 << 20, ..Bounds::default() });
+    let long = "x".repeat(20_000);
+    for n in 1..200 {
+        push(&store, &format!("s{n}"), n, 0);
+        store.set_desk(&format!("s{n}").into(), &long).unwrap();
+    }
+    let names = Store::<Vec<u64>>::sessions(&store).unwrap();
+    assert!(names.len() > 10 && names.len() < 60, "{}", names.len());
+    assert!(names.contains(&"s199".into()) && !names.contains(&"s1".into()));
+}
+
+#[test]
+fn idle_sessions_start_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Bounds { idle: 1000, ..Bounds::default() });
+    let push = |ts| push(&store, "a", ts, 1);
+    assert_eq!((push(1), push(900), push(1800), push(5000), push(4000)), (1, 2, 3, 1, 2));
+}
+
+#[test]
+fn a_batch_is_kept_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), Bounds::default());
+    let failed: Result<(), StoreError> = store.batch(|store| {
+        push(store, "a", 1, 1);
+        Err(StoreError("no".to_owned()))
+    });
+    assert!(failed.is_err());
+    assert_eq!(store.look(&Numbers, &"a".into(), Vec::len).unwrap(), None);
+    let kept: Result<_, StoreError> =
+        store.batch(|store| Ok((push(store, "a", 1, 1), push(store, "a", 1, 2))));
+    assert_eq!(kept.unwrap(), (1, 2));
+    assert_eq!(store.look(&Numbers, &"a".into(), Vec::len).unwrap(), Some(2));
+}
+
+/// Processes that write once and end, as hooks do: the log must not grow for ever.
+#[test]
+fn the_log_stays_short() {
+    let folder = tempfile::tempdir().unwrap();
+    for n in 0..400 {
+        push(&open(folder.path(), Bounds::default()), &format!("s{n}"), n, 0);
+    }
+    let log = std::fs::metadata(folder.path().join("state/deloop.db-wal")).unwrap().len();
+    assert!(log < 600 * 1024, "{log}");
+    assert_eq!(Store::<Vec<u64>>::sessions(&open(folder.path(), Bounds::default())).unwrap().len(), 400);
+}
+
+#[test]
+fn what_cannot_be_read_starts_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Bounds::default());
+    push(&store, "a", 1, 1);
+    store.lock().execute("UPDATE sessions SET state = 'x'", []).unwrap();
+    assert_eq!(push(&store, "a", 2, 1), 1);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deloop.db");
+    for n in 1..=2 {
+        std::fs::write(&path, format!("no database {n}").repeat(100)).unwrap();
+        push(&SqliteStore::open(&path, Bounds::default()).unwrap(), "a", 1, 1);
+        let aside = std::fs::read_to_string(folder.path().join(format!("deloop.db.corrupt-{n}"))).unwrap();
+        assert!(aside.starts_with(&format!("no database {n}")));
+        for log in ["deloop.db", "deloop.db-wal", "deloop.db-shm"] {
+            std::fs::remove_file(folder.path().join(log)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn damage_found_in_use_is_set_aside_for_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deloop.db");
+    let store = SqliteStore::open(&path, Bounds::default()).unwrap();
+    for n in 0..50 {
+        push(&store, &format!("s{n}"), n, n as u64);
+    }
+    store.see(|c| Ok(c.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?)).unwrap();
+    drop(store);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4096..].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    let store = SqliteStore::open(&path, Bounds::default()).unwrap();
+    assert!(store.update(&Numbers, &"s7".into(), None, |s| s.push(1)).is_err());
+    drop(store);
+    assert!(folder.path().join("deloop.db.corrupt-1").exists());
+    let store = SqliteStore::open(&path, Bounds::default()).unwrap();
+    assert_eq!(push(&store, "s7", 1, 1), 1);
+}
+
+#[test]
+fn a_file_of_a_later_release_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deloop.db");
+    let store = SqliteStore::open(&path, Bounds::default()).unwrap();
+    store.lock().execute_batch("PRAGMA user_version = 99").unwrap();
+    drop(store);
+    let error = SqliteStore::open(&path, Bounds::default()).err().unwrap();
+    assert!(error.to_string().contains("update deloop"), "{error}");
+    assert!(!folder.path().join("deloop.db.corrupt-1").exists());
+}
+
+#[test]
+fn purging_leaves_no_trace_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Bounds::default());
+    push(&store, "secret-one", 1, 1);
+    push(&store, "other", 1, 1);
+    assert_eq!(store.purge(Some("secret-one")).unwrap(), 1);
+    let traces = || {
+        let files = std::fs::read_dir(folder.path().join("state")).unwrap();
+        let texts =
+            files.map(|f| String::from_utf8_lossy(&std::fs::read(f.unwrap().path()).unwrap()).into_owned());
+        texts.collect::<String>()
+    };
+    assert!(!traces().contains("secret-one"));
+    assert!(traces().contains("other"));
+    assert_eq!(store.purge(None).unwrap(), 1);
+    assert!(!traces().contains("other"));
+}
