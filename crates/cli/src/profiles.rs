@@ -9,15 +9,16 @@ use crate::exit::{self, Failure};
 
 /// Stands above a printed profile, so that editors complete it.
 const HEADER: &str = "\
-# A profile of deloop. Save it as deloop.toml and change what you like: what you leave out stays as it is in the profile
-# that `profile` names (`default` if none). `deloop config` shows what it amounts to.
+# A profile of deloop. Save it as deloop.toml and change what you like: what you leave out stays as it is in the
+# profile that `profile` names. `deloop config` shows what it amounts to.
 ";
 
 pub(crate) fn run(args: &ProfilesArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     match &args.command {
         Some(ProfilesCommand::Show { name }) => {
             let text = profile_text(name)?;
-            write!(out, "{HEADER}{text}")?;
+            // Laid over the profile it was printed from, so that it means the same.
+            write!(out, "{HEADER}profile = \"{name}\"\n{text}")?;
         }
         None => {
             for (name, _) in PROFILES {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::SCHEME;
 use crate::{Fingerprint, Ring, ToolKind};
 
-/// How many calls a history holds: enough for three laps of a cycle of sixteen.
-pub const WINDOW: usize = 48;
+/// How many calls a history holds: enough for three laps of a cycle of thirteen.
+pub const WINDOW: usize = 40;
 /// How many tools are remembered by name.
 const TOOLS: usize = 24;
 /// How many characters of a tool's name are kept.

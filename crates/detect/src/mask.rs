@@ -144,7 +144,7 @@ fn volatile_end(text: &[u8], token: &Range<usize>, at: usize) -> Option<(usize, 
     if before.is_empty() {
         return None;
     }
-    let known = [&b"pid"[..], b"pgid", b"ppid", b"tid", b"process", b"thread", b"nonce", b"port"];
+    let known = [&b"pid"[..], b"pgid", b"ppid", b"tid", b"process", b"thread", b"nonce", b"port", b"shellid"];
     if known.iter().any(|w| before.eq_ignore_ascii_case(w)) {
         return Some((start, end));
     }

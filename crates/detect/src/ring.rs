@@ -19,6 +19,10 @@ impl<T> Ring<T> {
         while self.0.len() >= most.max(1) {
             self.0.pop_front();
         }
+        if self.0.len() == self.0.capacity() {
+            // Twice as much at a time, but never more than there can be: rings are most of what a session holds.
+            self.0.reserve_exact(self.0.len().clamp(4, 64).min(most.max(1) - self.0.len()));
+        }
         self.0.push_back(item);
     }
 
