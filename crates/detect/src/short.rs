@@ -22,7 +22,7 @@ const TELLING: &[&str] = &[
     "id",
 ];
 
-/// The tool and its most telling argument, on one line, without control characters and cut to [`MOST`] characters:
+/// The tool and its most telling argument, on one line, without control characters and cut to 80 characters:
 /// nothing in it can act as markup, a terminal sequence or an instruction of its own.
 ///
 /// ```

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<u8, Failure> {
             let config = config::load(&rules)?;
             judged.push(Judged::new(label, positive, replay::replay(config.profile, steps)));
         }
-        results.push(sum_up(profile, judged));
+        results.push(sum_up(profile, &judged));
     }
     if args.json {
         serde_json::to_writer_pretty(&mut *out, &results)?;
@@ -80,7 +80,7 @@ fn load(labels: &[Label], corpus: &Path) -> Result<Vec<(Label, Vec<Step>)>, Fail
 
 type Key = fn(&Judged) -> &str;
 
-fn sum_up(profile: String, judged: Vec<Judged>) -> Outcome {
+fn sum_up(profile: String, judged: &[Judged]) -> Outcome {
     let keys: [(&str, Key); 3] = [("format", |j| &j.group), ("model", |j| &j.model), ("kind", |j| &j.kind)];
     let all: Vec<&Judged> = judged.iter().collect();
     let mut by = BTreeMap::new();
