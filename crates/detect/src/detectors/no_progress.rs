@@ -98,7 +98,10 @@ impl NoProgress {
         let tool_at = at_of(params.at, moment, call.call.tool.as_str());
         let stuck = latest.changes == moment.history.changes() && memory.stale >= params.stale;
         (stuck && count > tool_at).then(|| {
-            let mut finding = self.finding(moment, record, memory, count);
+            // What is told is what came back so far; what is counted includes the call that is about to be made.
+            let mut finding = self.finding(moment, latest, memory, count - 1);
+            finding.count = count;
+            finding.evidence.at = record.ordinal;
             finding.evidence.pending = true;
             finding.evidence.hard = true;
             finding

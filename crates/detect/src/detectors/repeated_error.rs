@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding, Outcome};
+use deloop_types::{Evidence, Finding, Origin, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,8 @@ impl Default for Params {
 pub(crate) struct Memory {
     /// Calls that have not come back yet.
     open: Ring<(u64, Sketch)>,
+    /// How many calls there were when a person last wrote.
+    human: u64,
     /// Calls that came back with nothing.
     failed: Ring<Failed>,
 }
@@ -46,6 +48,7 @@ struct Failed {
     turn: u64,
     kind: u64,
     tool: u16,
+    signature: u64,
     words: Sketch,
 }
 
@@ -70,6 +73,10 @@ impl Detector for RepeatedError {
                 None
             }
             Happening::Result(result) => self.after(params, moment, result, memory),
+            Happening::User(user) if user.origin == Origin::Human => {
+                memory.human = moment.history.calls();
+                None
+            }
             _ => None,
         }
     }
@@ -99,9 +106,23 @@ impl RepeatedError {
             return None;
         }
         let (ordinal, step, turn) = (record.ordinal, record.step, record.turn);
-        let failed = Failed { ordinal, step, turn, kind: record.fruitless, tool: record.tool, words };
+        let failed = Failed {
+            ordinal,
+            step,
+            turn,
+            kind: record.fruitless,
+            tool: record.tool,
+            signature: record.signature.short(),
+            words,
+        };
         memory.failed.push(failed, 16);
         let group: Vec<&Failed> = memory.failed.iter().filter(|f| f.kind == record.fruitless).collect();
+        // One and the same call in a row is no-progress's business.
+        let first = group.first()?;
+        let in_a_row = record.ordinal - first.ordinal < group.len() as u64 && first.ordinal >= memory.human;
+        if in_a_row && group.iter().all(|f| f.signature == first.signature) {
+            return None;
+        }
         let lonely = if record.searches { params.search } else { params.other };
         let mut weight = 1.0;
         let mut likeness = 1.0_f64;
@@ -111,7 +132,6 @@ impl RepeatedError {
             weight += if nearest >= params.alike { 1.0 } else { lonely };
             likeness = likeness.min(nearest);
         }
-        let first = group.first()?;
         let fine = moment.history.recent().iter().filter(|r| {
             r.ordinal > first.ordinal && r.answered && r.fruitless == 0 && r.program == record.program
         });
