@@ -1,8 +1,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::short_hash;
-
 /// How many words a sketch holds at most.
 const MOST: usize = 48;
 /// Of one text, so many bytes are read.
@@ -61,21 +59,36 @@ fn collect(value: &Value, words: &mut Vec<u32>) {
     }
 }
 
+/// Which bytes end a word: one look each, since every byte of every call goes through here.
+const CUTS: [bool; 256] = {
+    let mut cuts = [false; 256];
+    let bytes = b" \t\r\n\x0c{}[]\",:()=;'\\`<>|&";
+    let mut i = 0;
+    while i < bytes.len() {
+        cuts[bytes[i] as usize] = true;
+        i += 1;
+    }
+    cuts
+};
+
 fn add(text: &str, words: &mut Vec<u32>) {
-    let bytes = &text.as_bytes()[..text.len().min(READ)];
-    let cuts = |b: &u8| b.is_ascii_whitespace() || b"{}[]\",:()=;'\\`<>|&".contains(b);
-    let mut lower = [0_u8; 64];
-    for word in bytes.split(cuts).filter(|w| !w.is_empty()) {
-        if words.len() >= MOST {
-            return;
-        }
-        if word.iter().all(u8::is_ascii_digit) {
+    // FNV-1a: words are short, and a sketch is compared, never looked up by others.
+    const START: u32 = 0x811c_9dc5;
+    let (mut hash, mut length, mut number) = (START, 0_u32, true);
+    let bytes = text.as_bytes().iter().take(READ).copied();
+    for byte in bytes.chain(std::iter::once(b' ')) {
+        if !CUTS[usize::from(byte)] {
+            number &= byte.is_ascii_digit();
+            length += 1;
+            hash = (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193);
             continue;
         }
-        let length = word.len().min(lower.len());
-        lower[..length].copy_from_slice(&word[..length]);
-        lower[..length].make_ascii_lowercase();
-        #[expect(clippy::cast_possible_truncation, reason = "half of the hash is enough for a word")]
-        words.push(short_hash(&lower[..length]) as u32);
+        if length > 0 && !number {
+            if words.len() >= MOST {
+                return;
+            }
+            words.push(hash);
+        }
+        (hash, length, number) = (START, 0, true);
     }
 }

@@ -119,7 +119,8 @@ impl RepeatedError {
         let group: Vec<&Failed> = memory.failed.iter().filter(|f| f.kind == record.fruitless).collect();
         // One and the same call in a row is no-progress's business.
         let first = group.first()?;
-        let in_a_row = record.ordinal - first.ordinal < group.len() as u64 && first.ordinal >= memory.human;
+        let in_a_row = record.ordinal.saturating_sub(first.ordinal) < group.len() as u64
+            && first.ordinal >= memory.human;
         if in_a_row && group.iter().all(|f| f.signature == first.signature) {
             return None;
         }
