@@ -50,21 +50,27 @@ fn every_real_file_is_read() {
         let format = format.unwrap_or_else(|| panic!("{} is of no format", path.display()));
         let folder = path.strip_prefix(&corpus).unwrap().components().next().unwrap();
         let folder = folder.as_os_str().to_string_lossy();
-        assert!(format.name().starts_with(folder.as_ref()), "{} is taken for {}", path.display(), format.name());
+        assert!(
+            format.name().starts_with(folder.as_ref()),
+            "{} is taken for {}",
+            path.display(),
+            format.name()
+        );
         let count = counts.entry(format.name()).or_default();
         count.files += 1;
-        let report = read(format, &bytes, &Source { path: Some(path) }, &mut |item: Item| match &item.step.body {
-            Body::Turn(turn) => {
-                count.turns += 1;
-                count.calls += turn.calls.len() as u64;
-            }
-            Body::Result(result) => {
-                count.results += 1;
-                count.failed += u64::from(result.ended().is_some_and(deloop_types::Outcome::failed));
-            }
-            Body::Usage(_) => count.usage += 1,
-            _ => {}
-        });
+        let report =
+            read(format, &bytes, &Source { path: Some(path) }, &mut |item: Item| match &item.step.body {
+                Body::Turn(turn) => {
+                    count.turns += 1;
+                    count.calls += turn.calls.len() as u64;
+                }
+                Body::Result(result) => {
+                    count.results += 1;
+                    count.failed += u64::from(result.ended().is_some_and(deloop_types::Outcome::failed));
+                }
+                Body::Usage(_) => count.usage += 1,
+                _ => {}
+            });
         count.unreadable += report.unreadable;
     }
     insta::assert_json_snapshot!(counts);

@@ -85,12 +85,19 @@ fn readers(folder: &Path) {
         println!("  {name:<24} {:>6.0} MB/s", rate(bytes, time));
     }
     let share = |index: usize| 100.0 * times[index].as_secs_f64() / times[3].as_secs_f64();
-    println!("  bytes → Steps is {:.0} % of sonic-rs with all values, {:.0} % of it lazily; {steps} Steps", share(0), share(1));
+    println!(
+        "  bytes → Steps is {:.0} % of sonic-rs with all values, {:.0} % of it lazily; {steps} Steps",
+        share(0),
+        share(1)
+    );
 }
 
 /// The command, over all of the data and over half of it.
 fn scans(folder: &Path, bytes: u64) {
-    println!("\ndeloop scan, profile default, {} cores", std::thread::available_parallelism().map_or(1, usize::from));
+    println!(
+        "\ndeloop scan, profile default, {} cores",
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
     let half = folder.join("a");
     let halfway: u64 = files(&half).iter().map(|f| std::fs::metadata(f).map_or(0, |m| m.len())).sum();
     let mut rates = Vec::new();
@@ -104,7 +111,10 @@ fn scans(folder: &Path, bytes: u64) {
             mb(bytes),
             best.time.as_secs_f64(),
             rate(bytes, best.time),
-            memory.map_or_else(|| "memory not measured here".to_owned(), |m| format!("{:.0} MB at most", mb(m))),
+            memory.map_or_else(
+                || "memory not measured here".to_owned(),
+                |m| format!("{:.0} MB at most", mb(m))
+            ),
             best.loops
         );
     }
@@ -119,7 +129,8 @@ fn large(folder: &Path) {
         "\none session of {:.0} MB: {:.0} MB/s on one core, {}",
         mb(bytes),
         rate(bytes, run.time),
-        run.memory.map_or_else(|| "memory not measured here".to_owned(), |m| format!("{:.0} MB at most", mb(m)))
+        run.memory
+            .map_or_else(|| "memory not measured here".to_owned(), |m| format!("{:.0} MB at most", mb(m)))
     );
 }
 

@@ -60,7 +60,14 @@ fn made(folder: &Path, make: impl FnOnce() -> std::io::Result<()>) -> std::io::R
 fn uuid(number: u64) -> String {
     let a = mix(number);
     let b = mix(a);
-    format!("{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xfff, b >> 52, b & 0xffff_ffff_ffff)
+    format!(
+        "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
+        a >> 32,
+        a >> 16 & 0xffff,
+        a & 0xfff,
+        b >> 52,
+        b & 0xffff_ffff_ffff
+    )
 }
 
 fn mix(number: u64) -> u64 {
@@ -188,14 +195,25 @@ impl Writer {
             self.stuck -= 1;
             let output = "error[E0425]: cannot find value `total` in this scope\n --> src/cart.rs:41:9";
             let input = json!({"command": "cargo test --workspace", "description": "Run the tests"});
-            return ("Bash", input, format!("Exit code 101\n{output}").into(), format!("Error: Exit code 101\n{output}").into(), true);
+            return (
+                "Bash",
+                input,
+                format!("Exit code 101\n{output}").into(),
+                format!("Error: Exit code 101\n{output}").into(),
+                true,
+            );
         }
-        let file = format!("/home/dev/shop/src/{}_{}.rs", self.words[usize::try_from(self.seed % 40).unwrap_or(0)], self.random(500));
+        let file = format!(
+            "/home/dev/shop/src/{}_{}.rs",
+            self.words[usize::try_from(self.seed % 40).unwrap_or(0)],
+            self.random(500)
+        );
         match self.random(10) {
             0..4 => {
                 let size = 1000 + self.random(14_000);
                 let content = self.text(size);
-                let numbered: String = content.lines().enumerate().map(|(n, l)| format!("{:>6}→{l}\n", n + 1)).collect();
+                let numbered: String =
+                    content.lines().enumerate().map(|(n, l)| format!("{:>6}→{l}\n", n + 1)).collect();
                 let screen = json!({"type": "text", "file": {"filePath": file, "content": content, "numLines": 90, "startLine": 1, "totalLines": 90}});
                 ("Read", json!({"file_path": file}), numbered.into(), screen, false)
             }
@@ -213,8 +231,16 @@ impl Writer {
                 let original = self.text(size);
                 let screen = json!({"filePath": file, "oldString": old, "newString": new, "originalFile": original,
                     "structuredPatch": [{"oldStart": 1, "oldLines": 9, "newStart": 1, "newLines": 11, "lines": new.lines().collect::<Vec<_>>()}]});
-                let result = format!("The file {file} has been updated. Here's the result of running `cat -n`:\n{new}");
-                ("Edit", json!({"file_path": file, "old_string": old, "new_string": new}), result.into(), screen, false)
+                let result = format!(
+                    "The file {file} has been updated. Here's the result of running `cat -n`:\n{new}"
+                );
+                (
+                    "Edit",
+                    json!({"file_path": file, "old_string": old, "new_string": new}),
+                    result.into(),
+                    screen,
+                    false,
+                )
             }
             _ => {
                 let size = 300 + self.random(4000);
@@ -226,7 +252,13 @@ impl Writer {
         }
     }
 
-    fn assistant(&mut self, message: &str, usage: &Value, block: &Value, out: &mut dyn Write) -> std::io::Result<()> {
+    fn assistant(
+        &mut self,
+        message: &str,
+        usage: &Value,
+        block: &Value,
+        out: &mut dyn Write,
+    ) -> std::io::Result<()> {
         let message = json!({"model": "claude-opus-4-5-20251101", "id": message, "type": "message", "role": "assistant",
             "content": [block], "stop_reason": null, "stop_sequence": null, "usage": usage});
         let request = format!("req_{:016x}", mix(self.records));
