@@ -116,29 +116,31 @@ pub(super) fn over_time(loops: &[LoopRow]) -> Markup {
     let x = |index: usize| LEFT + slot * index as f64;
     let every = bars.div_ceil(6);
     html! {
-        section.chart aria-label="Loops over time" {
-            h2 { (measure.title()) " per " (name) }
-            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(format!("{} per {name}", measure.title())) {
-                @for line in [0.0, top / 2.0, top] {
-                    line.grid x1=(LEFT) x2=(WIDTH) y1=(round(y(line))) y2=(round(y(line))) {}
-                    text.axis x=(LEFT - 8.0) y=(round(y(line) + 4.0)) text-anchor="end" { (axis(measure, line)) }
-                }
-                @for (index, sum) in sums.iter().enumerate() {
-                    @if sum.loops > 0 {
-                        g.bar {
-                            title { (date(index)) ": " (sum.text(measure)) ", " (plural(sum.loops, "loop")) }
-                            rect.hit x=(round(x(index))) width=(round(slot)) y="0" height=(round(8.0 + plot)) {}
-                            rect.fill x=(round(x(index) + slot * 0.14)) width=(round((slot * 0.72).min(44.0)))
-                                y=(round(y(sum.amount).min(y(0.0) - 2.0))) height=(round((plot * sum.amount / top).max(2.0))) rx="2" {}
-                        }
+            section.chart aria-label="Loops over time" {
+                h2 { (measure.title()) " per " (name) }
+                svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(format!("{} per {name}", measure.title())) {
+                    @for line in [0.0, top / 2.0, top] {
+                        line.grid x1=(LEFT) x2=(WIDTH) y1=(round(y(line))) y2=(round(y(line))) {}
+                        text.axis x=(LEFT - 8.0) y=(round(y(line) + 4.0)) text-anchor="end" { (axis(measure, line)) }
                     }
-                    @if index % every == 0 {
-                        text.axis x=(round(x(index) + slot * 0.14)) y=(HEIGHT - 6.0) { (date(index)) }
+                    @for (index, sum) in sums.iter().enumerate() {
+                        @if sum.loops > 0 {
+                            g.bar {
+                                title { (date(index)) ": " (sum.text(measure)) ", " (plural(sum.loops, "loop")) }
+                                rect.hit x=(round(x(index))) width=(round(slot)) y="0" height=(round(8.0 + plot)) {}
+                                rect.fill x=(round(x(index) + slot * 0.14)) width=(round((slot * 0.72).min(44.0)))
+                                    y=(round(y(sum.amount).min(y(0.0) - 2.0))) height=(round((plot * sum.amount / top).max(2.0))) rx="2" {}
+                            }
+                        }
+                        @if index % every == 0 {
+    @let end = x(index) > WIDTH - 80.0;
+                            text.axis x=(if end { round(WIDTH) } else { round(x(index) + slot * 0.14) }) y=(HEIGHT - 6.0)
+                                text-anchor=(if end { "end" } else { "start" }) { (date(index)) }
+                        }
                     }
                 }
             }
         }
-    }
 }
 
 fn axis(measure: Measure, amount: f64) -> String {
@@ -150,10 +152,14 @@ fn axis(measure: Measure, amount: f64) -> String {
     }
 }
 
-/// The least of 1, 2, 5, 10, 20, 50 … that is not less.
+/// The least round number that is not less.
 fn nice(amount: f64) -> f64 {
     let tens = 10_f64.powf(amount.log10().floor());
-    [1.0, 2.0, 4.0, 5.0, 10.0].into_iter().map(|m| m * tens).find(|m| *m >= amount * 0.999).unwrap_or(amount)
+    [1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0]
+        .into_iter()
+        .map(|m| m * tens)
+        .find(|m| *m >= amount * 0.999)
+        .unwrap_or(amount)
 }
 
 fn round(value: f64) -> String {
@@ -207,7 +213,7 @@ mod tests {
 
     #[test]
     fn axes_end_at_round_numbers() {
-        for (amount, top) in [(0.21, 0.4), (1.0, 1.0), (4.12, 5.0), (73.0, 100.0), (0.003, 0.004)] {
+        for (amount, top) in [(0.21, 0.3), (1.0, 1.0), (4.12, 6.0), (73.0, 80.0), (0.0031, 0.004)] {
             assert!((nice(amount) - top).abs() < 1e-9, "{amount}: {}", nice(amount));
         }
     }

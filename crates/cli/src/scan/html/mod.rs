@@ -24,7 +24,7 @@ use crate::scan::veil::Veil;
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 /// The script that the page may run, by its SHA-256; a test compares it with the file.
-const SCRIPT_HASH: &str = "sha256-NXL4R2xosHFCrffGdj6MnppHezWaglf/nU4XdYDOeKg=";
+const SCRIPT_HASH: &str = "sha256-xAiQuaK6+LRqMnS0AQ9wTVhFOJZS02PQVA+cF+dEmww=";
 
 /// Writes the page. The sessions with loops are read a second time, for their steps.
 pub(crate) fn write(

@@ -75,7 +75,7 @@
     if (target) {
       if (exact) target.classList.add("here");
       const list = panel.querySelector("ol");
-      list.scrollTop = target.offsetTop - list.offsetTop - 12;
+      list.scrollTop = target.offsetTop - 12;
     }
   };
 
