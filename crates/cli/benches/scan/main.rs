@@ -2,7 +2,6 @@
 //!
 //! The data is made once, in target/bench. Figures are for a warm cache. `--quick` takes a tenth of the data and
 //! leaves the one large session out.
-#![expect(missing_docs, reason = "a benchmark is no library")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark looks at the clock")]
 

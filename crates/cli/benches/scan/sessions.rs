@@ -203,11 +203,9 @@ impl Writer {
                 true,
             );
         }
-        let file = format!(
-            "/home/dev/shop/src/{}_{}.rs",
-            self.words[usize::try_from(self.seed % 40).unwrap_or(0)],
-            self.random(500)
-        );
+        let number = self.random(500);
+        let word = &self.words[usize::try_from(self.seed % 40).unwrap_or(0)];
+        let file = format!("/home/dev/shop/src/{word}_{number}.rs");
         match self.random(10) {
             0..4 => {
                 let size = 1000 + self.random(14_000);
