@@ -33,7 +33,9 @@ pub use deloop_policy::{
     Profile, ProfileError, Registry, Rules, Rung, config_schema, merge, profile_text, unknown_key,
 };
 #[cfg(feature = "sqlite")]
-pub use deloop_store::{Bounds, DecisionRow, HookCalls, SqliteStore};
+pub use deloop_store::{
+    Bounds, Circumstances, DecisionFilter, DecisionRow, HookCalls, Pardon, SourceRow, SqliteStore,
+};
 pub use deloop_store::{Codec, Limits, MemoryStore, Store, StoreError};
 pub use deloop_types::*;
 pub use engine::{Engine, Observed, Options};

@@ -13,7 +13,9 @@ use deloop_types::{Millis, SessionId};
 
 pub use memory::{Limits, MemoryStore};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{Bounds, DecisionRow, HookCalls, SqliteStore};
+pub use sqlite::{
+    Bounds, Circumstances, DecisionFilter, DecisionRow, HookCalls, Pardon, SourceRow, SqliteStore,
+};
 
 /// Why a store could not do what it was asked to.
 #[derive(Debug)]

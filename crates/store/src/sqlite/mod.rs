@@ -1,8 +1,10 @@
 //! Everything in one SQLite file, which many processes may use at once and people can open.
 
+mod decisions;
 mod file;
 mod records;
 mod schema;
+mod sources;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +16,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Codec, Store, StoreError};
 
-pub use records::{DecisionRow, HookCalls};
+pub use decisions::{Circumstances, DecisionFilter, DecisionRow};
+pub use records::HookCalls;
+pub use sources::{Pardon, SourceRow};
 
 /// What went wrong inside a change.
 enum Fault {
@@ -159,6 +163,17 @@ impl SqliteStore {
                 "DELETE FROM decisions WHERE id IN (SELECT id FROM decisions ORDER BY ts DESC LIMIT -1 OFFSET ?1)",
             )?
             .execute([signed(self.bounds.decisions)])?;
+        connection
+            .prepare_cached(
+                "DELETE FROM sources WHERE session IN
+                 (SELECT session FROM sources ORDER BY since_ms DESC LIMIT -1 OFFSET ?1)",
+            )?
+            .execute([signed(self.bounds.sessions)])?;
+        connection
+            .prepare_cached(
+                "DELETE FROM pardons WHERE since_ms < ?1 AND session NOT IN (SELECT session FROM sessions)",
+            )?
+            .execute([oldest])?;
         let pragma = |name: &str| -> rusqlite::Result<i64> {
             connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
         };

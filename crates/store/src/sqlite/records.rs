@@ -1,71 +1,10 @@
-//! What is kept beside the sessions: decisions, how often hooks were called, pauses and allowances.
+//! What is kept beside the sessions: how often hooks were called, what a hook wants to know, pauses and allowances.
 
-use deloop_types::{Action, Decision, Millis, SessionId};
-use rusqlite::{OptionalExtension, Row, params};
+use deloop_types::{Millis, SessionId};
+use rusqlite::{OptionalExtension, params};
 
-use super::{SqliteStore, signed};
+use super::SqliteStore;
 use crate::StoreError;
-
-/// A decision as it was written down.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DecisionRow {
-    /// Its name.
-    pub id: String,
-    /// The session.
-    pub session: String,
-    /// Which program: `claude-code`.
-    pub agent: String,
-    /// Which subagent of the session, if it was one.
-    pub subagent: Option<String>,
-    /// The step's index in the session.
-    pub step: u64,
-    /// When.
-    pub ts: Millis,
-    /// What was done.
-    pub action: String,
-    /// What would have been done if the mode had let it.
-    pub would: Option<String>,
-    /// The rung of the ladder.
-    pub level: u64,
-    /// What found it.
-    pub detector: Option<String>,
-    /// What was seen, in words for people.
-    pub summary: Option<String>,
-    /// What the agent was told.
-    pub message: Option<String>,
-    /// How the run ended, on a stop.
-    pub status: Option<String>,
-    /// At which event of the agent it was carried out; `None` while it was not.
-    pub delivered: Option<String>,
-    /// A person said that it was wrong.
-    pub wrong: bool,
-}
-
-impl DecisionRow {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let number = |n: i64| u64::try_from(n).unwrap_or(0);
-        Ok(Self {
-            id: row.get(0)?,
-            session: row.get(1)?,
-            agent: row.get(2)?,
-            subagent: row.get(3)?,
-            step: number(row.get(4)?),
-            ts: Millis(row.get(5)?),
-            action: row.get(6)?,
-            would: row.get(7)?,
-            level: number(row.get(8)?),
-            detector: row.get(9)?,
-            summary: row.get(10)?,
-            message: row.get(11)?,
-            status: row.get(12)?,
-            delivered: row.get(13)?,
-            wrong: row.get(14)?,
-        })
-    }
-}
-
-const COLUMNS: &str = "id, session, agent, subagent, step, ts, action, would, level, detector, summary, message, \
-                       status, delivered, wrong";
 
 /// How often a program's hook was called, and when last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,92 +18,6 @@ pub struct HookCalls {
 }
 
 impl SqliteStore {
-    /// Writes down what was decided for a session of a program; a plain `continue` is not.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn record(
-        &self,
-        agent: &str,
-        subagent: Option<&str>,
-        now: Millis,
-        decision: &Decision,
-    ) -> Result<(), StoreError> {
-        let full = decision.would.as_deref().unwrap_or(decision);
-        let Some(id) = full.id.as_deref().filter(|_| full.action > Action::Continue) else { return Ok(()) };
-        let finding = decision.findings.first();
-        self.change(|connection| {
-            connection
-                .prepare_cached(&format!(
-                    "INSERT OR REPLACE INTO decisions({COLUMNS})
-                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, NULL, 0)"
-                ))?
-                .execute(params![
-                    id,
-                    decision.session.as_str(),
-                    agent,
-                    subagent,
-                    signed(decision.step),
-                    now.0,
-                    decision.action.as_str(),
-                    decision.would.as_ref().map(|would| would.action.as_str()),
-                    full.level,
-                    finding.map(|f| f.detector.as_str()),
-                    finding.map(|f| f.summary.as_str()),
-                    decision.message.as_deref(),
-                    decision.status.as_deref(),
-                ])?;
-            Ok(())
-        })
-    }
-
-    /// Notes that a decision was carried out, at this event of the agent.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn delivered(&self, id: &str, event: &str) -> Result<(), StoreError> {
-        self.change(|connection| {
-            connection.execute("UPDATE decisions SET delivered = ?2 WHERE id = ?1", [id, event])?;
-            Ok(())
-        })
-    }
-
-    /// The latest decisions, newest first; of one session if one is named.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn decisions(&self, session: Option<&str>, most: usize) -> Result<Vec<DecisionRow>, StoreError> {
-        self.see(|connection| {
-            let mut select = connection.prepare(&format!(
-                "SELECT {COLUMNS} FROM decisions WHERE ?1 IS NULL OR session = ?1
-                 ORDER BY ts DESC, step DESC LIMIT ?2"
-            ))?;
-            let rows = select.query_map(params![session, signed(most as u64)], DecisionRow::read)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
-    /// The decision of this name.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn decision(&self, id: &str) -> Result<Option<DecisionRow>, StoreError> {
-        self.see(|connection| {
-            let sql = format!("SELECT {COLUMNS} FROM decisions WHERE id = ?1");
-            Ok(connection.query_row(&sql, [id], DecisionRow::read).optional()?)
-        })
-    }
-
-    /// Notes that a person said a decision was wrong; `false` when there is none of this name.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn mark_wrong(&self, id: &str) -> Result<bool, StoreError> {
-        self.change(|connection| {
-            Ok(connection.execute("UPDATE decisions SET wrong = 1 WHERE id = ?1", [id])? > 0)
-        })
-    }
-
     /// Notes that a program's hook was called.
     ///
     /// # Errors
@@ -242,12 +95,15 @@ impl SqliteStore {
         })
     }
 
-    /// Ends all pauses; how many there were.
+    /// Ends the pause of a session, or all pauses; how many there were.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn resume(&self) -> Result<usize, StoreError> {
-        self.change(|connection| Ok(connection.execute("DELETE FROM pauses", [])?))
+    pub fn resume(&self, session: Option<&str>) -> Result<usize, StoreError> {
+        self.change(|connection| {
+            let sql = "DELETE FROM pauses WHERE ?1 IS NULL OR session = ?1";
+            Ok(connection.execute(sql, [session])?)
+        })
     }
 
     /// Until when a session is left alone, if it is.
@@ -262,6 +118,22 @@ impl SqliteStore {
                 )?
                 .query_row(params![session, now.0], |row| row.get(0))?;
             Ok(until.map(Millis))
+        })
+    }
+
+    /// The pauses that last: of which session (`None` is every session), and until when.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn pauses(&self, now: Millis) -> Result<Vec<(Option<String>, Millis)>, StoreError> {
+        self.see(|connection| {
+            let sql = "SELECT session, until_ms FROM pauses WHERE until_ms > ?1 ORDER BY session";
+            let mut select = connection.prepare(sql)?;
+            let rows = select.query_map([now.0], |row| {
+                let session: String = row.get(0)?;
+                Ok((Some(session).filter(|s| !s.is_empty()), Millis(row.get(1)?)))
+            })?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
 
@@ -304,7 +176,7 @@ impl SqliteStore {
     /// When the file cannot be written.
     pub fn purge(&self, session: Option<&str>) -> Result<usize, StoreError> {
         let gone = self.change(|connection| {
-            for table in ["decisions", "pauses"] {
+            for table in ["decisions", "pauses", "sources", "pardons"] {
                 let sql = format!("DELETE FROM {table} WHERE ?1 IS NULL OR session = ?1");
                 connection.execute(&sql, [session])?;
             }

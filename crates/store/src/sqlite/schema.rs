@@ -5,7 +5,8 @@ use rusqlite::Connection;
 use super::file::Trouble;
 
 /// One step per version of the schema: `MIGRATIONS[n]` brings a file from version n to n + 1. Released ones never change.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE sessions(
         session TEXT PRIMARY KEY,
         updated_ms INTEGER NOT NULL,
@@ -36,7 +37,33 @@ const MIGRATIONS: &[&str] = &["
     CREATE TABLE hooks(agent TEXT PRIMARY KEY, last_called_ms INTEGER NOT NULL, calls INTEGER NOT NULL);
     CREATE TABLE pauses(session TEXT PRIMARY KEY, until_ms INTEGER NOT NULL);
     CREATE TABLE allows(pattern TEXT PRIMARY KEY, since_ms INTEGER NOT NULL);
-"];
+",
+    "
+    ALTER TABLE decisions ADD COLUMN rung TEXT;
+    ALTER TABLE decisions ADD COLUMN findings TEXT;
+    ALTER TABLE decisions ADD COLUMN trail TEXT;
+    ALTER TABLE decisions ADD COLUMN run TEXT;
+    ALTER TABLE decisions ADD COLUMN held TEXT;
+    ALTER TABLE decisions ADD COLUMN outcome TEXT;
+    CREATE INDEX decisions_by_run ON decisions(run) WHERE run IS NOT NULL;
+    CREATE TABLE sources(
+        session TEXT PRIMARY KEY,
+        agent TEXT NOT NULL,
+        transcript TEXT,
+        run TEXT,
+        since_ms INTEGER NOT NULL
+    );
+    CREATE INDEX sources_by_run ON sources(run) WHERE run IS NOT NULL;
+    CREATE TABLE pardons(
+        session TEXT NOT NULL,
+        detector TEXT NOT NULL,
+        pattern INTEGER NOT NULL,
+        since_ms INTEGER NOT NULL,
+        known INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY(session, detector, pattern)
+    );
+",
+];
 
 /// Brings the file to this release's schema.
 pub(super) fn migrate(connection: &Connection) -> Result<(), Trouble> {
