@@ -6,6 +6,9 @@ use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use deloop::Mode;
 use deloop_formats::hooks::{HOOK_AGENTS, hook_agent};
 
+use crate::live::args::{
+    ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, WRONG_HELP, WrongArgs,
+};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 
 const SCAN_HELP: &str = "\
@@ -70,8 +73,24 @@ pub(crate) enum Command {
     Purge(PurgeArgs),
     /// List the profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
-    /// Tell what a detector finds, with examples
+    /// Show what was decided lately, and why
+    #[command(after_help = LOG_HELP)]
+    Log(LogArgs),
+    /// Tell why a decision was made, or what a detector finds
+    #[command(after_help = "Examples:\n  deloop explain d3f2a1         a decision of `deloop log`\n  \
+        deloop explain no-progress    a detector, with examples")]
     Explain(ExplainArgs),
+    /// Say that a decision was wrong: that pattern is left alone, and a redacted label is kept
+    #[command(after_help = WRONG_HELP)]
+    Wrong(WrongArgs),
+    /// Leave a session, or all, alone for a while
+    #[command(after_help = PAUSE_HELP)]
+    Pause(PauseArgs),
+    /// End a pause
+    Resume(ResumeArgs),
+    /// Never look at certain calls
+    #[command(after_help = ALLOW_HELP)]
+    Allow(AllowArgs),
     /// Measure profiles on labelled sessions: precision, recall, false alarms, delay
     #[command(
         after_help = "Example:\n  deloop eval labels.jsonl --corpus sessions/ --profile default --profile doom-loop\n\n\
@@ -264,7 +283,7 @@ pub(crate) enum ProfilesCommand {
 /// `deloop explain`
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A detector; all are listed if none is named
+    /// A detector, or the id of a decision or its beginning; all detectors are listed if none is named
     pub(crate) name: Option<String>,
 }
 

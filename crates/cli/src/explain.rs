@@ -1,4 +1,4 @@
-//! `deloop explain`: the pages of the detectors.
+//! `deloop explain`: the pages of the detectors, or one decision.
 
 use std::io::Write;
 
@@ -6,6 +6,7 @@ use deloop::DETECTORS;
 
 use crate::args::ExplainArgs;
 use crate::exit::{self, Failure};
+use crate::live;
 
 pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let Some(name) = &args.name else {
@@ -17,8 +18,14 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<u8, Failure
         return Ok(exit::OK);
     };
     let Some(detector) = DETECTORS.iter().find(|d| d.name() == name) else {
+        if live::explain::is_id(name) {
+            return live::explain::run(name, out);
+        }
         let names: Vec<&str> = DETECTORS.iter().map(|d| d.name()).collect();
-        return Err(Failure::new(format!("there is no detector `{name}`; there are {}", names.join(", "))));
+        return Err(Failure::new(format!(
+            "there is no detector `{name}`, there are {}; `deloop log` lists the ids of decisions",
+            names.join(", ")
+        )));
     };
     out.write_all(detector.page().as_bytes())?;
     Ok(exit::OK)

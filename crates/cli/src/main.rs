@@ -9,7 +9,9 @@ mod exit;
 mod explain;
 mod hook;
 mod lines;
+mod live;
 mod notes;
+mod private;
 mod profiles;
 mod purge;
 mod scan;
@@ -55,6 +57,11 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
+        Command::Log(args) => live::log::run(&args, out),
+        Command::Wrong(args) => live::wrong::run(&args, out),
+        Command::Pause(args) => live::pause::pause(&args, out),
+        Command::Resume(args) => live::pause::resume(&args, out),
+        Command::Allow(args) => live::allow::run(&args, out),
         Command::Eval(args) => eval::run(&args, out),
         Command::Config(args) => config::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),

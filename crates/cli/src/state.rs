@@ -8,6 +8,7 @@ use deloop::{Bounds, Millis, SqliteStore};
 
 use crate::config;
 use crate::exit::Failure;
+use crate::private;
 
 /// A log that is longer takes the place of the one before it.
 const LONGEST_LOG: u64 = 1 << 20;
@@ -38,6 +39,18 @@ impl State {
     /// The database, if there is one.
     pub(crate) fn existing(&self) -> Result<Option<SqliteStore>, Failure> {
         if self.database().exists() { self.open().map(Some) } else { Ok(None) }
+    }
+
+    /// Writes a file of the folder, for the user alone, all of it or nothing; its path.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
+        let path = self.folder.join(name);
+        private::write(&path, bytes).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        Ok(path)
+    }
+
+    /// A file of the folder, if it can be read.
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder.join(name)).ok()
     }
 
     /// Notes for people why a hook could not do its work. A log that cannot be written is nobody's problem.

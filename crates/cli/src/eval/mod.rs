@@ -1,7 +1,7 @@
 //! `deloop eval`: how well profiles tell loops from honest work, on labelled sessions.
 
 mod label;
-mod replay;
+pub(crate) mod replay;
 mod score;
 
 use std::collections::{BTreeMap, HashMap};

@@ -16,6 +16,8 @@ use crate::state::{State, now};
 const LONGEST: u64 = 64 << 20;
 /// Set by `deloop run` for the agent it started: the run is unattended and deloop may end it.
 pub(crate) const RUN: &str = "DELOOP_RUN";
+/// Set beside it: how far deloop may go in that run.
+pub(crate) const RUN_MODE: &str = "DELOOP_RUN_MODE";
 
 pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> {
     if config::is_off() {
@@ -43,13 +45,15 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
     let event = agent.decode(&bytes).map_err(|e| Failure::new(e.0))?;
     let Config { profile, mut options, fail, .. } = config::load_for_hook(&hook.args.rules)?;
     options.attended |= event.attended.unwrap_or(false) && is_interactive();
-    if std::env::var_os(RUN).is_some() {
-        options = Options { mode: Mode::Enforce, attended: false };
+    let run = std::env::var(RUN).ok().filter(|run| !run.is_empty());
+    if run.is_some() {
+        options = Options { mode: run_mode(), attended: false };
     }
     let state = State::here()?;
     let engine = Engine::new(profile, options);
     let folded = state.open().and_then(|mut store| {
-        fold::fold(agent, event.clone(), &engine, options, &mut store, now())
+        let around = fold::Around { options, now: now(), run: run.as_deref() };
+        fold::fold(agent, event.clone(), &engine, &mut store, &around)
             .map_err(|e| Failure::new(e.to_string()))
     });
     match folded {
@@ -71,6 +75,15 @@ fn closed(agent: &dyn HookAgent, event: &HookEvent, why: &str) -> Reply {
         ..Decision::go_on(event.session.as_str().into(), 0)
     };
     agent.encode(event, &decision).reply
+}
+
+/// What `deloop run --mode` said; it enforces unless told otherwise.
+fn run_mode() -> Mode {
+    match std::env::var(RUN_MODE).as_deref() {
+        Ok("shadow") => Mode::Shadow,
+        Ok("nudge") => Mode::Nudge,
+        _ => Mode::Enforce,
+    }
 }
 
 /// Claude Code says in the environment how it was started; there is nobody to ask when that was not a terminal.

@@ -4,6 +4,9 @@ use deloop::{Decision, Fingerprint};
 use deloop_formats::hooks::{HookCall, Seen};
 use serde::{Deserialize, Serialize};
 
+use super::aftermath::{Pattern, Watch};
+use super::trail::Crumb;
+
 /// How many subagents of a session are remembered; the longest silent goes first.
 const WORKERS: usize = 64;
 
@@ -31,12 +34,22 @@ pub(super) struct Worker {
     /// A call that is refused if it is the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refuse: Option<Refusal>,
+    /// The last nudge, until it is known what came of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) watch: Option<Watch>,
+    /// A person has put deloop off: what was found until then is of the past when it goes on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) put_off: bool,
+    pub(super) trail: Vec<Crumb>,
 }
 
 /// A message on its way.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Pending {
     pub(super) decision: Decision,
+    /// What it is about.
+    #[serde(default)]
+    pub(super) patterns: Vec<Pattern>,
     /// The engine was told that it did not arrive.
     pub(super) lost: bool,
 }
@@ -71,9 +84,26 @@ impl Desk {
 
     /// A person wrote: what was on its way is of the past.
     pub(super) fn forget_decisions(&mut self) {
+        self.workers.iter_mut().for_each(Worker::forget_decisions);
+    }
+
+    /// A person said that deloop was wrong: every agent starts anew.
+    pub(super) fn put_off(&mut self) {
         for worker in &mut self.workers {
-            (worker.pending, worker.stop, worker.refuse) = (None, None, None);
+            worker.forget_decisions();
+            worker.put_off = true;
         }
+    }
+
+    /// The nudges of all agents of which it is not known yet what came of them.
+    pub(super) fn watches(&mut self) -> impl Iterator<Item = Watch> {
+        self.workers.iter_mut().filter_map(|worker| worker.watch.take())
+    }
+}
+
+impl Worker {
+    pub(super) fn forget_decisions(&mut self) {
+        (self.pending, self.stop, self.refuse) = (None, None, None);
     }
 }
 

@@ -1,34 +1,57 @@
 //! One event, from the agent's Steps to its reply. All that changes in the database changes at once or not at all.
 
 use deloop::{
-    Action, Body, Decision, Delivery, Engine, Millis, Mode, Options, SessionId, SqliteStore, Step, StoreError,
+    Action, Body, Circumstances, Decision, Delivery, Engine, Millis, Mode, Options, Origin, SessionId,
+    SourceRow, SqliteStore, Step, StoreError, UserText,
 };
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
 
-use super::desk::{Desk, Pending, Refusal, fingerprint};
-use super::transcript;
+use super::aftermath::{Aftermath, Watch, patterns};
+use super::desk::{Desk, Pending, Refusal, Worker, fingerprint};
+use super::leave::{Leave, Why, without_allowed};
+use super::{trail, transcript};
 
 /// Names workers with one goal over many sessions.
 const SWARM: &str = "DELOOP_SWARM";
+
+/// When and in whose care an event happens.
+pub(super) struct Around<'a> {
+    pub(super) options: Options,
+    pub(super) now: Millis,
+    /// The `deloop run` that started the agent.
+    pub(super) run: Option<&'a str>,
+}
 
 pub(super) fn fold(
     agent: &'static dyn HookAgent,
     mut event: HookEvent,
     engine: &Engine,
-    options: Options,
     store: &mut SqliteStore,
-    now: Millis,
+    around: &Around<'_>,
 ) -> Result<Reply, StoreError> {
     store.batch(|store| {
-        store.called(agent.name(), now)?;
+        store.called(agent.name(), around.now)?;
         if event.kind == HookKind::Other {
             return Ok(Reply::default());
         }
         let session = SessionId::from(event.session.as_str());
+        let source = SourceRow {
+            session: event.session.clone(),
+            agent: agent.name().to_owned(),
+            transcript: event.transcript.clone(),
+            run: around.run.map(str::to_owned),
+        };
+        store.note_source(&source, around.now)?;
         let mut desk = Desk::read(store.desk(&session)?.as_deref());
+        let leave = Leave::of(store, &event.session, around.now)?;
+        if leave.is_news() {
+            desk.put_off();
+            store.pardons_known(&event.session)?;
+        }
+        without_allowed(&mut event, store)?;
         event.again = desk.worker(event.subagent.as_deref()).stop.is_some();
-        let turn = Fold { agent, event: &event, engine, store, now, session };
-        let reply = turn.run(&mut desk, options.mode)?;
+        let turn = Fold { agent, event: &event, engine, store, around, leave, session };
+        let reply = turn.run(&mut desk)?;
         if event.kind != HookKind::SessionEnd {
             let text = serde_json::to_string(&desk).map_err(|e| StoreError(e.to_string()))?;
             turn.store.set_desk(&turn.session, &text)?;
@@ -42,19 +65,30 @@ struct Fold<'a> {
     event: &'a HookEvent,
     engine: &'a Engine,
     store: &'a SqliteStore,
-    now: Millis,
+    around: &'a Around<'a>,
+    leave: Leave,
     session: SessionId,
 }
 
 impl Fold<'_> {
-    fn run(&self, desk: &mut Desk, mode: Mode) -> Result<Reply, StoreError> {
+    fn run(&self, desk: &mut Desk) -> Result<Reply, StoreError> {
         let event = self.event;
         let (mut steps, read) = transcript::since(self.agent, event, desk.read);
         desk.read = read;
         if event.kind == HookKind::Prompt && event.is_human(&desk.worker(None).seen) {
             desk.forget_decisions();
+            self.close(desk, Aftermath::Unknown)?;
+        }
+        if event.kind == HookKind::SessionEnd {
+            self.close(desk, Aftermath::Ended)?;
         }
         let worker = desk.worker(event.subagent.as_deref());
+        if self.leave.paused {
+            worker.put_off = true;
+        } else if std::mem::take(&mut worker.put_off) {
+            worker.forget_decisions();
+            self.person_stepped_in()?;
+        }
         steps.extend(event.steps(&mut worker.seen));
         let refused = worker.refuse.take_if(|_| steps.iter().any(|s| matches!(s.body, Body::Turn(_))));
         let refused = refused.filter(|r| event.calls.iter().any(|c| fingerprint(c) == r.call));
@@ -67,7 +101,7 @@ impl Fold<'_> {
                 pending.lost = true;
                 self.delivery(pending.decision.step, false)?;
             }
-            let decided = self.observe(step)?;
+            let decided = self.enter(step, worker)?;
             if decided.action >= decision.action {
                 decision = decided;
             }
@@ -77,17 +111,32 @@ impl Fold<'_> {
             if let Some(pending) = worker.pending.take().filter(|p| !p.lost) {
                 self.delivery(pending.decision.step, false)?;
             }
+            if let Some(watch) = worker.watch.take() {
+                self.store.came_of(&watch.id, watch.close(Aftermath::Ended).as_str())?;
+            }
         }
+        self.answer(decision, refused.as_ref(), worker)
+    }
 
-        // What was decided before and still stands, if it is stronger than what is decided now.
+    /// Says what was decided, or what was decided before and still stands if that is stronger.
+    fn answer(
+        &self,
+        mut decision: Decision,
+        refused: Option<&Refusal>,
+        worker: &mut Worker,
+    ) -> Result<Reply, StoreError> {
+        let event = self.event;
+        let mut about = patterns(&decision);
+        let cap = if self.leave.paused { Action::Continue } else { self.mode().cap() };
         let standing = [
-            worker.pending.as_ref().map(|p| &p.decision),
-            refused.as_ref().map(|r| &r.decision),
-            worker.stop.as_ref(),
+            worker.pending.as_ref().map(|p| (&p.decision, p.patterns.as_slice())),
+            refused.map(|r| (&r.decision, &[][..])),
+            worker.stop.as_ref().map(|stop| (stop, &[][..])),
         ];
-        for earlier in standing.into_iter().flatten().filter(|d| d.action <= mode.cap()) {
+        for (earlier, patterns) in standing.into_iter().flatten().filter(|(d, _)| d.action <= cap) {
             if earlier.action > decision.action {
                 decision = earlier.clone();
+                about = patterns.to_vec();
             }
         }
         let Encoded { reply, carried } = self.agent.encode(event, &decision);
@@ -103,9 +152,12 @@ impl Fold<'_> {
                 {
                     self.delivery(pending.decision.step, true)?;
                 }
+                if decision.action == Action::Nudge {
+                    self.watch(&decision, about, worker)?;
+                }
             }
             Action::Nudge | Action::Ask | Action::Block => {
-                worker.pending = Some(Pending { decision: decision.clone(), lost: false });
+                worker.pending = Some(Pending { decision: decision.clone(), patterns: about, lost: false });
             }
             Action::Stop => {
                 worker.pending = None;
@@ -114,7 +166,7 @@ impl Fold<'_> {
         }
         if carried >= Action::Block && event.kind == HookKind::PreCall {
             for step in event.refused(&mut worker.seen) {
-                self.observe(step)?;
+                self.enter(step, worker)?;
             }
         } else if decision.action == Action::Block
             && let Some(call) = event.calls.first()
@@ -124,18 +176,89 @@ impl Fold<'_> {
         Ok(reply)
     }
 
-    fn observe(&self, mut step: Step) -> Result<Decision, StoreError> {
-        step.ts = Some(self.now);
+    fn mode(&self) -> Mode {
+        self.around.options.mode
+    }
+
+    /// Enters a step of a worker: what is decided about it, written down, with what a person wants left alone
+    /// taken out.
+    fn enter(&self, step: Step, worker: &mut Worker) -> Result<Decision, StoreError> {
+        let (step, decision) = self.observe(step)?;
+        trail::enter(&mut worker.trail, &step, decision.step);
+        if let Some(known) = worker.watch.as_mut().and_then(|watch| watch.enter(&step, &decision))
+            && let Some(watch) = worker.watch.take()
+        {
+            self.store.came_of(&watch.id, known.as_str())?;
+        }
+        let full = decision.would.as_deref().unwrap_or(&decision);
+        if full.action == Action::Continue {
+            return Ok(decision);
+        }
+        let about = trail::about(&worker.trail, &step, decision.step);
+        let why = self.leave.alone(&decision, &about);
+        if why != Some(Why::Pardoned) {
+            let at = Circumstances {
+                agent: self.agent.name(),
+                subagent: step.agent.as_deref(),
+                now: self.around.now,
+                run: self.around.run,
+                held: why.map(|_| "paused"),
+                trail: &trail::json(&worker.trail),
+            };
+            self.store.record(&decision, &at)?;
+        }
+        if why.is_none() {
+            return Ok(decision);
+        }
+        if full.action == Action::Stop {
+            // It would stand.
+            self.person_stepped_in()?;
+        }
+        Ok(Decision::go_on(self.session.clone(), decision.step))
+    }
+
+    /// From here on, what comes of this nudge is looked for.
+    fn watch(
+        &self,
+        decision: &Decision,
+        about: Vec<super::aftermath::Pattern>,
+        worker: &mut Worker,
+    ) -> Result<(), StoreError> {
+        let Some(id) = decision.id.as_deref() else { return Ok(()) };
+        if worker.watch.as_ref().is_some_and(|watch| watch.id == id) {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut worker.watch, Watch::new(id, about));
+        before.map_or(Ok(()), |watch| self.store.came_of(&watch.id, watch.close(Aftermath::Unknown).as_str()))
+    }
+
+    fn close(&self, desk: &mut Desk, then: Aftermath) -> Result<(), StoreError> {
+        for watch in desk.watches() {
+            self.store.came_of(&watch.id, watch.close(then).as_str())?;
+        }
+        Ok(())
+    }
+
+    fn observe(&self, mut step: Step) -> Result<(Step, Decision), StoreError> {
+        step.ts = Some(self.around.now);
         step.swarm = std::env::var(SWARM).ok();
         let decision = self.engine.observe(self.store, &step)?.decision;
-        self.store.record(self.agent.name(), step.agent.as_deref(), self.now, &decision)?;
-        Ok(decision)
+        Ok((step, decision))
     }
 
     /// Tells the engine whether the message of an earlier decision has arrived.
     fn delivery(&self, step: u64, ok: bool) -> Result<(), StoreError> {
-        let delivery = Step::new(self.session.clone(), Body::Delivery(Delivery { step, ok }));
-        let delivery = Step { agent: self.event.subagent.clone(), ..delivery };
-        self.observe(delivery).map(|_| ())
+        self.tell(Body::Delivery(Delivery { step, ok }))
+    }
+
+    /// Tells the engine that a person had a say: episodes are over, and a stop no longer stands.
+    fn person_stepped_in(&self) -> Result<(), StoreError> {
+        let text = "deloop was put off".to_owned();
+        self.tell(Body::User(UserText { text, origin: Origin::Human }))
+    }
+
+    fn tell(&self, body: Body) -> Result<(), StoreError> {
+        let step = Step { agent: self.event.subagent.clone(), ..Step::new(self.session.clone(), body) };
+        self.observe(step).map(|_| ())
     }
 }

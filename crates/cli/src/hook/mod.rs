@@ -1,9 +1,12 @@
 //! `deloop hook`: one event of an agent on stdin, the reply on stdout.
 
+pub(crate) mod aftermath;
 mod agent;
 pub(crate) mod behavioral;
 mod desk;
 mod fold;
+pub(crate) mod leave;
+pub(crate) mod trail;
 mod transcript;
 
 use std::io::Write;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::binary::{deloop, run, said};
 
 /// A home of its own, and an agent that calls the hook in it.
-struct Agent {
-    home: tempfile::TempDir,
+pub(crate) struct Agent {
+    pub(crate) home: tempfile::TempDir,
     name: &'static str,
     profile: &'static str,
     mode: &'static str,
@@ -16,11 +16,11 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(name: &'static str, profile: &'static str, mode: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str, profile: &'static str, mode: &'static str) -> Self {
         Self { home: tempfile::tempdir().unwrap(), name, profile, mode, calls: 0 }
     }
 
-    fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         if cfg!(windows) {
             self.home.path().join("deloop")
         } else {
@@ -29,7 +29,7 @@ impl Agent {
     }
 
     /// Sends an event and gives back the reply; no reply is null.
-    fn send(&self, event: &Value) -> Value {
+    pub(crate) fn send(&self, event: &Value) -> Value {
         let mut command = deloop(self.home.path());
         command.args(["hook", self.name, "--profile", self.profile, "--mode", self.mode]);
         let output = run(&mut command, event.to_string().as_bytes());
@@ -39,7 +39,7 @@ impl Agent {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "a case reads better with its JSON in place")]
-    fn event(&self, name: &str, more: Value) -> Value {
+    pub(crate) fn event(&self, name: &str, more: Value) -> Value {
         let mut event = json!({
             "session_id": "s1", "cwd": "/tmp", "transcript_path": "", "hook_event_name": name,
             "permission_mode": "bypassPermissions",
@@ -49,7 +49,7 @@ impl Agent {
     }
 
     /// A call that is about to be made, as Claude Code, Codex and Qwen Code say it.
-    fn before(&mut self, command: &str) -> Value {
+    pub(crate) fn before(&mut self, command: &str) -> Value {
         self.calls += 1;
         let id = format!("c{}", self.calls);
         self.event(
@@ -59,28 +59,28 @@ impl Agent {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "a case reads better with its JSON in place")]
-    fn after(&self, event: &str, command: &str, more: Value) -> Value {
+    pub(crate) fn after(&self, event: &str, command: &str, more: Value) -> Value {
         let id = format!("c{}", self.calls);
         let mut all = json!({"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": id});
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.event(event, all)
     }
 
-    fn query<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
+    pub(crate) fn query<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
         let database = rusqlite::Connection::open(self.state().join("deloop.db")).unwrap();
         database.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.state().join("deloop.log")).unwrap_or_default()
     }
 }
 
-fn denied(reply: &Value) -> bool {
+pub(crate) fn denied(reply: &Value) -> bool {
     reply["hookSpecificOutput"]["permissionDecision"] == "deny"
 }
 
-fn told(reply: &Value) -> bool {
+pub(crate) fn told(reply: &Value) -> bool {
     reply["hookSpecificOutput"]["additionalContext"].as_str().is_some_and(|t| t.contains("Bash"))
 }
 
@@ -131,6 +131,25 @@ fn the_default_mode_nudges_only() {
         assert_eq!(output.stdout.is_empty(), n < 3);
         assert!(!String::from_utf8_lossy(&output.stdout).contains("deny"));
     }
+}
+
+/// deloop's own refusals are no evidence, and no news either: the ladder is climbed to its end.
+#[test]
+fn the_default_profile_tells_refuses_and_stops() {
+    let mut agent = Agent::new("claude-code", "default", "enforce");
+    let mut seen = String::new();
+    for _ in 1..=8 {
+        let before = agent.before("make check");
+        seen.push(match (denied(&before), before["continue"] == false) {
+            (true, true) => 'S',
+            (true, false) => 'R',
+            _ => {
+                let after = agent.after("PostToolUseFailure", "make check", json!({"error": "Exit code 2"}));
+                if told(&after) { 'n' } else { '.' }
+            }
+        });
+    }
+    assert_eq!(seen, "..n.nRRS");
 }
 
 #[test]

@@ -1,0 +1,169 @@
+//! The last calls of an agent in short, sanitised forms: the evidence that people are shown later.
+
+use deloop::{Body, Call, Fingerprint, Outcome, Step, clean, mask, short_call, short_hash};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How many calls are kept.
+const MOST: usize = 16;
+
+/// One call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Crumb {
+    /// The step's index in its session.
+    pub(crate) step: u64,
+    /// The tool.
+    pub(crate) tool: String,
+    /// The call in a short form.
+    pub(crate) call: String,
+    /// Tells the call from others.
+    pub(crate) print: String,
+    /// How it ended, once it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) came: Option<Outcome>,
+    /// Tells what came back from other results, volatile parts apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<String>,
+    /// The id that its result names, hashed.
+    #[serde(default)]
+    id: u64,
+}
+
+/// Enters a step that has this index.
+pub(super) fn enter(trail: &mut Vec<Crumb>, step: &Step, index: u64) {
+    match &step.body {
+        Body::Turn(turn) => trail.extend(turn.calls.iter().map(|call| crumb(call, index))),
+        Body::Result(result) => {
+            let id = hash(result.id.as_deref());
+            if let Some(crumb) = trail.iter_mut().rev().find(|c| c.id == id) {
+                crumb.came = result.ended();
+                let text = match &result.output {
+                    Value::String(text) => mask(text),
+                    other => mask(&other.to_string()),
+                };
+                crumb.output = Some(format!("{:08x}", short_hash(text.trim().as_bytes()) >> 32));
+            }
+        }
+        _ => {}
+    }
+    let over = trail.len().saturating_sub(MOST);
+    trail.drain(..over);
+}
+
+/// The calls that a step is about, by their fingerprints.
+pub(super) fn about<'a>(trail: &'a [Crumb], step: &Step, index: u64) -> Vec<&'a str> {
+    let mine = |crumb: &&Crumb| match &step.body {
+        Body::Turn(_) => crumb.step == index,
+        Body::Result(result) => crumb.id == hash(result.id.as_deref()),
+        _ => false,
+    };
+    trail.iter().filter(mine).map(|crumb| crumb.print.as_str()).collect()
+}
+
+/// The calls that a trail repeats, and its last one, by their fingerprints.
+pub(crate) fn repeated(trail: &[Crumb]) -> Vec<&str> {
+    let again = |c: &&Crumb| trail.iter().filter(|o| o.print == c.print).count() > 1;
+    let mut prints: Vec<&str> = trail.iter().filter(again).map(|c| c.print.as_str()).collect();
+    prints.extend(trail.last().map(|c| c.print.as_str()));
+    prints.sort_unstable();
+    prints.dedup();
+    prints
+}
+
+/// The trail as it is written down with a decision.
+pub(super) fn json(trail: &[Crumb]) -> String {
+    serde_json::to_string(trail).unwrap_or_default()
+}
+
+fn crumb(call: &Call, step: u64) -> Crumb {
+    Crumb {
+        step,
+        tool: clean(&call.tool, 40),
+        call: without_secrets(&short_call(&call.tool, &call.args)),
+        print: format!("{:08x}", Fingerprint::of_call(&call.tool, &call.args).short() >> 32),
+        came: None,
+        output: None,
+        id: hash(call.id.as_deref()),
+    }
+}
+
+fn hash(id: Option<&str>) -> u64 {
+    id.map_or(0, |id| short_hash(id.as_bytes()))
+}
+
+/// Takes out of a short form what looks like a key or password. It runs at every call, so it knows less than the
+/// masking of what is shown, which comes on top.
+fn without_secrets(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut after_name = false;
+    for (n, word) in text.split(' ').enumerate() {
+        if n > 0 {
+            out.push(' ');
+        }
+        let name = word.split(['=', ':']).next().unwrap_or_default();
+        let named = is_secret(name);
+        if after_name || is_random(word) {
+            out.push_str("[…]");
+        } else if named && name.len() < word.len() {
+            out.push_str(&word[..=name.len()]);
+            out.push_str("[…]");
+        } else {
+            out.push_str(word);
+        }
+        after_name = !after_name && (named && name.trim_end_matches([':', '=']).len() + 1 >= word.len());
+        after_name |= word.ends_with("Bearer") || word.ends_with("Basic");
+    }
+    out
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    (name.starts_with('-') || name.contains('_') || name.len() < 16)
+        && ["token", "secret", "passw", "apikey", "api-key", "api_key", "authorization"]
+            .iter()
+            .any(|s| name.contains(s))
+}
+
+/// A long word of letters and digits in no order is a key, not a name.
+fn is_random(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    word.len() >= 20
+        && digits >= 4
+        && digits < word.len()
+        && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_left_out() {
+        let cases = [
+            ("Bash(make check -j4)", "Bash(make check -j4)"),
+            ("Bash(deploy --token abc123)", "Bash(deploy --token […]"),
+            ("Bash(API_TOKEN=hunter2 run)", "Bash(API_TOKEN=[…] run)"),
+            ("Bash(curl -H Authorization: Bearer xyz)", "Bash(curl -H Authorization: […] […]"),
+            ("Bash(login sk-ant-a1b2c3d4e5f6g7h8)", "Bash(login […]"),
+            ("Read(src/tokenizer/2026/main_test.rs)", "Read(src/tokenizer/2026/main_test.rs)"),
+        ];
+        for (given, kept) in cases {
+            assert_eq!(without_secrets(given), kept, "{given}");
+        }
+    }
+
+    #[test]
+    fn results_find_their_calls_and_the_oldest_go() {
+        let mut trail = Vec::new();
+        for n in 0..40 {
+            let call = Call { id: Some(format!("c{n}")), tool: "Bash".to_owned(), args: Value::Null };
+            let turn = deloop::Turn { text: String::new(), calls: vec![call] };
+            enter(&mut trail, &Step::new("s", Body::Turn(turn)), n);
+        }
+        let result = deloop::ToolResult { id: Some("c38".to_owned()), ok: Some(false), ..Default::default() };
+        enter(&mut trail, &Step::new("s", Body::Result(result)), 40);
+        assert_eq!((trail.len(), trail[0].step), (MOST, 24));
+        assert_eq!((trail[14].came, trail[15].came), (Some(Outcome::Error), None));
+    }
+}

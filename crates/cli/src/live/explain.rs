@@ -1,0 +1,110 @@
+//! `deloop explain ID`: one decision, with its reasons.
+
+use std::io::Write;
+
+use deloop::{DecisionRow, Outcome};
+use serde::Deserialize;
+
+use super::named;
+use super::words::{action, delivery, outcome, time};
+use crate::exit::{self, Failure};
+use crate::hook::trail::Crumb;
+use crate::scan::veil::Veil;
+
+/// A finding as it was written down.
+#[derive(Debug, Deserialize)]
+struct Found {
+    detector: String,
+    count: u64,
+    since: u64,
+    summary: String,
+}
+
+/// Whether a word looks like the id of a decision.
+pub(crate) fn is_id(word: &str) -> bool {
+    word.len() > 1 && word.strip_prefix('d').is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
+    let (_, row) = named::decision(id)?;
+    let veil = Veil::new(false);
+    let rung = row.rung.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+    writeln!(out, "{}: {}, {}", row.id, action(&row), time(row.ts))?;
+    let subagent =
+        row.subagent.as_ref().map(|s| format!(", subagent {}", deloop::clean(s, 60))).unwrap_or_default();
+    let session = deloop::clean(&row.session, 80);
+    writeln!(out, "{}, session {session}{subagent}, step {}", row.agent, row.step)?;
+
+    writeln!(out, "\nWhat was found")?;
+    let findings: Vec<Found> = read(row.findings.as_deref());
+    for found in &findings {
+        let Found { detector, count, since, summary } = found;
+        writeln!(out, "  {detector}: {} ({count} times, since step {since})", veil.line(summary, 300))?;
+    }
+    if findings.is_empty() {
+        writeln!(out, "  {}", super::words::summary(&row, &veil, 300))?;
+    }
+    writeln!(out, "\nThe rule")?;
+    writeln!(out, "  rung {}{rung} of the profile's ladder", row.level)?;
+    if let Some(detector) = findings.first().map(|f| f.detector.as_str()).or(row.detector.as_deref()) {
+        writeln!(out, "  `deloop explain {detector}` tells what it looks for")?;
+    }
+    steps(&row, &veil, out)?;
+    if let Some(message) = &row.message {
+        writeln!(out, "\nWhat was said")?;
+        for line in veil.text(message, 4000).lines() {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    writeln!(out, "\nWhat became of it")?;
+    writeln!(out, "  {}", delivery(&row))?;
+    if let Some(outcome) = outcome(&row) {
+        writeln!(out, "  then the agent {outcome}")?;
+    }
+    if row.wrong {
+        writeln!(out, "  you said that it was wrong")?;
+    } else {
+        writeln!(out, "\nIf it was wrong")?;
+        writeln!(out, "  deloop wrong {} --was legit --note 'why'", row.id)?;
+        writeln!(out, "  leaves this pattern alone in this session, and keeps a redacted label of it.")?;
+    }
+    Ok(exit::OK)
+}
+
+fn steps(row: &DecisionRow, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
+    let trail: Vec<Crumb> = read(row.trail.as_deref());
+    if trail.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nThe calls that led to it (#: fingerprints; equal ones are equal)")?;
+    for crumb in &trail {
+        let came = match (crumb.came, &crumb.output) {
+            (None, None) => "no result yet".to_owned(),
+            (came, output) => {
+                let output = output.as_deref().unwrap_or("none");
+                format!("{}, output #{output}", ended(came))
+            }
+        };
+        let call = veil.line(&crumb.call, 100);
+        writeln!(out, "  step {:>4}  #{}  {call}: {came}", crumb.step, crumb.print)?;
+    }
+    Ok(())
+}
+
+/// How a call ended, in a word.
+pub(crate) fn ended(outcome: Option<Outcome>) -> &'static str {
+    match outcome {
+        Some(Outcome::Ok) => "ok",
+        Some(Outcome::Error) => "error",
+        Some(Outcome::Denied) => "denied",
+        Some(Outcome::Cancelled) => "cancelled",
+        Some(Outcome::Timeout) => "timeout",
+        Some(Outcome::Running) => "still running",
+        None => "ended",
+    }
+}
+
+/// A list that was kept as JSON; what an earlier release kept otherwise is empty.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(text: Option<&str>) -> Vec<T> {
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}

@@ -1,0 +1,134 @@
+//! `deloop log`: what was decided lately, and why.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::time::Duration;
+
+use deloop::{DecisionFilter, DecisionRow, Millis, SqliteStore};
+use serde_json::{Value, json};
+
+use super::args::LogArgs;
+use super::named::told;
+use super::summary::Summary;
+use super::words::{line, short, time};
+use crate::exit::{self, Failure};
+use crate::scan::since::since;
+use crate::scan::veil::Veil;
+use crate::state::{State, now};
+
+/// How often `--follow` looks.
+const BEAT: Duration = Duration::from_millis(500);
+/// All that is kept.
+const ALL: usize = 1 << 20;
+
+pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let now = now();
+    let since = args.since.as_deref().map(|text| since(text, now)).transpose().map_err(Failure::new)?;
+    let state = State::here()?;
+    let store = match state.existing()? {
+        Some(store) => store,
+        None if args.follow => state.open()?,
+        None => {
+            if !args.json {
+                writeln!(
+                    out,
+                    "nothing was decided yet: no hook was called here; `deloop install AGENT` sets one up"
+                )?;
+            }
+            return Ok(exit::OK);
+        }
+    };
+    let agent = args
+        .agent
+        .as_deref()
+        .map(|name| deloop_formats::hooks::hook_agent(name).map_or(name, |agent| agent.name()));
+    let filter = DecisionFilter { session: args.session.as_deref(), agent, run: None, since };
+    let most = if args.summary { ALL } else { args.n };
+    let mut rows = store.decisions(&filter, most).map_err(told)?;
+    rows.reverse();
+    if args.summary {
+        let summary = Summary::of(&rows);
+        if args.json {
+            serde_json::to_writer(&mut *out, &summary)?;
+            writeln!(out)?;
+        } else {
+            summary.print(out)?;
+        }
+        return Ok(exit::OK);
+    }
+    let veil = Veil::new(false);
+    print(&rows, args.json, &veil, out)?;
+    if !args.json {
+        if rows.is_empty() && !args.follow {
+            writeln!(out, "nothing was decided{}", if since.is_some() { " since then" } else { "" })?;
+        }
+        standing(&store, now, out)?;
+    }
+    if args.follow {
+        follow(&store, filter, &rows, args.json, &veil, out)?;
+    }
+    Ok(exit::OK)
+}
+
+fn print(rows: &[DecisionRow], as_json: bool, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
+    for row in rows {
+        if as_json {
+            serde_json::to_writer(&mut *out, &object(row, veil))?;
+            writeln!(out)?;
+        } else {
+            writeln!(out, "{}", line(row, veil))?;
+        }
+    }
+    Ok(())
+}
+
+/// What holds now.
+fn standing(store: &SqliteStore, now: Millis, out: &mut dyn Write) -> Result<(), Failure> {
+    for (session, until) in store.pauses(now).map_err(told)? {
+        let who = session.map_or_else(|| "every session".to_owned(), |s| format!("session {}", short(&s)));
+        writeln!(out, "paused: {who}, until {}; `deloop resume` ends it", time(until.0))?;
+    }
+    let allowed = store.allowed().map_err(told)?.len();
+    if allowed > 0 {
+        writeln!(out, "allowed: {allowed} patterns of calls; `deloop allow --list` shows them")?;
+    }
+    Ok(())
+}
+
+fn follow(
+    store: &SqliteStore,
+    mut filter: DecisionFilter<'_>,
+    shown: &[DecisionRow],
+    as_json: bool,
+    veil: &Veil,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let mut seen: HashSet<String> = shown.iter().map(|row| row.id.clone()).collect();
+    filter.since = Some(shown.last().map_or_else(now, |row| Millis(row.ts)));
+    loop {
+        out.flush()?;
+        std::thread::sleep(BEAT);
+        let mut rows = store.decisions(&filter, ALL).map_err(told)?;
+        rows.reverse();
+        rows.retain(|row| seen.insert(row.id.clone()));
+        print(&rows, as_json, veil, out)?;
+        if let Some(row) = rows.last() {
+            filter.since = Some(Millis(row.ts));
+        }
+    }
+}
+
+/// A decision as JSON.
+fn object(row: &DecisionRow, veil: &Veil) -> Value {
+    let parsed = |text: &Option<String>| -> Value {
+        text.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
+    };
+    let masked = |text: &Option<String>| text.as_deref().map(|text| veil.text(text, 4000));
+    json!({
+        "id": row.id, "ts": Millis(row.ts).to_string(), "agent": row.agent, "session": row.session,
+        "subagent": row.subagent, "run": row.run, "step": row.step, "action": row.action, "would": row.would,
+        "level": row.level, "rung": row.rung, "detector": row.detector, "summary": masked(&row.summary),
+        "message": masked(&row.message), "status": row.status, "delivered": row.delivered, "held": row.held,
+        "outcome": row.outcome, "wrong": row.wrong, "findings": parsed(&row.findings), "trail": parsed(&row.trail),
+    })
+}

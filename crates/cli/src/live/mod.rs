@@ -1,0 +1,12 @@
+//! What people see of the hooks, and what they can say to them.
+
+pub(crate) mod allow;
+pub(crate) mod args;
+pub(crate) mod explain;
+pub(crate) mod log;
+mod named;
+pub(crate) mod pause;
+mod redact;
+mod summary;
+mod words;
+pub(crate) mod wrong;

@@ -1,0 +1,70 @@
+//! Decisions in words.
+
+use deloop::{DecisionRow, Millis};
+
+use crate::scan::veil::Veil;
+
+/// To the second, in UTC.
+pub(super) fn time(ts: i64) -> String {
+    let text = Millis(ts).to_string();
+    let short = text.get(..19).unwrap_or(&text).replace('T', " ");
+    format!("{short}Z")
+}
+
+/// The beginning of a session's name.
+pub(super) fn short(session: &str) -> String {
+    deloop::clean(session, 200).chars().take(8).collect()
+}
+
+/// What was done about it.
+pub(super) fn action(row: &DecisionRow) -> String {
+    match (row.action.as_str(), row.would.as_deref()) {
+        ("continue", Some(would)) => format!("({would})"),
+        (action, Some(would)) => format!("{action} ({would})"),
+        (action, None) => action.to_owned(),
+    }
+}
+
+/// Whether it reached the agent.
+pub(super) fn delivery(row: &DecisionRow) -> String {
+    match (&row.held, row.action.as_str(), &row.delivered) {
+        (Some(_), ..) => "paused, nothing done".to_owned(),
+        (None, "continue", _) => "shadow, nothing done".to_owned(),
+        (None, _, Some(event)) => format!("delivered at {}", deloop::clean(event, 40)),
+        (None, _, None) => "not delivered".to_owned(),
+    }
+}
+
+/// What the agent did next.
+pub(super) fn outcome(row: &DecisionRow) -> Option<&'static str> {
+    Some(match row.outcome.as_deref()? {
+        "left" => "left the loop",
+        "went on" => "went on",
+        "ended" => "ended its turn",
+        _ => "not known what came of it",
+    })
+}
+
+/// What repeated.
+pub(super) fn summary(row: &DecisionRow, veil: &Veil, room: usize) -> String {
+    let text = row.summary.as_deref().or(row.status.as_deref()).unwrap_or("no reason was written down");
+    veil.line(text, room)
+}
+
+/// One line for a decision.
+pub(super) fn line(row: &DecisionRow, veil: &Veil) -> String {
+    let mut state = delivery(row);
+    for more in [outcome(row), row.wrong.then_some("wrong, you said")].into_iter().flatten() {
+        state = format!("{state}, {more}");
+    }
+    let subagent = row.subagent.as_ref().map(|s| format!("/{}", deloop::clean(s, 12))).unwrap_or_default();
+    format!(
+        "{}  {:<11}  {:<8}  {:<7}  {}  [{state}]  {}",
+        time(row.ts),
+        row.agent,
+        short(&row.session) + &subagent,
+        action(row),
+        summary(row, veil, 160),
+        row.id
+    )
+}
