@@ -86,7 +86,7 @@ fn print(rows: &[DecisionRow], as_json: bool, veil: &Veil, out: &mut dyn Write) 
 fn standing(store: &SqliteStore, now: Millis, out: &mut dyn Write) -> Result<(), Failure> {
     for (session, until) in store.pauses(now).map_err(told)? {
         let who = session.map_or_else(|| "every session".to_owned(), |s| format!("session {}", short(&s)));
-        writeln!(out, "paused: {who}, until {}; `deloop resume` ends it", time(until.0))?;
+        writeln!(out, "paused: {who}, until {}; `deloop resume` ends it", time(until))?;
     }
     let allowed = store.allowed().map_err(told)?.len();
     if allowed > 0 {
@@ -104,7 +104,7 @@ fn follow(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let mut seen: HashSet<String> = shown.iter().map(|row| row.id.clone()).collect();
-    filter.since = Some(shown.last().map_or_else(now, |row| Millis(row.ts)));
+    filter.since = Some(shown.last().map_or_else(now, |row| row.ts));
     loop {
         out.flush()?;
         std::thread::sleep(BEAT);
@@ -113,7 +113,7 @@ fn follow(
         rows.retain(|row| seen.insert(row.id.clone()));
         print(&rows, as_json, veil, out)?;
         if let Some(row) = rows.last() {
-            filter.since = Some(Millis(row.ts));
+            filter.since = Some(row.ts);
         }
     }
 }
@@ -125,7 +125,7 @@ fn object(row: &DecisionRow, veil: &Veil) -> Value {
     };
     let masked = |text: &Option<String>| text.as_deref().map(|text| veil.text(text, 4000));
     json!({
-        "id": row.id, "ts": Millis(row.ts).to_string(), "agent": row.agent, "session": row.session,
+        "id": row.id, "ts": row.ts.to_string(), "agent": row.agent, "session": row.session,
         "subagent": row.subagent, "run": row.run, "step": row.step, "action": row.action, "would": row.would,
         "level": row.level, "rung": row.rung, "detector": row.detector, "summary": masked(&row.summary),
         "message": masked(&row.message), "status": row.status, "delivered": row.delivered, "held": row.held,

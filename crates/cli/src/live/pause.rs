@@ -20,7 +20,7 @@ pub(crate) fn pause(args: &PauseArgs, out: &mut dyn Write) -> Result<u8, Failure
     let session = args.session.as_deref().map(|name| named::session(&store, name)).transpose()?;
     store.pause(session.as_deref(), until).map_err(told)?;
     let who = session.map_or_else(|| "every session".to_owned(), |s| format!("session {}", short(&s)));
-    writeln!(out, "paused: {who}, until {}; `deloop resume` ends it", time(until.0))?;
+    writeln!(out, "paused: {who}, until {}; `deloop resume` ends it", time(until))?;
     Ok(exit::OK)
 }
 

@@ -5,8 +5,8 @@ use deloop::{DecisionRow, Millis};
 use crate::scan::veil::Veil;
 
 /// To the second, in UTC.
-pub(super) fn time(ts: i64) -> String {
-    let text = Millis(ts).to_string();
+pub(crate) fn time(ts: Millis) -> String {
+    let text = ts.to_string();
     let short = text.get(..19).unwrap_or(&text).replace('T', " ");
     format!("{short}Z")
 }

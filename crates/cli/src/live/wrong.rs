@@ -90,7 +90,7 @@ fn remembered(row: &DecisionRow) -> Vec<Step> {
             steps.push(Step::new("s", Body::Result(result)));
         }
     }
-    steps.into_iter().map(|step| step.at(Millis(row.ts))).collect()
+    steps.into_iter().map(|step| step.at(row.ts)).collect()
 }
 
 /// Writes the redacted session and its label; the session's file.
@@ -123,7 +123,7 @@ fn keep(state: &State, args: &WrongArgs, row: &DecisionRow, steps: &[Step]) -> R
 }
 
 /// The agent turn, from 0, that was the last one at this time.
-fn turn_at(steps: &[Step], ts: i64) -> usize {
+fn turn_at(steps: &[Step], ts: Millis) -> usize {
     let turns = steps.iter().filter(|s| matches!(s.body, Body::Turn(_)));
-    turns.filter(|s| s.ts.is_none_or(|t| t.0 <= ts)).count().saturating_sub(1)
+    turns.filter(|s| s.ts.is_none_or(|t| t <= ts)).count().saturating_sub(1)
 }

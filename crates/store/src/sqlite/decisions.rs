@@ -7,7 +7,7 @@ use super::{SqliteStore, signed};
 use crate::StoreError;
 
 /// A decision as it was written down.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionRow {
     /// Its name.
     pub id: String,
@@ -19,8 +19,8 @@ pub struct DecisionRow {
     pub subagent: Option<String>,
     /// The step's index in the session.
     pub step: u64,
-    /// When, in milliseconds since 1970.
-    pub ts: i64,
+    /// When.
+    pub ts: Millis,
     /// What was done.
     pub action: String,
     /// What would have been done if the mode or a pause had let it.
@@ -65,7 +65,7 @@ impl DecisionRow {
             agent: row.get(2)?,
             subagent: row.get(3)?,
             step: number(row.get(4)?),
-            ts: row.get(5)?,
+            ts: Millis(row.get(5)?),
             action: row.get(6)?,
             would: row.get(7)?,
             level: number(row.get(8)?),
