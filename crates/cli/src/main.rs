@@ -8,6 +8,8 @@ mod events_file;
 mod exit;
 mod explain;
 mod hook;
+mod install;
+mod ledger;
 mod lines;
 mod notes;
 mod profiles;
@@ -16,6 +18,7 @@ mod scan;
 mod schema;
 mod shell;
 mod state;
+mod status;
 mod stream;
 
 use std::io::Write;
@@ -51,6 +54,9 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Compare(args) => scan::compare::run(&args, out),
         Command::Show(args) => scan::show(&args, out),
         Command::Stream(args) => stream::run(&args, out),
+        Command::Install(args) => install::install(&args, out),
+        Command::Uninstall(args) => install::uninstall(&args, out),
+        Command::Status(args) => status::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),

@@ -8,6 +8,8 @@ mod transcript;
 
 use std::io::Write;
 
+pub(crate) use agent::load;
+
 use crate::args::{HookAgent, HookArgs};
 use crate::exit::Failure;
 
