@@ -6,6 +6,7 @@ use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use deloop::Mode;
 use deloop_formats::hooks::{HOOK_AGENTS, hook_agent};
 
+use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
 use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, WRONG_HELP, WrongArgs,
 };
@@ -67,6 +68,17 @@ pub(crate) enum Command {
         One JSON object a line, both ways; `deloop schema step` and `deloop schema decision` describe them.\n\
         Every non-blank line gets one answer. A line that cannot be read gets {\"error\":…,\"line\":N}, and the exit code is 2 at the end.")]
     Stream(StreamArgs),
+    /// Put deloop into the settings of agents, so that they are guarded from their next session on
+    #[command(after_help = INSTALL_HELP)]
+    Install(InstallArgs),
+    /// Take deloop out of the settings of agents
+    #[command(
+        after_help = "Examples:\n  deloop uninstall claude-code\n  deloop uninstall --scope project\n\n\
+        Only deloop's own entries go. If nothing else changed since, the file is again what it was, byte for byte."
+    )]
+    Uninstall(UninstallArgs),
+    /// Tell which agents are here, which are guarded, and when deloop was last called
+    Status(StatusArgs),
     /// Be the hook of an agent: one event on stdin, the reply on stdout
     Hook(HookArgs),
     /// Forget what is remembered of a session, or of all
@@ -167,6 +179,10 @@ pub(crate) struct StreamArgs {
     /// Go on from this checkpoint if it exists, and write it at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Option<PathBuf>,
+    /// Speak for the plugin of this agent: nudge where nothing says otherwise, and note for `deloop status` and
+    /// `deloop log` what was decided
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
     /// The Steps; standard input if none is named
     pub(crate) file: Option<PathBuf>,
 }
@@ -211,7 +227,8 @@ impl Subcommand for AgentHook {
             let unverified =
                 if agent.verified() { "" } else { " (unverified: written after its documentation)" };
             let one = clap::Command::new(agent.name())
-                .about(format!("Be the hook of {}{unverified}", agent.title()));
+                .about(format!("Be the hook of {}{unverified}", agent.title()))
+                .aliases(agent.alias());
             command.subcommand(AgentHookArgs::augment_args(one))
         })
     }

@@ -8,6 +8,8 @@ mod events_file;
 mod exit;
 mod explain;
 mod hook;
+mod install;
+mod ledger;
 mod lines;
 mod live;
 mod notes;
@@ -18,6 +20,7 @@ mod scan;
 mod schema;
 mod shell;
 mod state;
+mod status;
 mod stream;
 
 use std::io::Write;
@@ -53,6 +56,9 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Compare(args) => scan::compare::run(&args, out),
         Command::Show(args) => scan::show(&args, out),
         Command::Stream(args) => stream::run(&args, out),
+        Command::Install(args) => install::install(&args, out),
+        Command::Uninstall(args) => install::uninstall(&args, out),
+        Command::Status(args) => status::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),

@@ -11,6 +11,8 @@ use crate::args::StreamArgs;
 use crate::config::{self, Config};
 use crate::events_file::EventsFile;
 use crate::exit::{self, Failure};
+use crate::hook;
+use crate::ledger::Ledger;
 use crate::lines::{LONGEST, Line, Lines};
 use crate::notes::Notes;
 
@@ -22,7 +24,11 @@ struct Malformed<'a> {
 }
 
 pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let Config { profile, options, memory, off, .. } = config::load(&args.rules)?;
+    let ledger = args.agent.as_deref().map(Ledger::open);
+    let Config { profile, options, memory, off, .. } = match &ledger {
+        None => config::load(&args.rules)?,
+        Some(_) => hook::load(&args.rules)?,
+    };
     let guard = Guard::with(profile, options, Limits::default());
     if let Some(path) = args.checkpoint.as_deref().filter(|p| p.exists()) {
         restore(&guard, path)?;
@@ -38,6 +44,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         guard,
         events: args.events.as_deref().map(EventsFile::append).transpose()?,
         notes: memory.map(Notes::new),
+        ledger,
         off,
         malformed: 0,
     };
@@ -52,6 +59,7 @@ struct Stream {
     guard: Guard,
     events: Option<EventsFile>,
     notes: Option<Notes>,
+    ledger: Option<Ledger>,
     off: bool,
     malformed: u64,
 }
@@ -94,6 +102,9 @@ impl Stream {
         }
         if let Some(events) = &mut self.events {
             events.write(&observed.events)?;
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.write(step, &observed.decision);
         }
         if let (Some(notes), Some(_)) = (&self.notes, &observed.decision.task_update) {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());

@@ -7,7 +7,7 @@ use deloop::{Action, Decision, Engine, Fail, Mode, Options};
 use deloop_formats::hooks::{HookAgent, HookEvent, Reply, hook_agent};
 
 use super::fold;
-use crate::args::AgentHook;
+use crate::args::{AgentHook, RuleArgs};
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::state::{State, now};
@@ -39,16 +39,22 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
     Ok(reply.exit_code)
 }
 
+/// The configuration of those who speak for an agent.
+pub(crate) fn load(rules: &RuleArgs) -> Result<Config, Failure> {
+    let mut config = config::load_for_hook(rules)?;
+    if run_id().is_some() {
+        config.options = Options { mode: run_mode(), attended: false };
+    }
+    Ok(config)
+}
+
 fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
     let event = agent.decode(&bytes).map_err(|e| Failure::new(e.0))?;
-    let Config { profile, mut options, fail, .. } = config::load_for_hook(&hook.args.rules)?;
-    options.attended |= event.attended.unwrap_or(false) && is_interactive();
-    let run = std::env::var(RUN).ok().filter(|run| !run.is_empty());
-    if run.is_some() {
-        options = Options { mode: run_mode(), attended: false };
-    }
+    let Config { profile, mut options, fail, .. } = load(&hook.args.rules)?;
+    let run = run_id();
+    options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
     let state = State::here()?;
     let engine = Engine::new(profile, options);
     let folded = state.open().and_then(|mut store| {
@@ -75,6 +81,11 @@ fn closed(agent: &dyn HookAgent, event: &HookEvent, why: &str) -> Reply {
         ..Decision::go_on(event.session.as_str().into(), 0)
     };
     agent.encode(event, &decision).reply
+}
+
+/// The `deloop run` that started the agent.
+pub(crate) fn run_id() -> Option<String> {
+    std::env::var(RUN).ok().filter(|run| !run.is_empty())
 }
 
 /// What `deloop run --mode` said; it enforces unless told otherwise.

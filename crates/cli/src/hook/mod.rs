@@ -11,6 +11,8 @@ mod transcript;
 
 use std::io::Write;
 
+pub(crate) use agent::{RUN, RUN_MODE, load, run_id};
+
 use crate::args::{HookAgent, HookArgs};
 use crate::exit::Failure;
 

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::reply::{line, message};
 use super::snake::{Sent, kind, text};
+use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
+use crate::Base;
 
 pub(super) struct ClaudeCode;
 
@@ -24,6 +26,36 @@ impl HookAgent for ClaudeCode {
 
     fn verified(&self) -> bool {
         true
+    }
+
+    fn wiring(&self) -> &'static Wiring {
+        &Wiring {
+            programs: &["claude"],
+            base: Base::Variable("CLAUDE_CONFIG_DIR", ".claude"),
+            user: "settings.json",
+            project: ".claude/settings.json",
+            file: Settings::Json(JsonHooks {
+                events: &[
+                    "PreToolUse",
+                    "PostToolUse",
+                    "PostToolUseFailure",
+                    "PostToolBatch",
+                    "UserPromptSubmit",
+                    "Stop",
+                    "SubagentStop",
+                    "PreCompact",
+                    "SessionStart",
+                    "SessionEnd",
+                ],
+                shape: Shape::Group { matcher: None },
+                command: "command",
+                timeout: ("timeout", TIMEOUT),
+                named: false,
+                version: None,
+                fail_open: FailOpen::ByItself,
+            }),
+            then: "",
+        }
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {

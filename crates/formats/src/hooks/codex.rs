@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use super::exit_code::outcome_after;
 use super::reply::{line, message};
 use super::snake::{Sent, kind};
+use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+use crate::Base;
 
 pub(super) struct Codex;
 
@@ -22,6 +24,34 @@ impl HookAgent for Codex {
 
     fn verified(&self) -> bool {
         true
+    }
+
+    fn wiring(&self) -> &'static Wiring {
+        &Wiring {
+            programs: &["codex"],
+            base: Base::Variable("CODEX_HOME", ".codex"),
+            user: "hooks.json",
+            project: ".codex/hooks.json",
+            file: Settings::Json(JsonHooks {
+                events: &[
+                    "PreToolUse",
+                    "PostToolUse",
+                    "UserPromptSubmit",
+                    "Stop",
+                    "SubagentStop",
+                    "PreCompact",
+                    "SessionStart",
+                    "SessionEnd",
+                ],
+                shape: Shape::Group { matcher: None },
+                command: "command",
+                timeout: ("timeout", TIMEOUT),
+                named: false,
+                version: None,
+                fail_open: FailOpen::ByItself,
+            }),
+            then: "start codex and approve the hooks in /hooks: until you have, Codex skips them without a word",
+        }
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {

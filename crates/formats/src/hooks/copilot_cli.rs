@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use super::exit_code::outcome_after;
 use super::reply::message;
 use super::snake::{self, text};
+use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
+use crate::Base;
 
 pub(super) struct CopilotCli;
 
@@ -46,6 +48,34 @@ impl HookAgent for CopilotCli {
 
     fn verified(&self) -> bool {
         true
+    }
+
+    fn wiring(&self) -> &'static Wiring {
+        &Wiring {
+            programs: &["copilot"],
+            base: Base::Variable("COPILOT_HOME", ".copilot"),
+            user: "hooks/deloop.json",
+            project: ".github/hooks/deloop.json",
+            file: Settings::Json(JsonHooks {
+                events: &[
+                    "PreToolUse",
+                    "PermissionRequest",
+                    "PostToolUse",
+                    "UserPromptSubmit",
+                    "Stop",
+                    "PreCompact",
+                    "SessionStart",
+                    "SessionEnd",
+                ],
+                shape: Shape::Flat,
+                command: "bash",
+                timeout: ("timeoutSec", TIMEOUT),
+                named: false,
+                version: Some(1),
+                fail_open: FailOpen::OrZero,
+            }),
+            then: "",
+        }
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::reply::{line, message};
 use super::snake::text;
+use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
+use crate::Base;
 
 pub(super) struct Cursor;
 
@@ -38,6 +40,35 @@ impl HookAgent for Cursor {
 
     fn verified(&self) -> bool {
         false
+    }
+
+    fn wiring(&self) -> &'static Wiring {
+        &Wiring {
+            programs: &["cursor-agent", "cursor"],
+            base: Base::Home,
+            user: ".cursor/hooks.json",
+            project: ".cursor/hooks.json",
+            file: Settings::Json(JsonHooks {
+                events: &[
+                    "preToolUse",
+                    "postToolUse",
+                    "postToolUseFailure",
+                    "beforeSubmitPrompt",
+                    "stop",
+                    "subagentStop",
+                    "preCompact",
+                    "sessionStart",
+                    "sessionEnd",
+                ],
+                shape: Shape::Flat,
+                command: "command",
+                timeout: ("timeout", TIMEOUT),
+                named: false,
+                version: Some(1),
+                fail_open: FailOpen::ByItself,
+            }),
+            then: "written after the documentation of Cursor and never tried with the program itself: look at `deloop status` after its next session",
+        }
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 use super::exit_code::outcome_after;
 use super::reply::{line, message};
 use super::snake::Sent;
+use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+use crate::Base;
 
 pub(super) struct GeminiCli;
 
@@ -25,6 +27,33 @@ impl HookAgent for GeminiCli {
 
     fn verified(&self) -> bool {
         true
+    }
+
+    fn wiring(&self) -> &'static Wiring {
+        &Wiring {
+            programs: &["gemini"],
+            base: Base::Variable("GEMINI_CLI_HOME", ""),
+            user: ".gemini/settings.json",
+            project: ".gemini/settings.json",
+            file: Settings::Json(JsonHooks {
+                events: &[
+                    "BeforeTool",
+                    "AfterTool",
+                    "BeforeAgent",
+                    "AfterAgent",
+                    "PreCompress",
+                    "SessionStart",
+                    "SessionEnd",
+                ],
+                shape: Shape::Group { matcher: Some("*") },
+                command: "command",
+                timeout: ("timeout", TIMEOUT * 1000),
+                named: true,
+                version: None,
+                fail_open: FailOpen::Exec,
+            }),
+            then: "",
+        }
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {

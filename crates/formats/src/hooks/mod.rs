@@ -16,12 +16,16 @@ mod seen;
 mod snake;
 #[cfg(test)]
 mod tests;
+mod wiring;
 
 use deloop_types::Decision;
 
 pub use event::{Asked, By, HookCall, HookError, HookEvent, HookKind};
 pub use reply::{Encoded, Reply};
 pub use seen::Seen;
+pub use wiring::{
+    HookLine, Installable, Installed, JsonHooks, Settings, Wiring, WiringError, installable, installables,
+};
 
 /// A program that calls deloop at certain points of its work.
 pub trait HookAgent: Send + Sync {
@@ -38,6 +42,9 @@ pub trait HookAgent: Send + Sync {
     fn alias(&self) -> Option<&'static str> {
         None
     }
+
+    /// Where it is told to call deloop, and how.
+    fn wiring(&self) -> &'static Wiring;
 
     /// Reads what the program sends.
     ///

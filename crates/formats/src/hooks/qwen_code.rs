@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::reply::{line, message};
 use super::snake::{Sent, kind};
+use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+use crate::Base;
 
 pub(super) struct QwenCode;
 
@@ -25,6 +27,35 @@ impl HookAgent for QwenCode {
 
     fn verified(&self) -> bool {
         true
+    }
+
+    fn wiring(&self) -> &'static Wiring {
+        &Wiring {
+            programs: &["qwen"],
+            base: Base::Variable("QWEN_HOME", ".qwen"),
+            user: "settings.json",
+            project: ".qwen/settings.json",
+            file: Settings::Json(JsonHooks {
+                events: &[
+                    "PreToolUse",
+                    "PostToolUse",
+                    "PostToolUseFailure",
+                    "UserPromptSubmit",
+                    "Stop",
+                    "SubagentStop",
+                    "PreCompact",
+                    "SessionStart",
+                    "SessionEnd",
+                ],
+                shape: Shape::Group { matcher: None },
+                command: "command",
+                timeout: ("timeout", TIMEOUT * 1000),
+                named: true,
+                version: None,
+                fail_open: FailOpen::ByItself,
+            }),
+            then: "",
+        }
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {

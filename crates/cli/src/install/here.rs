@@ -1,0 +1,116 @@
+//! What of the agents is on this machine, without starting any of them.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use deloop_formats::hooks::Installable;
+use deloop_formats::{Base, Place};
+
+use super::args::Scope;
+use crate::exit::Failure;
+use crate::scan::places::{self, System};
+
+/// The agent's file of settings.
+pub(crate) fn settings(agent: &Installable, scope: Scope) -> Result<PathBuf, Failure> {
+    match scope {
+        Scope::Project => {
+            let here =
+                std::env::current_dir().map_err(|e| Failure::new(format!("the working folder: {e}")))?;
+            Ok(below(here, agent.wiring.project))
+        }
+        Scope::User => user_file(agent).ok_or_else(|| {
+            Failure::new("there is no home folder to find settings in; set HOME, or use --scope project")
+        }),
+    }
+}
+
+fn user_file(agent: &Installable) -> Option<PathBuf> {
+    let place = Place { base: agent.wiring.base, folder: agent.wiring.user, suffix: "" };
+    places::folder(&place, System::here(), &|name| std::env::var_os(name))
+}
+
+fn below(folder: PathBuf, path: &str) -> PathBuf {
+    path.split('/').fold(folder, |folder, part| folder.join(part))
+}
+
+/// Whether the agent's program or its folder of settings is on this machine.
+pub(crate) fn is_here(agent: &Installable) -> bool {
+    program(agent).is_some() || own_folder(agent).is_some_and(|folder| folder.is_dir())
+}
+
+/// The folder that only this agent uses: the first below the home folder.
+fn own_folder(agent: &Installable) -> Option<PathBuf> {
+    let folder = |base, folder| {
+        let place = Place { base, folder, suffix: "" };
+        places::folder(&place, System::here(), &|name| std::env::var_os(name))
+    };
+    let first = agent.wiring.user.split('/').next().unwrap_or_default();
+    match agent.wiring.base {
+        // A folder that the agent shares with others.
+        Base::Home | Base::Config | Base::Data | Base::Variable(_, "" | ".config") => {
+            folder(agent.wiring.base, first)
+        }
+        Base::Variable(..) => folder(agent.wiring.base, ""),
+    }
+}
+
+/// The agent's program, found on PATH.
+pub(crate) fn program(agent: &Installable) -> Option<PathBuf> {
+    agent.wiring.programs.iter().find_map(|name| on_path(name))
+}
+
+/// The version of a program that npm brought, by the package it is in.
+pub(crate) fn version(program: &Path) -> Option<String> {
+    let real = std::fs::canonicalize(program).ok()?;
+    let manifest =
+        real.ancestors().skip(1).take(4).map(|folder| folder.join("package.json")).find(|f| f.is_file())?;
+    let manifest: serde_json::Value = serde_json::from_slice(&std::fs::read(manifest).ok()?).ok()?;
+    Some(manifest.get("version")?.as_str()?.to_owned())
+}
+
+/// How hooks call deloop: by its name if that is found on PATH, else by where this program is.
+pub(crate) fn this_program() -> Result<String, Failure> {
+    if on_path("deloop").is_some() {
+        return Ok("deloop".to_owned());
+    }
+    let path = std::env::current_exe()
+        .map_err(|e| Failure::new(format!("deloop does not know where it is: {e}")))?;
+    let path = path.to_str().ok_or_else(|| {
+        Failure::new(format!(
+            "{} is not UTF-8, which settings cannot hold; put deloop on PATH",
+            path.display()
+        ))
+    })?;
+    Ok(if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() })
+}
+
+/// Where a hook's program is; `None` when it would not be found.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    if program.contains(['/', '\\']) {
+        Some(PathBuf::from(program)).filter(|p| is_program(p))
+    } else {
+        on_path(program)
+    }
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").filter(|p| !p.is_empty())?;
+    let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ".bat", ".ps1"] } else { &[""] };
+    std::env::split_paths(&path).find_map(|folder| {
+        endings
+            .iter()
+            .map(|ending| folder.join(OsStr::new(&format!("{name}{ending}"))))
+            .find(|p| is_program(p))
+    })
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}

@@ -1,0 +1,214 @@
+//! `deloop install` and `deloop uninstall`: puts deloop into the settings of agents, and takes it out again.
+
+pub(crate) mod args;
+mod file;
+pub(crate) mod here;
+
+use std::io::Write;
+
+use deloop_formats::hooks::{HookLine, Installable, installable, installables};
+use similar::TextDiff;
+
+use self::args::{InstallArgs, Scope, UninstallArgs};
+use self::file::SettingsFile;
+use crate::args::{ModeArg, RuleArgs};
+use crate::config;
+use crate::exit::{self, Failure};
+
+/// What is to happen to one agent's file.
+struct Plan {
+    agent: Installable,
+    file: SettingsFile,
+    /// What will be in the file; `None` when it will be gone.
+    after: Option<String>,
+    /// What becomes of the copy of the file.
+    copy: Copy,
+}
+
+/// What becomes of the copy of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copy {
+    /// It becomes what the file is now.
+    Write,
+    /// It stays: it is the file as it was before deloop.
+    Leave,
+    /// It goes: the file is again what it was.
+    Remove,
+}
+
+pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let agents = match args.agents.is_empty() {
+        false => named(&args.agents),
+        true => found(out)?,
+    };
+    let line = hook_line(args)?;
+    // Every file is read before the first is changed.
+    let plans: Vec<Plan> =
+        agents.into_iter().map(|agent| plan_install(agent, args.scope, &line)).collect::<Result<_, _>>()?;
+    for plan in &plans {
+        let title = plan.agent.title;
+        let path = plan.file.path.display();
+        if plan.is_idle() {
+            writeln!(out, "{title}: deloop is in {path} already; nothing to change")?;
+        } else {
+            plan.show(out)?;
+            if args.dry_run {
+                continue;
+            }
+            plan.carry_out()?;
+            write!(out, "{title}: installed in {path}")?;
+            if plan.copy == Copy::Write && plan.file.text.is_some() {
+                write!(out, "; what it was is kept in {}", plan.file.backup().display())?;
+            }
+            writeln!(out)?;
+        }
+        if !plan.agent.wiring.then.is_empty() {
+            writeln!(out, "{title}: {}", plan.agent.wiring.then)?;
+        }
+    }
+    if args.dry_run {
+        writeln!(out, "Nothing was changed (--dry-run).")?;
+    }
+    Ok(exit::OK)
+}
+
+pub(crate) fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let every = args.agents.is_empty();
+    let agents = if every { installables().collect() } else { named(&args.agents) };
+    let plans: Vec<Plan> =
+        agents.into_iter().map(|agent| plan_uninstall(agent, args.scope)).collect::<Result<_, _>>()?;
+    let mut any = false;
+    for plan in &plans {
+        let title = plan.agent.title;
+        let path = plan.file.path.display();
+        if plan.is_idle() {
+            if !every {
+                writeln!(out, "{title}: deloop is not in {path}")?;
+            }
+            continue;
+        }
+        any = true;
+        plan.show(out)?;
+        if !args.dry_run {
+            plan.carry_out()?;
+            writeln!(out, "{title}: removed from {path}")?;
+        }
+    }
+    if every && !any {
+        writeln!(out, "deloop is in the {} settings of no agent", args.scope.name())?;
+    }
+    if args.dry_run {
+        writeln!(out, "Nothing was changed (--dry-run).")?;
+    }
+    Ok(exit::OK)
+}
+
+fn named(names: &[String]) -> Vec<Installable> {
+    names.iter().filter_map(|name| installable(name)).collect()
+}
+
+/// The agents on this machine, and says which.
+fn found(out: &mut dyn Write) -> Result<Vec<Installable>, Failure> {
+    let found: Vec<Installable> = installables().filter(here::is_here).collect();
+    if found.is_empty() {
+        let known: Vec<&str> = installables().map(|agent| agent.name).collect();
+        return Err(Failure::new(format!(
+            "no agent is found on this machine; name one: deloop install {}",
+            known.join(" | ")
+        )));
+    }
+    let titles: Vec<&str> = found.iter().map(|agent| agent.title).collect();
+    writeln!(out, "Found on this machine: {}.", titles.join(", "))?;
+    Ok(found)
+}
+
+fn hook_line(args: &InstallArgs) -> Result<HookLine, Failure> {
+    let mut profile = args.profile.clone();
+    if profile.is_some() {
+        config::load(&RuleArgs { profile: profile.clone(), ..RuleArgs::default() })?;
+        // The hook is started in other folders than this one.
+        profile = profile.map(|name| match std::path::absolute(&name) {
+            Ok(path) if path.is_file() => path.to_string_lossy().into_owned(),
+            _ => name,
+        });
+    }
+    let mode = args.mode.map(|mode| {
+        match mode {
+            ModeArg::Shadow => "shadow",
+            ModeArg::Nudge => "nudge",
+            ModeArg::Enforce => "enforce",
+        }
+        .to_owned()
+    });
+    Ok(HookLine { program: here::this_program()?, mode, profile })
+}
+
+fn plan_install(agent: Installable, scope: Scope, line: &HookLine) -> Result<Plan, Failure> {
+    let file = SettingsFile::read(here::settings(&agent, scope)?)?;
+    let told = |e| told(&file, e);
+    let after = agent.install(file.text.as_deref(), line).map_err(told)?;
+    let was_in = agent.installed(file.text.as_deref().unwrap_or_default()).map_err(told)?.is_some();
+    let copy = if was_in && is_original(&agent, file.kept()?.as_deref()) { Copy::Leave } else { Copy::Write };
+    Ok(Plan { agent, file, after: Some(after), copy })
+}
+
+fn plan_uninstall(agent: Installable, scope: Scope) -> Result<Plan, Failure> {
+    let file = SettingsFile::read(here::settings(&agent, scope)?)?;
+    let told = |e| told(&file, e);
+    let text = file.text.clone().unwrap_or_default();
+    let Some(installed) = agent.installed(&text).map_err(told)? else {
+        let after = file.text.clone();
+        return Ok(Plan { agent, file, after, copy: Copy::Leave });
+    };
+    // If nothing but deloop came into the file since, it becomes what it was.
+    let kept = file.kept()?.filter(|kept| is_original(&agent, Some(kept)));
+    let before = [kept, None].into_iter().find(|before| {
+        let again = agent.install(before.as_deref(), &installed.line);
+        again.is_ok_and(|again| again == text)
+    });
+    let (after, copy) = match before {
+        Some(before) => (before, Copy::Remove),
+        None => (agent.uninstall(&text).map_err(told)?, Copy::Write),
+    };
+    Ok(Plan { agent, file, after, copy })
+}
+
+/// Whether this is a file without deloop in it.
+fn is_original(agent: &Installable, kept: Option<&str>) -> bool {
+    kept.is_some_and(|kept| agent.installed(kept).is_ok_and(|found| found.is_none()))
+}
+
+fn told(file: &SettingsFile, error: deloop_formats::hooks::WiringError) -> Failure {
+    Failure::new(format!("{}: {error}; nothing was changed", file.path.display()))
+}
+
+impl Plan {
+    fn is_idle(&self) -> bool {
+        self.after == self.file.text
+    }
+
+    /// The change as a unified diff.
+    fn show(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let (before, after) = (&self.file.text, &self.after);
+        let path = self.file.path.display().to_string();
+        let name = |text: &Option<String>| if text.is_some() { path.clone() } else { "/dev/null".to_owned() };
+        let diff =
+            TextDiff::from_lines(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
+        write!(out, "{}", diff.unified_diff().header(&name(before), &name(after)))?;
+        Ok(())
+    }
+
+    fn carry_out(&self) -> Result<(), Failure> {
+        if self.copy == Copy::Write {
+            self.file.keep()?;
+        }
+        match &self.after {
+            Some(text) => self.file.write(text)?,
+            None => self.file.remove()?,
+        }
+        if self.copy == Copy::Remove {
+            self.file.forget()?;
+        }
+        Ok(())
+    }
+}

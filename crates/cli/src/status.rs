@@ -1,0 +1,211 @@
+//! `deloop status`: which agents are here, which are guarded, and whether deloop is really called.
+
+use std::io::Write;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use deloop::{DecisionFilter, DecisionRow, HookCalls, Millis, Mode};
+use deloop_formats::hooks::{HookLine, Installable, installables};
+use serde::Serialize;
+
+use crate::args::RuleArgs;
+use crate::config;
+use crate::exit::{self, Failure};
+use crate::install::args::{Scope, StatusArgs};
+use crate::install::here;
+use crate::scan::table::Screen;
+use crate::state::{State, now};
+
+/// How far back "lately" goes.
+const LATELY: u64 = 7 * 24 * 3_600_000;
+/// More decisions than the database keeps.
+const ALL: usize = 1 << 20;
+
+/// What is known about one agent.
+#[derive(Debug, Serialize)]
+struct Row {
+    agent: &'static str,
+    title: &'static str,
+    /// Whether the real program has been seen to do what deloop asks of it.
+    verified: bool,
+    /// Its program, if that is on PATH.
+    program: Option<String>,
+    version: Option<String>,
+    /// Where deloop is installed.
+    installed: Vec<Place>,
+    /// When deloop was last called by it, in milliseconds since 1970.
+    last_called_ms: Option<i64>,
+    calls: u64,
+    /// In the last seven days.
+    decisions: usize,
+    /// With a decision in the last seven days.
+    sessions: usize,
+    /// What a person may want to do about it.
+    note: Option<String>,
+}
+
+/// One installation.
+#[derive(Debug, Serialize)]
+struct Place {
+    scope: &'static str,
+    file: String,
+    mode: Option<String>,
+    program: Option<String>,
+    /// Why the file cannot be read.
+    error: Option<String>,
+}
+
+pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let (calls, decisions) = match State::here()?.existing()? {
+        Some(store) => {
+            let told = |e: deloop::StoreError| Failure::new(e.to_string());
+            (store.calls().map_err(told)?, store.decisions(&DecisionFilter::default(), ALL).map_err(told)?)
+        }
+        None => Default::default(),
+    };
+    let rows: Vec<Row> = installables().map(|agent| row(&agent, &calls, &decisions)).collect();
+    if args.json {
+        serde_json::to_writer_pretty(&mut *out, &rows)?;
+        writeln!(out)?;
+        return Ok(exit::OK);
+    }
+    print(&rows, out)?;
+    Ok(exit::OK)
+}
+
+fn row(agent: &Installable, calls: &[HookCalls], decisions: &[DecisionRow]) -> Row {
+    let program = here::program(agent);
+    let mut installed: Vec<Place> =
+        [Scope::User, Scope::Project].into_iter().filter_map(|s| place(agent, s)).collect();
+    // In the home folder both are one file.
+    installed.dedup_by(|a, b| a.file == b.file);
+    let called = calls.iter().find(|c| c.agent == agent.name);
+    let late = |d: &&DecisionRow| d.agent == agent.name && now().since(d.ts) <= LATELY;
+    let mut sessions: Vec<&str> = decisions.iter().filter(late).map(|d| d.session.as_str()).collect();
+    let decisions = sessions.len();
+    sessions.sort_unstable();
+    sessions.dedup();
+    let mut row = Row {
+        agent: agent.name,
+        title: agent.title,
+        verified: agent.verified,
+        version: program.as_deref().and_then(here::version),
+        program: program.map(|p| p.display().to_string()),
+        installed,
+        last_called_ms: called.map(|c| c.last.0),
+        calls: called.map_or(0, |c| c.calls),
+        decisions,
+        sessions: sessions.len(),
+        note: None,
+    };
+    row.note = note(agent, &row);
+    row
+}
+
+/// How deloop is installed in this scope, if it is, or why that is not known.
+fn place(agent: &Installable, scope: Scope) -> Option<Place> {
+    let path = here::settings(agent, scope).ok()?;
+    let file = path.display().to_string();
+    let bytes = std::fs::read(&path).ok()?;
+    let found = match std::str::from_utf8(&bytes) {
+        Ok(text) => agent.installed(text).map_err(|e| e.to_string()),
+        Err(_) => Err("not UTF-8".to_owned()),
+    };
+    let place = Place { scope: scope.name(), file, mode: None, program: None, error: None };
+    match found {
+        Ok(found) => {
+            let HookLine { program, mode, profile } = found?.line;
+            let mode = mode.or_else(|| configured(profile)).unwrap_or_else(|| "nudge".to_owned());
+            Some(Place { mode: Some(mode), program: Some(program), ..place })
+        }
+        Err(error) => Some(Place { error: Some(error), ..place }),
+    }
+}
+
+/// The mode of the configuration, for a hook that does not say one.
+fn configured(profile: Option<String>) -> Option<String> {
+    let config = config::load_for_hook(&RuleArgs { profile, ..RuleArgs::default() }).ok()?;
+    Some(match config.options.mode {
+        Mode::Shadow => "shadow".to_owned(),
+        Mode::Nudge => "nudge".to_owned(),
+        Mode::Enforce => "enforce".to_owned(),
+    })
+}
+
+fn note(agent: &Installable, row: &Row) -> Option<String> {
+    if let Some(place) = row.installed.iter().find(|p| p.error.is_some()) {
+        return Some(format!("{}: {}", place.file, place.error.as_deref().unwrap_or_default()));
+    }
+    let lost = row.installed.iter().filter_map(|p| p.program.as_deref()).find(|p| here::find(p).is_none());
+    if let Some(program) = lost {
+        return Some(format!(
+            "it calls `{program}`, which is not there: `deloop install {}` mends that",
+            agent.name
+        ));
+    }
+    let here = row.program.is_some() || here::is_here(agent);
+    match (row.installed.is_empty(), row.last_called_ms) {
+        (true, _) if here => Some(format!("not guarded: `deloop install {}`", agent.name)),
+        (true, _) => None,
+        (false, None) if agent.wiring.then.is_empty() => {
+            Some("installed, never called: begins with its next session".to_owned())
+        }
+        (false, None) => Some(format!("installed, never called: {}", agent.wiring.then)),
+        (false, Some(_)) if !agent.verified => Some("unverified".to_owned()),
+        (false, Some(_)) => None,
+    }
+}
+
+fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(Screen::here().width);
+    table.set_header(["AGENT", "FOUND", "INSTALLED", "LAST CALLED", "DECISIONS (7 DAYS)"]);
+    for row in rows {
+        let found = match (&row.program, &row.version) {
+            (Some(program), None) => program.clone(),
+            (Some(_), Some(version)) => version.clone(),
+            (None, _) => "-".to_owned(),
+        };
+        let installed: Vec<String> = row
+            .installed
+            .iter()
+            .map(|p| format!("{}, {}", p.scope, p.mode.as_deref().unwrap_or("unreadable")))
+            .collect();
+        let decisions = match row.decisions {
+            0 => "-".to_owned(),
+            n => format!("{n} in {} session{}", row.sessions, if row.sessions == 1 { "" } else { "s" }),
+        };
+        let title = if row.verified { row.title.to_owned() } else { format!("{} (unverified)", row.title) };
+        table.add_row([
+            title,
+            found,
+            if installed.is_empty() { "-".to_owned() } else { installed.join("; ") },
+            row.last_called_ms.map_or("never".to_owned(), |at| ago(now().since(Millis(at)))),
+            decisions,
+        ]);
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    let mut notes = rows.iter().filter_map(|row| Some((row.title, row.note.as_ref()?))).peekable();
+    if notes.peek().is_some() {
+        writeln!(out)?;
+    }
+    for (title, note) in notes {
+        writeln!(out, "{title}: {note}")?;
+    }
+    if config::is_off() {
+        writeln!(out, "DELOOP=off is set here: whatever is started from here is not guarded")?;
+    }
+    Ok(())
+}
+
+fn ago(milliseconds: u64) -> String {
+    let minutes = milliseconds / 60_000;
+    match minutes {
+        0 => "just now".to_owned(),
+        1..=119 => format!("{minutes} min ago"),
+        120..=2879 => format!("{} h ago", minutes / 60),
+        _ => format!("{} days ago", minutes / 1440),
+    }
+}

@@ -1,0 +1,93 @@
+use super::Installable;
+
+/// How deloop is called: the command line without what an agent's shell needs around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookLine {
+    /// `deloop`, or where it is.
+    pub program: String,
+    /// How far it may go, if that is said.
+    pub mode: Option<String>,
+    /// The profile, if one is named.
+    pub profile: Option<String>,
+}
+
+/// What was found in an agent's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// How deloop is called.
+    pub line: HookLine,
+    /// All that the agent runs, as it stands there.
+    pub command: String,
+}
+
+impl HookLine {
+    /// `deloop hook AGENT …`, quoted for a POSIX shell.
+    #[must_use]
+    pub fn command(&self, agent: &str) -> String {
+        let mut words = vec![quoted(&self.program), "hook".to_owned(), agent.to_owned()];
+        for (flag, value) in [("--mode", &self.mode), ("--profile", &self.profile)] {
+            if let Some(value) = value {
+                words.extend([flag.to_owned(), quoted(value)]);
+            }
+        }
+        words.join(" ")
+    }
+
+    /// From a command that calls the hook of this agent, whatever stands around it and wherever the program is.
+    pub(super) fn parse(command: &str, agent: &Installable) -> Option<Self> {
+        let words = words(command);
+        let at = words.windows(3).position(|w| {
+            let name = w[0].rsplit(['/', '\\']).next().unwrap_or_default();
+            matches!(name, "deloop" | "deloop.exe") && w[1] == "hook" && agent.answers_to(&w[2])
+        })?;
+        Some(Self::with_flags(&words[at], &words[at + 3..]))
+    }
+
+    /// A program and the flags after it.
+    pub(super) fn with_flags(program: &str, words: &[String]) -> Self {
+        let flag = |name: &str| {
+            let at = words.iter().position(|word| word == name)?;
+            words.get(at + 1).cloned()
+        };
+        Self { program: program.to_owned(), mode: flag("--mode"), profile: flag("--profile") }
+    }
+}
+
+/// A word that a POSIX shell takes as it is.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The words of a command; operators that touch a word stay part of it, which the word `deloop` never does.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = command.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (Some('\''), _) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            // A path of Windows keeps its backslashes; before what a shell would interpret they are quotes.
+            (_, '\\') => match chars.clone().next() {
+                Some(next) if " '\"\\$&;()|<>`".contains(next) => {
+                    chars.next();
+                    word.get_or_insert_default().push(next);
+                }
+                _ => word.get_or_insert_default().push(c),
+            },
+            (None, c) if c.is_whitespace() || c == ';' => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
