@@ -10,6 +10,7 @@ use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs}
 use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, WRONG_HELP, WrongArgs,
 };
+use crate::run::args::{RUN_HELP, RunArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 
 const SCAN_HELP: &str = "\
@@ -85,6 +86,9 @@ pub(crate) enum Command {
     Purge(PurgeArgs),
     /// List the profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
+    /// Start an agent that nobody watches, and end it when it is stuck
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
     /// Show what was decided lately, and why
     #[command(after_help = LOG_HELP)]
     Log(LogArgs),

@@ -7,6 +7,13 @@ pub(crate) const FOUND: u8 = 1;
 /// It could not run, or a part of its input could not be read.
 pub(crate) const COULD_NOT_RUN: u8 = 2;
 
+/// `deloop run`: deloop stopped the agent. No agent is known to end with it, and no shell gives it a meaning.
+pub(crate) const STOPPED: u8 = 86;
+/// `deloop run`: the agent could not be started.
+pub(crate) const NOT_STARTED: u8 = 126;
+/// `deloop run`: there is no such agent.
+pub(crate) const NOT_FOUND: u8 = 127;
+
 /// Why a subcommand ended early.
 #[derive(Debug)]
 pub(crate) enum Failure {

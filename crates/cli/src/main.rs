@@ -16,6 +16,7 @@ mod notes;
 mod private;
 mod profiles;
 mod purge;
+mod run;
 mod scan;
 mod schema;
 mod shell;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let stdout = std::io::stdout().lock();
     let mut out = std::io::BufWriter::with_capacity(64 * 1024, stdout);
-    let done = run(cli, &mut out).and_then(|code| {
+    let done = dispatch(cli, &mut out).and_then(|code| {
         out.flush()?;
         Ok(code)
     });
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
+fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
     match cli.command {
         Command::Demo(args) => demo::run(&args, out),
         Command::Scan(args) => scan::run(&args, out),
@@ -63,6 +64,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
+        Command::Run(args) => run::run(&args),
         Command::Log(args) => live::log::run(&args, out),
         Command::Wrong(args) => live::wrong::run(&args, out),
         Command::Pause(args) => live::pause::pause(&args, out),

@@ -8,5 +8,5 @@ mod named;
 pub(crate) mod pause;
 mod redact;
 mod summary;
-mod words;
+pub(crate) mod words;
 pub(crate) mod wrong;

@@ -52,7 +52,7 @@ pub(super) fn summary(row: &DecisionRow, veil: &Veil, room: usize) -> String {
 }
 
 /// One line for a decision.
-pub(super) fn line(row: &DecisionRow, veil: &Veil) -> String {
+pub(crate) fn line(row: &DecisionRow, veil: &Veil) -> String {
     let mut state = delivery(row);
     for more in [outcome(row), row.wrong.then_some("wrong, you said")].into_iter().flatten() {
         state = format!("{state}, {more}");

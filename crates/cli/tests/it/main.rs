@@ -11,6 +11,7 @@ mod dialects;
 mod events;
 mod live;
 mod pages;
+mod run;
 mod scan;
 mod scan_files;
 mod scan_privacy;

@@ -30,6 +30,7 @@ impl HookAgent for ClaudeCode {
 
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
+            resume: "claude --resume {session}",
             programs: &["claude"],
             base: Base::Variable("CLAUDE_CONFIG_DIR", ".claude"),
             user: "settings.json",

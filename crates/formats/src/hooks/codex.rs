@@ -28,6 +28,7 @@ impl HookAgent for Codex {
 
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
+            resume: "codex resume {session}",
             programs: &["codex"],
             base: Base::Variable("CODEX_HOME", ".codex"),
             user: "hooks.json",

@@ -52,6 +52,7 @@ impl HookAgent for CopilotCli {
 
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
+            resume: "copilot --resume {session}",
             programs: &["copilot"],
             base: Base::Variable("COPILOT_HOME", ".copilot"),
             user: "hooks/deloop.json",

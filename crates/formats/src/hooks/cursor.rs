@@ -44,6 +44,7 @@ impl HookAgent for Cursor {
 
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
+            resume: "cursor-agent --resume {session}",
             programs: &["cursor-agent", "cursor"],
             base: Base::Home,
             user: ".cursor/hooks.json",

@@ -31,6 +31,7 @@ impl HookAgent for GeminiCli {
 
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
+            resume: "gemini --resume {session}",
             programs: &["gemini"],
             base: Base::Variable("GEMINI_CLI_HOME", ""),
             user: ".gemini/settings.json",

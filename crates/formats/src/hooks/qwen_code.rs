@@ -31,6 +31,7 @@ impl HookAgent for QwenCode {
 
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
+            resume: "qwen --resume {session}",
             programs: &["qwen"],
             base: Base::Variable("QWEN_HOME", ".qwen"),
             user: "settings.json",

@@ -21,6 +21,8 @@ pub(super) const TIMEOUT: u32 = 5;
 /// Where an agent's settings are, and how it is told to call deloop.
 #[derive(Debug)]
 pub struct Wiring {
+    /// What starts it again in the session that stands for `{session}`.
+    pub resume: &'static str,
     /// The programs that start it, the usual one first.
     pub programs: &'static [&'static str],
     /// The folder that holds the user's settings.

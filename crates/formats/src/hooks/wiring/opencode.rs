@@ -10,6 +10,7 @@ pub(super) const OPENCODE: Installable = Installable {
     alias: None,
     verified: true,
     wiring: &Wiring {
+        resume: "opencode --session {session}",
         programs: &["opencode"],
         base: Base::Variable("XDG_CONFIG_HOME", ".config"),
         user: "opencode/plugins/deloop.js",

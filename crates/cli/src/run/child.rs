@@ -1,0 +1,163 @@
+//! The agent as a process: started, waited for, and made to end.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use crate::exit::Failure;
+
+/// How hard an agent is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Push {
+    /// As Ctrl-C does.
+    Interrupt,
+    /// As `kill` does.
+    Terminate,
+    /// It is not asked.
+    Kill,
+}
+
+impl Push {
+    /// The next harder one.
+    pub(super) fn after(last: Option<Self>) -> Self {
+        match last {
+            None => Self::Interrupt,
+            Some(Self::Interrupt) => Self::Terminate,
+            Some(Self::Terminate | Self::Kill) => Self::Kill,
+        }
+    }
+}
+
+/// What a wait brought.
+pub(super) enum Happened {
+    /// The agent has ended.
+    Ended(ExitStatus),
+    /// deloop got this signal.
+    Signal(i32),
+    /// The time is up.
+    Nothing,
+}
+
+/// A running agent.
+pub(super) struct Agent {
+    id: u32,
+    /// Whether it leads a process group of its own, which everything that it starts belongs to. At a terminal it does
+    /// not: only the terminal's group may read from it, and gets its Ctrl-C.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are groups on Unix only"))]
+    own_group: bool,
+    happened: Receiver<Happened>,
+}
+
+impl Agent {
+    /// Starts it with deloop's own standard streams and environment, and this in addition.
+    pub(super) fn start(command: &[OsString], environment: &[(&str, &str)]) -> std::io::Result<Self> {
+        let (sender, happened) = channel();
+        // Before the agent is there: a signal in between must not be lost.
+        #[cfg(unix)]
+        unix::listen(sender.clone())?;
+        let mut process = Command::new(&command[0]);
+        process.args(&command[1..]).envs(environment.iter().copied());
+        let own_group = !std::io::stdin().is_terminal();
+        #[cfg(unix)]
+        if own_group {
+            std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        }
+        let child = process.spawn()?;
+        let id = child.id();
+        wait(child, sender);
+        Ok(Self { id, own_group, happened })
+    }
+
+    /// The next thing that happens, within this time.
+    pub(super) fn next(&self, time: Duration) -> Result<Happened, Failure> {
+        match self.happened.recv_timeout(time) {
+            Ok(happened) => Ok(happened),
+            Err(RecvTimeoutError::Timeout) => Ok(Happened::Nothing),
+            Err(RecvTimeoutError::Disconnected) => Err(Failure::new("the agent could not be waited for")),
+        }
+    }
+}
+
+/// Waits for the child in a thread of its own.
+fn wait(mut child: std::process::Child, sender: Sender<Happened>) {
+    std::thread::spawn(move || {
+        if let Ok(status) = child.wait() {
+            let _ = sender.send(Happened::Ended(status));
+        }
+    });
+}
+
+#[cfg(unix)]
+mod unix {
+    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    use signal_hook::iterator::Signals;
+
+    use super::{Agent, Happened, Push, Sender};
+
+    /// Hands on the signals that would end deloop.
+    pub(super) fn listen(sender: Sender<Happened>) -> std::io::Result<()> {
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if sender.send(Happened::Signal(signal)).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    impl Agent {
+        /// Gives the agent a signal that deloop got.
+        pub(in super::super) fn pass_on(&self, signal: i32) {
+            let signal = match signal {
+                // The terminal has given these to the agent as well.
+                SIGINT | SIGQUIT if !self.own_group => return,
+                SIGINT => Signal::INT,
+                SIGQUIT => Signal::QUIT,
+                SIGHUP => Signal::HUP,
+                _ => Signal::TERM,
+            };
+            self.send(signal);
+        }
+
+        /// Makes the agent end, with all that it started.
+        pub(in super::super) fn push(&self, push: Push) {
+            self.send(match push {
+                Push::Interrupt => Signal::INT,
+                Push::Terminate => Signal::TERM,
+                Push::Kill => Signal::KILL,
+            });
+        }
+
+        /// Ends what the agent left running. Its group keeps its name for as long as anything is in it.
+        pub(in super::super) fn clear_away(&self) {
+            if self.own_group {
+                self.send(Signal::KILL);
+            }
+        }
+
+        fn send(&self, signal: Signal) {
+            let Some(pid) = i32::try_from(self.id).ok().and_then(Pid::from_raw) else { return };
+            // One that is gone already needs no signal.
+            let _ = if self.own_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Agent {
+    #[expect(clippy::unused_self, reason = "the same as on Unix")]
+    pub(super) fn pass_on(&self, _signal: i32) {}
+
+    /// Ends the agent and all that it started: Windows has nothing gentler for a program without a window.
+    pub(super) fn push(&self, _push: Push) {
+        let _ = Command::new("taskkill").args(["/F", "/T", "/PID", &self.id.to_string()]).output();
+    }
+
+    #[expect(clippy::unused_self, reason = "the same as on Unix")]
+    pub(super) fn clear_away(&self) {}
+}

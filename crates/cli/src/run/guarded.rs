@@ -1,0 +1,38 @@
+//! Whether the agent of a run calls deloop at all.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use deloop::SqliteStore;
+use deloop_formats::hooks::{Installable, installables};
+
+use crate::install::args::Scope;
+use crate::install::here;
+
+/// The agent that this program is.
+fn agent(program: &OsStr) -> Option<Installable> {
+    let name = Path::new(program).file_stem()?.to_str()?;
+    installables().find(|agent| agent.wiring.programs.contains(&name))
+}
+
+/// What is wrong with the agent's settings, and how to mend it.
+pub(super) fn problem(program: &OsStr) -> Option<String> {
+    let agent = agent(program)?;
+    let installed = [Scope::User, Scope::Project].into_iter().any(|scope| {
+        let text = here::settings(&agent, scope).ok().and_then(|path| std::fs::read_to_string(path).ok());
+        text.is_some_and(|text| agent.installed(&text).is_ok_and(|found| found.is_some()))
+    });
+    let Installable { title, name, .. } = agent;
+    (!installed)
+        .then(|| format!("{title} does not call deloop here, so this run is not guarded: `deloop install {name}` mends that"))
+}
+
+/// That deloop was not called once in a run that is over, and why that may be.
+pub(super) fn never_called(store: &SqliteStore, run: &str, program: &OsStr) -> Option<String> {
+    if store.sources_of_run(run).map_or(true, |sources| !sources.is_empty()) {
+        return None;
+    }
+    let then = agent(program).map(|a| a.wiring.then).filter(|then| !then.is_empty());
+    let then = then.map(|then| format!(": {then}")).unwrap_or_default();
+    Some(format!("the agent never called deloop: this run was not guarded{then}"))
+}

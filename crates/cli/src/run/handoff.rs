@@ -1,0 +1,155 @@
+//! The hand-off file: what a person needs to go on where a run was stopped.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use deloop::{Body, DecisionFilter, DecisionRow, Millis, SourceRow, SqliteStore};
+use deloop_formats::hooks::installable;
+
+use super::child::Push;
+use crate::eval::replay;
+use crate::exit::Failure;
+use crate::hook::trail::Crumb;
+use crate::live::explain::{ended, read};
+use crate::live::words::{line, time};
+use crate::private;
+use crate::scan::veil::Veil;
+use crate::state::State;
+
+/// A longer transcript is not read for the agent's last words.
+const LONGEST: u64 = 64 << 20;
+
+/// A run that is over.
+pub(super) struct Run<'a> {
+    pub(super) id: &'a str,
+    pub(super) command: &'a [OsString],
+    pub(super) started: Millis,
+    pub(super) ended: Millis,
+    pub(super) end: End,
+}
+
+/// How the agent ended.
+pub(super) struct End {
+    /// The code it would have had by itself.
+    pub(super) status: u8,
+    /// What made it end, if it did not by itself.
+    pub(super) pushed: Option<Push>,
+}
+
+/// Writes the file; its path.
+pub(super) fn write(
+    run: &Run<'_>,
+    stop: &DecisionRow,
+    store: &SqliteStore,
+    state: &State,
+    file: Option<&Path>,
+) -> Result<PathBuf, Failure> {
+    let told = |e: deloop::StoreError| Failure::new(e.to_string());
+    let sources = store.sources_of_run(run.id).map_err(told)?;
+    let filter = DecisionFilter { run: Some(run.id), ..DecisionFilter::default() };
+    let mut decisions = store.decisions(&filter, 20).map_err(told)?;
+    decisions.reverse();
+    let text = text(run, stop, &sources, &decisions);
+    match file {
+        Some(path) => {
+            private::write(path, text.as_bytes())
+                .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+            Ok(path.to_owned())
+        }
+        None => state.write(&format!("handoff-{}.md", run.id), text.as_bytes()),
+    }
+}
+
+fn text(run: &Run<'_>, stop: &DecisionRow, sources: &[SourceRow], decisions: &[DecisionRow]) -> String {
+    let veil = Veil::new(false);
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let mut put = |text: std::fmt::Arguments<'_>| {
+        let _ = out.write_fmt(text);
+    };
+    let command: Vec<String> = run.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let how = match run.end.pushed {
+        None => format!("it ended by itself after the stop, with code {}", run.end.status),
+        Some(Push::Interrupt) => "it was interrupted".to_owned(),
+        Some(Push::Terminate) => "it was terminated, as it did not end when interrupted".to_owned(),
+        Some(Push::Kill) => "it was killed, as it did not end when terminated".to_owned(),
+    };
+    put(format_args!("# deloop stopped this run\n\n"));
+    put(format_args!("- command: `{}`\n", code(&veil.line(&command.join(" "), 300))));
+    put(format_args!("- from {} to {}; {how}\n", time(run.started), time(run.ended)));
+    put(format_args!("- the work is not done: take what is there as unfinished\n"));
+
+    let summary = veil.line(stop.summary.as_deref().unwrap_or("it repeats itself"), 300);
+    let status = stop.status.as_deref().map(|s| format!(" ({s})")).unwrap_or_default();
+    put(format_args!(
+        "\n## Where it looped{status}\n\n{}. `deloop explain {}` tells more.\n",
+        md(&summary),
+        stop.id
+    ));
+
+    let trail: Vec<Crumb> = read(stop.trail.as_deref());
+    if !trail.is_empty() {
+        put(format_args!("\n## What it tried last\n\n"));
+        for crumb in &trail {
+            let came = if crumb.output.is_some() { ended(crumb.came) } else { "no result" };
+            put(format_args!("- `{}`: {came}\n", code(&veil.line(&crumb.call, 120))));
+        }
+    }
+    put(format_args!("\n## What deloop did\n\n"));
+    for row in decisions {
+        put(format_args!("- {}\n", md(&line(row, &veil))));
+    }
+    let source = sources.iter().find(|s| s.session == stop.session);
+    if let Some(said) =
+        source.and_then(|s| s.transcript.as_deref()).and_then(|t| last_words(t, &stop.session))
+    {
+        put(format_args!("\n## What the agent said last\n\n"));
+        for line in veil.text(&said, 4000).lines() {
+            put(format_args!("> {line}\n"));
+        }
+    }
+    put(format_args!("\n## How to go on\n\n"));
+    if let Some(agent) = installable(&stop.agent).filter(|a| !a.wiring.resume.is_empty()) {
+        let resume = agent.wiring.resume.replace("{session}", &deloop::clean(&stop.session, 100));
+        put(format_args!("- the same session: `{resume}`, and say what to do differently\n"));
+    } else {
+        put(format_args!("- the session was `{}` of {}\n", deloop::clean(&stop.session, 100), stop.agent));
+    }
+    if let Some(transcript) = source.and_then(|s| s.transcript.as_deref()) {
+        put(format_args!("- all of it: `deloop show {}`\n", code(&deloop::clean(transcript, 400))));
+    }
+    put(format_args!("- if it was no loop: `deloop wrong {} --was legit`, then start it again\n", stop.id));
+    out
+}
+
+/// The last text of the session in its transcript.
+fn last_words(path: &str, session: &str) -> Option<String> {
+    let path = Path::new(path);
+    if std::fs::metadata(path).ok()?.len() > LONGEST {
+        return None;
+    }
+    let sessions = replay::sessions(path).ok()?;
+    let (_, steps) = sessions.iter().find(|(name, _)| name == session).or(sessions.first())?;
+    steps.iter().rev().find_map(|step| match &step.body {
+        Body::Turn(turn) if step.agent.is_none() => turn.said().map(str::to_owned),
+        _ => None,
+    })
+}
+
+/// Text that stays within its back-ticks.
+fn code(text: &str) -> String {
+    text.replace('`', "'")
+}
+
+/// Text that is no markup.
+fn md(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if "\\`*_<>[]#|".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

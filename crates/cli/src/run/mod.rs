@@ -1,0 +1,140 @@
+//! `deloop run`: an agent that nobody watches, with an end that no script takes for a success.
+
+pub(crate) mod args;
+mod child;
+mod guarded;
+mod handoff;
+
+use std::io::Write;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use deloop::{DecisionRow, Fingerprint, Mode, SqliteStore};
+
+use self::args::RunArgs;
+use self::child::{Agent, Happened, Push};
+use self::handoff::{End, Run};
+use crate::config;
+use crate::exit::{self, Failure};
+use crate::hook::{RUN, RUN_MODE};
+use crate::state::{State, now};
+
+/// How often the state is looked at.
+const BEAT: Duration = Duration::from_millis(100);
+/// How long the agent gets to end by itself, at most.
+const BY_ITSELF: f64 = 2.0;
+
+pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let started = now();
+    let id = format!("{started}\0{}", std::process::id());
+    let id = format!("r{}", &Fingerprint::of_bytes(id.as_bytes()).to_string()[..12]);
+    let state = State::here()?;
+    // What cannot be watched is not stopped: the agent goes on.
+    let store =
+        state.open().map_err(|failure| say(&format!("no stop will be seen: {}", words(failure)))).ok();
+    if config::is_off() {
+        say("DELOOP=off is set: this run is not guarded");
+    } else if let Some(problem) = guarded::problem(&args.command[0]) {
+        say(&problem);
+    }
+    let mode = match Mode::from(args.mode) {
+        Mode::Shadow => "shadow",
+        Mode::Nudge => "nudge",
+        Mode::Enforce => "enforce",
+    };
+    let agent = match Agent::start(&args.command, &[(RUN, &id), (RUN_MODE, mode)]) {
+        Ok(agent) => agent,
+        Err(error) => {
+            say(&format!("{}: {error}", args.command[0].to_string_lossy()));
+            let missing = error.kind() == std::io::ErrorKind::NotFound;
+            return Ok(if missing { exit::NOT_FOUND } else { exit::NOT_STARTED });
+        }
+    };
+    let (status, pushed) = watch(&agent, store.as_ref(), &id, args.grace)?;
+    // It may have ended by itself between two looks.
+    let Some(stop) = store.as_ref().and_then(|store| stop_of(store, &id)) else {
+        if let Some(store) = &store
+            && let Some(problem) = guarded::never_called(store, &id, &args.command[0])
+        {
+            say(&problem);
+        }
+        return Ok(code(status));
+    };
+    if pushed.is_some() {
+        agent.clear_away();
+    }
+    let run = Run {
+        id: &id,
+        command: &args.command,
+        started,
+        ended: now(),
+        end: End { status: code(status), pushed },
+    };
+    let summary = stop.summary.as_deref().unwrap_or("it repeats itself");
+    say(&format!("stopped the run: {} ({})", deloop::clean(summary, 200), stop.id));
+    if let Some(store) = &store {
+        match handoff::write(&run, &stop, store, &state, args.handoff.as_deref()) {
+            Ok(path) => say(&format!("where it stands and how to go on: {}", path.display())),
+            Err(failure) => say(&format!("no hand-off file could be written: {}", words(failure))),
+        }
+    }
+    Ok(exit::STOPPED)
+}
+
+/// Waits until the agent has ended, and makes it end when deloop says stop; how it ended, and the last push it got.
+fn watch(
+    agent: &Agent,
+    store: Option<&SqliteStore>,
+    id: &str,
+    grace: f64,
+) -> Result<(ExitStatus, Option<Push>), Failure> {
+    let grace = if grace.is_finite() { grace.clamp(0.0, 3600.0) } else { 5.0 };
+    let beats = |seconds: f64| (seconds / BEAT.as_secs_f64()).ceil();
+    let mut patience: Option<f64> = None;
+    let mut pushed = None;
+    loop {
+        match agent.next(BEAT)? {
+            Happened::Ended(status) => return Ok((status, pushed)),
+            Happened::Signal(signal) => agent.pass_on(signal),
+            Happened::Nothing => match &mut patience {
+                None if store.and_then(|store| stop_of(store, id)).is_some() => {
+                    patience = Some(beats(grace.min(BY_ITSELF)));
+                }
+                None => {}
+                Some(left) if *left > 0.0 => *left -= 1.0,
+                Some(left) => {
+                    let push = Push::after(pushed);
+                    agent.push(push);
+                    pushed = Some(push);
+                    *left = beats(grace);
+                }
+            },
+        }
+    }
+}
+
+fn stop_of(store: &SqliteStore, id: &str) -> Option<DecisionRow> {
+    // A look that fails is made again.
+    store.stop_of_run(id).ok().flatten()
+}
+
+/// The agent's own code, 128+N when signal N ended it.
+fn code(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return u8::try_from(128 + signal).unwrap_or(u8::MAX);
+    }
+    status.code().map_or(u8::MAX, |code| u8::try_from(code & 0xff).unwrap_or(u8::MAX))
+}
+
+/// A word to the person; standard output belongs to the agent.
+fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "deloop: {what}");
+}
+
+fn words(failure: Failure) -> String {
+    match failure {
+        Failure::Told(why) => why,
+        Failure::ClosedPipe => "nobody reads the output".to_owned(),
+    }
+}
