@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::aftermath::{Pattern, Watch};
 use super::trail::Crumb;
+use super::transcript::Mark;
 
 /// How many subagents of a session are remembered; the longest silent goes first.
 const WORKERS: usize = 64;
@@ -16,7 +17,7 @@ const WORKERS: usize = 64;
 pub(super) struct Desk {
     workers: Vec<Worker>,
     /// How far the transcript was read.
-    pub(super) read: u64,
+    pub(super) mark: Mark,
 }
 
 /// What concerns the session's own agent, or one subagent of it.

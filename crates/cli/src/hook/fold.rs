@@ -73,8 +73,7 @@ struct Fold<'a> {
 impl Fold<'_> {
     fn run(&self, desk: &mut Desk) -> Result<Reply, StoreError> {
         let event = self.event;
-        let (mut steps, read) = transcript::since(self.agent, event, desk.read);
-        desk.read = read;
+        let heard = transcript::since(self.agent, event, &mut desk.mark);
         if event.kind == HookKind::Prompt && event.is_human(&desk.worker(None).seen) {
             desk.forget_decisions();
             self.close(desk, Aftermath::Unknown)?;
@@ -89,7 +88,11 @@ impl Fold<'_> {
             worker.forget_decisions();
             self.person_stepped_in()?;
         }
-        steps.extend(event.steps(&mut worker.seen));
+        let mut steps = event.steps(&mut worker.seen);
+        transcript::attach(heard.text, event, &mut steps);
+        for usage in heard.usage {
+            steps.insert(0, usage);
+        }
         let refused = worker.refuse.take_if(|_| steps.iter().any(|s| matches!(s.body, Body::Turn(_))));
         let refused = refused.filter(|r| event.calls.iter().any(|c| fingerprint(c) == r.call));
 

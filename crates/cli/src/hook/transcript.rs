@@ -1,10 +1,158 @@
 //! What hooks do not carry and the transcript does: what the model said, and what it used.
+//!
+//! Calls and results come from the hook alone, so that nothing is told twice. Nothing that is read here is kept but
+//! how far it was read and the fingerprints of the last messages.
 
-use deloop::Step;
-use deloop_formats::hooks::{HookAgent, HookEvent};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 
-/// The steps that were written since `read` bytes, and how far that is now. The seam for the readers of the
-/// agents' transcripts: without one nothing is read.
-pub(super) fn since(_agent: &dyn HookAgent, _event: &HookEvent, read: u64) -> (Vec<Step>, u64) {
-    (Vec::new(), read)
+use deloop::{Body, SessionId, Step, short_hash};
+use deloop_formats::hooks::{HookAgent, HookEvent, HookKind};
+use deloop_formats::{Item, Shape, Source};
+use serde::{Deserialize, Serialize};
+
+/// The most that one hook reads; what is more is skipped.
+const MOST: u64 = 1 << 20;
+/// How many messages are remembered: a message may be written in parts, or again when it has changed.
+const MESSAGES: usize = 8;
+
+/// How far a transcript was read.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Mark {
+    /// In bytes; `None` before the first time.
+    read: Option<u64>,
+    /// The last requests to the model and what was said in answer, hashed.
+    messages: Vec<(u64, u64)>,
+}
+
+/// What was new.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// What was used.
+    pub(super) usage: Vec<Step>,
+    /// What was said with the calls of this event, or at the end of the turn.
+    pub(super) text: Option<String>,
+}
+
+/// What the transcript tells of since the last event. One that cannot be read tells nothing.
+pub(super) fn since(agent: &dyn HookAgent, event: &HookEvent, mark: &mut Mark) -> Heard {
+    // A subagent's events name the file of its session.
+    let path = event.transcript.as_deref().filter(|_| event.subagent.is_none());
+    let format = deloop_formats::find(agent.name()).filter(|f| f.shape() == Shape::Lines);
+    let (Some(path), Some(format)) = (path, format) else { return Heard::default() };
+    let begins = matches!(event.kind, HookKind::SessionStart | HookKind::Prompt);
+    let Some(bytes) = fresh(path, mark, begins) else { return Heard::default() };
+    let source = Source { path: Some(std::path::Path::new(path)) };
+    let mut items: Vec<Item> = Vec::new();
+    deloop_formats::read(format, &bytes, &source, &mut |item| {
+        if item.step.agent.is_none() {
+            items.push(item);
+        }
+    });
+    hear(items, event, mark)
+}
+
+/// The whole lines that were written since the last time, or the last of them.
+fn fresh(path: &str, mark: &mut Mark, begins: bool) -> Option<Vec<u8>> {
+    // Opening anything else might wait for ever.
+    let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+    let from = match mark.read {
+        // What was before the first event that is seen is of the past.
+        None if begins => size,
+        None => 0,
+        Some(read) if read > size => 0,
+        Some(read) => read,
+    };
+    mark.read = Some(from);
+    let skipped = size.saturating_sub(MOST).max(from);
+    if skipped == size {
+        return None;
+    }
+    let mut file = File::open(path).ok()?;
+    file.seek(SeekFrom::Start(skipped)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes).ok()?;
+    // A line that is not whole yet waits for the next time.
+    let end = bytes.iter().rposition(|b| *b == b'\n')? + 1;
+    bytes.truncate(end);
+    mark.read = Some(skipped + end as u64);
+    if skipped > from {
+        let start = bytes.iter().position(|b| *b == b'\n')? + 1;
+        bytes.drain(..start);
+    }
+    Some(bytes)
+}
+
+fn hear(items: Vec<Item>, event: &HookEvent, mark: &mut Mark) -> Heard {
+    let mut heard = Heard::default();
+    let mut spoken: Option<deloop::Turn> = None;
+    let mut last: Option<(u64, u64)> = None;
+    for Item { step, key } in items {
+        match step.body {
+            Body::Turn(turn) => {
+                last = Some((0, short_hash(turn.text.trim().as_bytes())));
+                spoken = Some(turn);
+            }
+            Body::Result(_) | Body::User(_) => spoken = None,
+            Body::Usage(usage) => {
+                let request = key.unwrap_or(0);
+                let words = last.take().map_or(0, |(_, words)| words);
+                if key.is_some() && mark.messages.contains(&(request, words)) {
+                    spoken = None;
+                }
+                let known = key.is_some() && mark.messages.iter().any(|(r, _)| *r == request);
+                if key.is_some() {
+                    mark.remember((request, words));
+                }
+                if !known {
+                    let session = SessionId::from(event.session.as_str());
+                    heard.usage.push(Step::new(session, Body::Usage(usage)));
+                }
+            }
+            _ => {}
+        }
+    }
+    heard.text = spoken.filter(|turn| belongs(turn, event)).map(|turn| turn.text);
+    heard.text = heard.text.filter(|text| !text.trim().is_empty());
+    heard
+}
+
+/// Whether this is what was said with the calls of an event, or at the end of a turn.
+fn belongs(turn: &deloop::Turn, event: &HookEvent) -> bool {
+    match event.kind {
+        HookKind::PreCall => {
+            let mine = |id: &str| event.calls.iter().any(|c| c.call.id.as_deref() == Some(id));
+            let named = event.calls.iter().any(|c| c.call.id.is_some());
+            let ids: Vec<&str> = turn.calls.iter().filter_map(|c| c.id.as_deref()).collect();
+            !named || ids.is_empty() || ids.iter().any(|id| mine(id))
+        }
+        HookKind::Stop => turn.calls.is_empty() && event.said.is_none(),
+        _ => false,
+    }
+}
+
+impl Mark {
+    fn remember(&mut self, message: (u64, u64)) {
+        self.messages.retain(|m| *m != message);
+        if self.messages.len() >= MESSAGES {
+            self.messages.remove(0);
+        }
+        self.messages.push(message);
+    }
+}
+
+/// Puts what was said to the turn that it belongs to.
+pub(super) fn attach(text: Option<String>, event: &HookEvent, steps: &mut Vec<Step>) {
+    let Some(text) = text else { return };
+    if event.kind == HookKind::Stop {
+        steps.push(Step::text(event.session.as_str(), text));
+        return;
+    }
+    for step in steps {
+        if let Body::Turn(turn) = &mut step.body {
+            turn.text = text;
+            return;
+        }
+    }
 }
