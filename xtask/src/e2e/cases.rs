@@ -250,6 +250,7 @@ impl Seen<'_> {
     }
 
     fn was_stopped(&self, calls: usize) -> Result<String, String> {
+        self.expect(self.ran() > 0, "it never began")?;
         self.expect(self.requests() <= calls, "the model was asked to the end")?;
         self.expect(
             self.speaks_at.is_none_or(|call| self.requests() == call),

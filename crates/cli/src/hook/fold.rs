@@ -26,7 +26,7 @@ pub(super) fn fold(
         }
         let session = SessionId::from(event.session.as_str());
         let mut desk = Desk::read(store.desk(&session)?.as_deref());
-        event.again = desk.worker(event.subagent.as_deref()).stop.is_some();
+        event.again = desk.worker(event.subagent.as_deref()).let_through;
         let turn = Fold { agent, event: &event, engine, store, now, session };
         let reply = turn.run(&mut desk, options.mode)?;
         if event.kind != HookKind::SessionEnd {
@@ -110,6 +110,7 @@ impl Fold<'_> {
             Action::Stop => {
                 worker.pending = None;
                 worker.stop = Some(decision.clone());
+                worker.let_through |= event.kind == HookKind::PreCall && carried == Action::Continue;
             }
         }
         if carried >= Action::Block && event.kind == HookKind::PreCall {

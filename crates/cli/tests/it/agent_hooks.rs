@@ -236,6 +236,28 @@ fn copilot_cli_is_ended_by_its_permission_request() {
     assert_eq!(before()["permissionDecision"], "deny", "it has not ended: refuse");
 }
 
+/// An end that is decided when a result comes is carried out at the permission request of the next call.
+#[test]
+fn copilot_cli_is_ended_after_a_result_too() {
+    let agent = Agent::new("copilot-cli", "default", "enforce");
+    let call = json!({"tool_name": "Bash", "tool_input": {"command": "make"}});
+    let ask = json!({"hookName": "permissionRequest", "sessionId": "s1", "toolName": "bash", "toolInput": {"command": "make"}});
+    let mut after = call.clone();
+    let failed = "error: no target\n<shellId: 0 completed with exit code 2>";
+    after["tool_result"] = json!({"result_type": "success", "text_result_for_llm": failed});
+    let ended = (1..=20).find(|_| {
+        if agent.event("PreToolUse", call.clone())["permissionDecision"] == "deny" {
+            return false;
+        }
+        let ended = agent.send(&ask)["interrupt"] == true;
+        if !ended {
+            agent.event("PostToolUse", after.clone());
+        }
+        ended
+    });
+    assert!(ended.is_some_and(|n| n < 15), "{ended:?}");
+}
+
 #[test]
 fn whatever_is_sent_the_agent_goes_on() {
     let agent = Agent::new("claude-code", "doom-loop", "enforce");

@@ -9,6 +9,7 @@ mod configuration;
 mod conformance;
 mod dialects;
 mod events;
+mod install;
 mod pages;
 mod scan;
 mod scan_files;

@@ -50,6 +50,7 @@ impl HookAgent for ClaudeCode {
                 shape: Shape::Group { matcher: None },
                 command: "command",
                 timeout: ("timeout", TIMEOUT),
+                typed: true,
                 named: false,
                 version: None,
                 fail_open: FailOpen::ByItself,

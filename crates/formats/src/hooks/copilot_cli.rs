@@ -70,6 +70,7 @@ impl HookAgent for CopilotCli {
                 shape: Shape::Flat,
                 command: "bash",
                 timeout: ("timeoutSec", TIMEOUT),
+                typed: true,
                 named: false,
                 version: Some(1),
                 fail_open: FailOpen::OrZero,

@@ -63,6 +63,7 @@ impl HookAgent for Cursor {
                 shape: Shape::Flat,
                 command: "command",
                 timeout: ("timeout", TIMEOUT),
+                typed: false,
                 named: false,
                 version: Some(1),
                 fail_open: FailOpen::ByItself,

@@ -50,6 +50,7 @@ impl HookAgent for QwenCode {
                 shape: Shape::Group { matcher: None },
                 command: "command",
                 timeout: ("timeout", TIMEOUT * 1000),
+                typed: true,
                 named: true,
                 version: None,
                 fail_open: FailOpen::ByItself,
