@@ -81,9 +81,11 @@ impl NoProgress {
     ) -> Option<Finding> {
         let record = &call.record;
         let key = record.signature.short();
-        let mut earlier =
-            moment.history.recent().iter().rev().skip(1).filter(|r| r.signature == record.signature);
-        let latest = earlier.next()?;
+        let recent = moment.history.recent();
+        let earlier = || recent.iter().rev().skip(1).filter(|r| r.signature == record.signature);
+        // A refusal says nothing about the call: what came back when it was last made does.
+        let ran = |r: &&CallRecord| r.outcome != Some(Outcome::Denied);
+        let latest = earlier().find(ran).or_else(|| earlier().next())?;
         if !memory.names.iter().any(|(k, _)| *k == key) {
             memory.names.push((key, short_call(&call.call.tool, &call.call.args)), NAMES);
         }
@@ -94,7 +96,7 @@ impl NoProgress {
             return self.unseen(params, moment, record, memory);
         }
         let same = |r: &&CallRecord| r.answered && alike(r, latest) && r.changes == moment.history.changes();
-        let count = turns(earlier.filter(same).chain([latest]), record.turn) + 1;
+        let count = turns(earlier().filter(same).chain([latest]), record.turn) + 1;
         let tool_at = at_of(params.at, moment, call.call.tool.as_str());
         let stuck = latest.changes == moment.history.changes() && memory.stale >= params.stale;
         (stuck && count > tool_at).then(|| {

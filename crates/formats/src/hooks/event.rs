@@ -161,7 +161,9 @@ impl HookEvent {
     pub fn refused(&self, seen: &mut Seen) -> Vec<Step> {
         let denied = |id: String| {
             let outcome = Some(deloop_types::Outcome::Denied);
-            let result = ToolResult { id: Some(id), outcome, ..ToolResult::default() };
+            // In deloop's own words, which are never evidence.
+            let output = "[deloop] refused".into();
+            let result = ToolResult { id: Some(id), outcome, output, ..ToolResult::default() };
             Step {
                 agent: self.subagent.clone(),
                 ts: self.ts,
