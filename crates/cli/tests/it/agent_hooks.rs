@@ -111,6 +111,41 @@ fn claude_code_is_told_and_then_refused() {
     assert_eq!(agent.log(), "");
 }
 
+/// What was refused stays refused, and the run ends when it comes again: a refusal does not begin a new count.
+#[test]
+fn claude_code_is_refused_twice_and_then_ended() {
+    let mut agent = Agent::new("claude-code", "default", "enforce");
+    let mut seen = Vec::new();
+    for _ in 1..=8 {
+        let before = agent.before("make check");
+        if !denied(&before) {
+            agent.after("PostToolUseFailure", "make check", json!({"error": "Exit code 2\nno rule"}));
+        }
+        seen.push((denied(&before), before["continue"] == false));
+    }
+    let (f, t) = (false, true);
+    assert_eq!(seen, [(f, f), (f, f), (f, f), (f, f), (f, f), (t, f), (t, f), (t, t)]);
+}
+
+/// Two calls in turn are one loop, whichever of them is refused.
+#[test]
+fn a_cycle_is_ended_like_a_single_call() {
+    let mut agent = Agent::new("claude-code", "default", "enforce");
+    let ended = (1..=20).find(|n| {
+        let command = if n % 2 == 0 { "make check" } else { "make" };
+        let before = agent.before(command);
+        if !denied(&before) {
+            agent.after(
+                "PostToolUseFailure",
+                command,
+                json!({"error": format!("Exit code 2\nno rule for {command}")}),
+            );
+        }
+        before["continue"] == false
+    });
+    assert!(ended.is_some_and(|n| n <= 16), "{ended:?}");
+}
+
 #[test]
 fn the_default_mode_nudges_only() {
     let mut agent = Agent::new("claude-code", "doom-loop", "nudge");
