@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -57,6 +57,11 @@ pub(crate) fn read(
     let mut size = input.size;
     let raw: Box<dyn Read> = match &input.source {
         Source::Stdin => Box::new(io::stdin().lock()),
+        Source::Kept(file) => {
+            let mut file = file.as_ref();
+            file.seek(io::SeekFrom::Start(0))?;
+            Box::new(file)
+        }
         Source::Bundled(_, bytes) => Box::new(*bytes),
         Source::File(path) => {
             let file = File::open(path)?;
@@ -86,7 +91,7 @@ pub(crate) fn read(
     };
     let format = choose(input, &head).ok_or(Unread::NoSession)?;
     let path = match &input.source {
-        Source::Stdin => None,
+        Source::Stdin | Source::Kept(_) => None,
         _ => Some(unpacked_name(input.path())),
     };
     let reader = format.reader(&From { path: path.as_deref() });

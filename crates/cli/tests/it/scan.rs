@@ -296,3 +296,20 @@ fn a_session_is_shown_around_its_loop() {
     let (_, example, _) = show(&["example-tests"]);
     assert!(example.contains("▲ deloop: nudge"), "{example}");
 }
+
+/// Standard input can be read only once, and is shown nevertheless.
+#[test]
+fn standard_input_is_shown_and_reported() {
+    let home = tempfile::tempdir().unwrap();
+    let text = stuck("piped", "m", 6);
+    let shown = run(deloop(home.path()).args(["show", "-"]), text.as_bytes());
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("── Loop: `cargo test` failed the same way 6 times") && shown.contains("Attempt 3."),
+        "{shown}"
+    );
+    let output = run(deloop(home.path()).args(["scan", "-", "--html", "r.html"]), text.as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let page = std::fs::read_to_string(home.path().join("r.html")).unwrap();
+    assert!(page.contains("Attempt 3."), "the steps are in the page");
+}
