@@ -128,7 +128,9 @@ impl Finder {
         };
         for place in places::known(&formats) {
             self.found.looked.push((place.format.name(), place.folder.clone()));
-            if place.folder.is_dir() {
+            if place.folder.is_file() {
+                self.add(place.folder, Some(place.format), false);
+            } else if place.folder.is_dir() {
                 let mut walk = Walk::default();
                 walk.below(&place.folder, &|path| fits(path, place.suffix));
                 self.found.problems.append(&mut walk.problems);

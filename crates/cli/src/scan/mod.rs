@@ -10,6 +10,7 @@ mod episode;
 mod find;
 mod html;
 mod numbers;
+mod opencode;
 mod places;
 mod pool;
 mod prices;

@@ -12,6 +12,7 @@ use indicatif::ProgressBar;
 use crate::lines::{LONGEST, Line, Lines};
 use crate::scan::encoding::{Encoding, decoded, mended};
 use crate::scan::find::{Input, Source};
+use crate::scan::opencode;
 use crate::scan::unpack::{fill, unpack};
 
 /// What a format is told from.
@@ -54,6 +55,11 @@ pub(crate) fn read(
     progress: &ProgressBar,
     emit: &mut dyn FnMut(Item, u64),
 ) -> Result<FileRead, Unread> {
+    if let Source::File(path) = &input.source
+        && let Some(read) = opencode::read(path, emit)?
+    {
+        return Ok(read);
+    }
     let mut size = input.size;
     let raw: Box<dyn Read> = match &input.source {
         Source::Stdin => Box::new(io::stdin().lock()),
