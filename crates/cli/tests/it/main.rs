@@ -7,6 +7,7 @@ mod binary;
 mod compare;
 mod configuration;
 mod conformance;
+mod corpus;
 mod dialects;
 mod events;
 mod install;
