@@ -349,7 +349,7 @@ fn a_program_that_is_not_on_path_is_called_by_where_it_is() {
             "{}",
             home.get(path)
         );
-        assert_eq!(row["note"].as_str().unwrap_or_default().contains("is not there"), false, "{row}");
+        assert!(!row["note"].as_str().unwrap_or_default().contains("is not there"), "{row}");
     }
     // A shell finds it in the command as it stands.
     #[cfg(unix)]
@@ -404,7 +404,15 @@ fn status_tells_whether_the_hook_is_really_called() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     insta::assert_snapshot!("status", home.ok(&["status"]));
     home.ok(&["uninstall"]);
-    assert!(home.ok(&["status"]).contains("Claude Code: not guarded: `deloop install claude-code`"));
+    let printed = home.ok(&["status"]);
+    assert!(printed.contains("Claude Code: not in its settings here, but called lately"), "{printed}");
+    home.ok(&["install", "codex"]);
+    home.put(
+        ".codex/hooks.json",
+        &home.get(".codex/hooks.json").replace("deloop hook", "/opt/gone/deloop hook"),
+    );
+    let printed = home.ok(&["status"]);
+    assert!(printed.contains("Codex: it calls `/opt/gone/deloop`, which is not there"), "{printed}");
 }
 
 /// The plugin of opencode has a `deloop stream`, which nudges at most unless it is told otherwise.
