@@ -15,6 +15,7 @@ pub fn run() -> ExitCode {
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     check.step("docs", docs);
+    check.step("report in a browser", cargo(&["xtask", "report-test"]));
     check.licences();
     check.fuzz();
     check.report()

@@ -3,11 +3,12 @@
 use std::process::{Command, ExitCode, Stdio};
 
 /// Each kind of step, and at which step of a session it is measured.
-const MEASURED: [(&str, u32); 13] = [
+const MEASURED: [(&str, u32); 14] = [
     ("call:default", 100),
     ("call:default", 100_000),
     ("parse:default", 0),
     ("call-and-result:default", 100),
+    ("call-and-failure:default", 100),
     ("call:behavioral", 100),
     ("call:signature", 100),
     ("call:doom-loop", 100),

@@ -6,6 +6,7 @@ use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use deloop::Mode;
 use deloop_formats::hooks::{HOOK_AGENTS, hook_agent};
 
+use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
 use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, WRONG_HELP, WrongArgs,
@@ -86,6 +87,9 @@ pub(crate) enum Command {
     Purge(PurgeArgs),
     /// List the profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
+    /// Rehearse a stuck session through every installed hook, and say what is wrong
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(DoctorArgs),
     /// Start an agent that nobody watches, and end it when it is stuck
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),

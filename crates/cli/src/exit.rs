@@ -2,7 +2,7 @@
 
 /// It ran.
 pub(crate) const OK: u8 = 0;
-/// It ran, and found what `--fail-on` asked about.
+/// It ran, and found what `--fail-on` asked about, or `deloop doctor` found something wrong.
 pub(crate) const FOUND: u8 = 1;
 /// It could not run, or a part of its input could not be read.
 pub(crate) const COULD_NOT_RUN: u8 = 2;

@@ -49,7 +49,6 @@ impl Ledger {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what went wrong, and nothing else is done with it")]
 fn log(agent: &str, failure: Failure) {
     if let (Ok(state), Failure::Told(why)) = (State::here(), failure) {
         state.log(agent, &why);

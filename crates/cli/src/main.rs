@@ -3,6 +3,7 @@
 mod args;
 mod config;
 mod demo;
+mod doctor;
 mod eval;
 mod events_file;
 mod exit;
@@ -64,6 +65,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
+        Command::Doctor(_) => doctor::run(out),
         Command::Run(args) => run::run(&args),
         Command::Log(args) => live::log::run(&args, out),
         Command::Wrong(args) => live::wrong::run(&args, out),

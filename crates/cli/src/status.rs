@@ -144,6 +144,9 @@ fn note(agent: &Installable, row: &Row) -> Option<String> {
     }
     let here = row.program.is_some() || here::is_here(agent);
     match (row.installed.is_empty(), row.last_called_ms) {
+        (true, Some(at)) if now().since(Millis(at)) <= LATELY => Some(
+            "not in its settings here, but called lately: by a plugin, or from another folder".to_owned(),
+        ),
         (true, _) if here => Some(format!("not guarded: `deloop install {}`", agent.name)),
         (true, _) => None,
         (false, None) if agent.wiring.then.is_empty() => {

@@ -16,6 +16,7 @@ fn main() {
     let step = match kind {
         "call" => Run::call,
         "call-and-result" => Run::call_and_result,
+        "call-and-failure" => Run::call_and_failure,
         "parse" => Run::parse,
         _ => return,
     };

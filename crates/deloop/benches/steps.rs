@@ -29,6 +29,12 @@ fn call_and_result(bencher: Bencher<'_, '_>, profile: &str) {
     from(bencher, Run::new(profile, 100), Run::call_and_result);
 }
 
+/// A call and its result of 2 KB, a failure: `default` looks into those.
+#[divan::bench(sample_count = 400, sample_size = 32)]
+fn call_and_failure(bencher: Bencher<'_, '_>) {
+    from(bencher, Run::new("default", 100), Run::call_and_failure);
+}
+
 /// An already parsed call, in each profile.
 #[divan::bench(args = PROFILES.iter().map(|(name, _)| *name), sample_count = 400, sample_size = 32)]
 fn call_in(bencher: Bencher<'_, '_>, profile: &str) {

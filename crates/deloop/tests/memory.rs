@@ -56,7 +56,7 @@ fn a_session_takes_at_most_six_kibibytes() {
     let guard = Guard::new(Profile::named("default").unwrap());
     let fleet = fleet::Fleet::new(STEPS);
     let calls = fleet.calls_of_a_session();
-    assert!(calls >= 64, "{calls} calls do not fill the window");
+    assert!(calls >= deloop_detect::WINDOW, "{calls} calls do not fill the window");
     let halves = [(0, fleet.clone()), (1, fleet)];
     let held: isize = std::thread::scope(|scope| {
         let threads = halves.map(|(half, mut fleet)| {

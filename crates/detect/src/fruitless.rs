@@ -48,6 +48,17 @@ const TELLING: &[&str] = &[
     "nothing found",
 ];
 
+/// For each byte, which of [`TELLING`] start with it, a bit each: one pass over a line is enough for all of them.
+const STARTS: [u32; 256] = {
+    let mut starts = [0; 256];
+    let mut word = 0;
+    while word < TELLING.len() {
+        starts[TELLING[word].as_bytes()[0] as usize] |= 1 << word;
+        word += 1;
+    }
+    starts
+};
+
 /// What stands for no output at all.
 const EMPTY: &[&str] = &[
     "",
@@ -110,8 +121,17 @@ fn tells(line: &str) -> bool {
         length += 1;
     }
     let lower = &lower[..length];
-    let has = |word: &&str| lower.windows(word.len()).any(|w| w == word.as_bytes());
-    !lower.starts_with(b"traceback") && TELLING.iter().any(has)
+    let told = |at: usize| {
+        let mut words = STARTS[usize::from(lower[at])];
+        while words != 0 {
+            if lower[at..].starts_with(TELLING[words.trailing_zeros() as usize].as_bytes()) {
+                return true;
+            }
+            words &= words - 1;
+        }
+        false
+    };
+    !lower.starts_with(b"traceback") && (0..length).any(told)
 }
 
 /// A line of a failure without what varies: quoted text, paths, numbers, letter case.

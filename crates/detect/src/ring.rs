@@ -16,12 +16,13 @@ impl<T> Default for Ring<T> {
 impl<T> Ring<T> {
     /// Adds the newest, and keeps no more than `most`.
     pub fn push(&mut self, item: T, most: usize) {
-        while self.0.len() >= most.max(1) {
+        let most = most.max(1);
+        while self.0.len() >= most {
             self.0.pop_front();
         }
         if self.0.len() == self.0.capacity() {
             // Twice as much at a time, but never more than there can be: rings are most of what a session holds.
-            self.0.reserve_exact(self.0.len().clamp(4, 64).min(most.max(1) - self.0.len()));
+            self.0.reserve_exact(self.0.len().clamp(4, 64).min(most - self.0.len()));
         }
         self.0.push_back(item);
     }
@@ -78,5 +79,22 @@ impl<T> Ring<T> {
     /// Drops everything.
     pub fn clear(&mut self) {
         self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ring;
+
+    #[test]
+    fn keeps_the_newest_and_no_room_for_more() {
+        for most in [1, 3, 20, 48] {
+            let mut ring = Ring::default();
+            for number in 0..200_usize {
+                ring.push(number, most);
+            }
+            assert!(ring.iter().copied().eq(200 - most..200));
+            assert_eq!(ring.0.capacity(), most);
+        }
     }
 }

@@ -53,6 +53,6 @@ mod swe_agent;
 mod tokens;
 
 pub use format::{Format, Item, Reader, Report, Shape, Sink, Source, read};
-pub use opencode::{STORAGE as OPENCODE_STORAGE, read_storage as read_opencode_storage};
+pub use opencode::read_storage as read_opencode_storage;
 pub use place::{Base, Place};
 pub use registry::{FORMATS, find, sniff};

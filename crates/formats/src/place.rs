@@ -3,7 +3,7 @@
 pub struct Place {
     /// What the folder is below.
     pub base: Base,
-    /// The folder, with `/` between its parts.
+    /// The folder, with `/` between its parts; or the one file in which all sessions are.
     pub folder: &'static str,
     /// The end of the names of its session files, at any depth (".jsonl").
     pub suffix: &'static str,

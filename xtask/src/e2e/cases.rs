@@ -52,6 +52,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 const LOOP: usize = 6;
 /// Identical calls when deloop shall block or stop: more than any ladder needs.
 const LONG_LOOP: usize = 20;
+/// One of these is on the screen after deloop ended a run.
+const SAID: [&str; 3] = ["deloop ended the run", "[deloop] Stopped", "deloop-handoff"];
 /// Identical calls with a broken hook; each may cost its timeout, twice.
 const BROKEN_LOOP: usize = 2;
 
@@ -250,11 +252,14 @@ impl Seen<'_> {
     }
 
     fn was_stopped(&self, calls: usize) -> Result<String, String> {
+        self.expect(self.ran() > 0, "it never began")?;
         self.expect(self.requests() <= calls, "the model was asked to the end")?;
         self.expect(
             self.speaks_at.is_none_or(|call| self.requests() == call),
             "it did not stop at that call",
         )?;
+        let said = self.speaks_at.is_some() || SAID.iter().any(|said| self.ended.output.contains(said));
+        self.expect(said, "nobody who watches learns that deloop ended it")?;
         Ok(format!("ended after {} of {calls} calls", self.requests()))
     }
 

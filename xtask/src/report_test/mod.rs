@@ -27,14 +27,15 @@ pub fn run() -> ExitCode {
 /// `Ok(Some(why))` when it cannot run here.
 fn test() -> Result<Option<String>, String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    std::fs::create_dir_all(target.join("report-test")).map_err(|e| e.to_string())?;
+    // What is started here runs in a folder of its own.
+    let target = target.canonicalize().map_err(|e| e.to_string())?;
     let folder = target.join("report-test");
-    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-    let folder = folder.canonicalize().map_err(|e| e.to_string())?;
     let Some(browser) = browser() else {
         return Ok(Some("there is no Chromium; install the package `chromium`".into()));
     };
-    if !works(Command::new("node").arg("--version")) || !works(Command::new("npm").arg("--version")) {
-        return Ok(Some("there is no Node.js with npm".into()));
+    if !node() {
+        return Ok(Some("there is no Node.js with npm; install the packages `nodejs` and `npm`".into()));
     }
     if !folder.join("node_modules/playwright-core").exists() {
         let mut install = Command::new("npm");
@@ -50,7 +51,7 @@ fn test() -> Result<Option<String>, String> {
     sessions::write(&sessions).map_err(|e| e.to_string())?;
     for (page, paths) in [("report.html", Some(&sessions)), ("examples.html", None)] {
         let mut scan = Command::new(&deloop);
-        scan.args(["scan", "--profile", "signature", "--html"]).arg(folder.join(page)).args(paths);
+        scan.args(["scan", "--html"]).arg(folder.join(page)).args(paths);
         scan.env("HOME", &folder).env("USERPROFILE", &folder).current_dir(&folder).stdout(Stdio::null());
         succeed(&mut scan)?;
     }
@@ -65,12 +66,25 @@ fn test() -> Result<Option<String>, String> {
 fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
     let there = || BROWSERS.iter().find_map(|name| in_path(name));
-    named.or_else(there).or_else(|| {
-        let mut update = Command::new("apt-get");
-        let mut install = Command::new("apt-get");
-        let installed = works(update.arg("update")) && works(install.args(["install", "-y", "chromium"]));
-        installed.then(there).flatten()
-    })
+    named.or_else(there).or_else(|| installed(&["chromium"]).then(there).flatten())
+}
+
+/// Whether Node.js is there, or could be installed.
+fn node() -> bool {
+    let there =
+        || works(Command::new("node").arg("--version")) && works(Command::new("npm").arg("--version"));
+    there() || (installed(&["nodejs", "npm"]) && there())
+}
+
+/// Installs packages of a Debian system.
+fn installed(packages: &[&str]) -> bool {
+    works(Command::new("apt-get").arg("update"))
+        && works(
+            Command::new("apt-get")
+                .args(["install", "-y", "--no-install-recommends"])
+                .args(packages)
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        )
 }
 
 fn in_path(name: &str) -> Option<PathBuf> {

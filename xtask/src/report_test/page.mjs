@@ -35,7 +35,7 @@ const colour = (cell) => cell.evaluate((node) => getComputedStyle(node).backgrou
   const number = await cards.count();
   assert.ok(number >= 10, `${number} sessions`);
 
-  const card = page.locator(".session", { hasText: "repeated" }).filter({ has: page.locator(".strip .failed.in") }).first();
+  const card = page.locator(".session", { hasText: "failed the same way" }).filter({ has: page.locator(".strip .failed.in") }).first();
   const looped = card.locator(".strip .in");
   assert.equal(await colour(looped.nth(0)), await colour(looped.nth(1)), "repeated calls have one colour");
   const quiet = card.locator(".strip button:not(.in)").first();

@@ -47,14 +47,13 @@ pub(crate) fn make_one(folder: &Path, size: u64) -> std::io::Result<u64> {
 
 fn made(folder: &Path, make: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<u64> {
     let mark = folder.join("version");
-    if std::fs::read_to_string(&mark).is_ok_and(|text| text == VERSION) {
-        return Ok(crate::files(folder).iter().map(|f| std::fs::metadata(f).map_or(0, |m| m.len())).sum());
+    if !std::fs::read_to_string(&mark).is_ok_and(|text| text == VERSION) {
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir_all(folder)?;
+        make()?;
+        std::fs::write(mark, VERSION)?;
     }
-    let _ = std::fs::remove_dir_all(folder);
-    std::fs::create_dir_all(folder)?;
-    make()?;
-    std::fs::write(mark, VERSION)?;
-    made(folder, || Ok(()))
+    Ok(crate::files(folder).iter().map(|f| std::fs::metadata(f).map_or(0, |m| m.len())).sum())
 }
 
 fn uuid(number: u64) -> String {

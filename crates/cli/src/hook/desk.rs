@@ -32,6 +32,9 @@ pub(super) struct Worker {
     /// The end that was decided. It stands until a person writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<Decision>,
+    /// A call was let through after that, for an event that ends the run to follow it; none did if a further call comes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) let_through: bool,
     /// A call that is refused if it is the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refuse: Option<Refusal>,
@@ -105,6 +108,7 @@ impl Desk {
 impl Worker {
     pub(super) fn forget_decisions(&mut self) {
         (self.pending, self.stop, self.refuse) = (None, None, None);
+        self.let_through = false;
     }
 }
 

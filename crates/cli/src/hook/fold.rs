@@ -49,7 +49,7 @@ pub(super) fn fold(
             store.pardons_known(&event.session)?;
         }
         without_allowed(&mut event, store)?;
-        event.again = desk.worker(event.subagent.as_deref()).stop.is_some();
+        event.again = desk.worker(event.subagent.as_deref()).let_through;
         let turn = Fold { agent, event: &event, engine, store, around, leave, session };
         let reply = turn.run(&mut desk)?;
         if event.kind != HookKind::SessionEnd {
@@ -165,6 +165,7 @@ impl Fold<'_> {
             Action::Stop => {
                 worker.pending = None;
                 worker.stop = Some(decision.clone());
+                worker.let_through |= event.kind == HookKind::PreCall && carried == Action::Continue;
             }
         }
         if carried >= Action::Block && event.kind == HookKind::PreCall {

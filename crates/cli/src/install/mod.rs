@@ -6,7 +6,7 @@ pub(crate) mod here;
 
 use std::io::Write;
 
-use deloop_formats::hooks::{HookLine, Installable, installable, installables};
+use deloop_formats::hooks::{HookLine, Installable, WiringError, installable, installables};
 use similar::TextDiff;
 
 use self::args::{InstallArgs, Scope, UninstallArgs};
@@ -145,7 +145,7 @@ fn hook_line(args: &InstallArgs) -> Result<HookLine, Failure> {
 
 fn plan_install(agent: Installable, scope: Scope, line: &HookLine) -> Result<Plan, Failure> {
     let file = SettingsFile::read(here::settings(&agent, scope)?)?;
-    let told = |e| told(&file, e);
+    let told = |e: WiringError| told(&file, &e);
     let after = agent.install(file.text.as_deref(), line).map_err(told)?;
     let was_in = agent.installed(file.text.as_deref().unwrap_or_default()).map_err(told)?.is_some();
     let copy = if was_in && is_original(&agent, file.kept()?.as_deref()) { Copy::Leave } else { Copy::Write };
@@ -154,7 +154,7 @@ fn plan_install(agent: Installable, scope: Scope, line: &HookLine) -> Result<Pla
 
 fn plan_uninstall(agent: Installable, scope: Scope) -> Result<Plan, Failure> {
     let file = SettingsFile::read(here::settings(&agent, scope)?)?;
-    let told = |e| told(&file, e);
+    let told = |e: WiringError| told(&file, &e);
     let text = file.text.clone().unwrap_or_default();
     let Some(installed) = agent.installed(&text).map_err(told)? else {
         let after = file.text.clone();
@@ -178,7 +178,7 @@ fn is_original(agent: &Installable, kept: Option<&str>) -> bool {
     kept.is_some_and(|kept| agent.installed(kept).is_ok_and(|found| found.is_none()))
 }
 
-fn told(file: &SettingsFile, error: deloop_formats::hooks::WiringError) -> Failure {
+fn told(file: &SettingsFile, error: &WiringError) -> Failure {
     Failure::new(format!("{}: {error}; nothing was changed", file.path.display()))
 }
 

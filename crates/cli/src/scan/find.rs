@@ -1,7 +1,9 @@
 //! Which files a scan reads.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use deloop::Millis;
 use deloop_formats::{FORMATS, Format};
@@ -36,12 +38,14 @@ pub(crate) struct Input {
 }
 
 /// Where the bytes come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Source {
     /// A file.
     File(PathBuf),
     /// Standard input.
     Stdin,
+    /// Standard input, kept in a file without a name because it is read twice.
+    Kept(Arc<File>),
     /// Something that comes with deloop.
     Bundled(&'static str, &'static [u8]),
 }
@@ -51,7 +55,7 @@ impl Input {
     pub(crate) fn path(&self) -> &Path {
         match &self.source {
             Source::File(path) => path,
-            Source::Stdin => Path::new("-"),
+            Source::Stdin | Source::Kept(_) => Path::new("-"),
             Source::Bundled(name, _) => Path::new(name),
         }
     }
@@ -66,6 +70,18 @@ pub(crate) struct Found {
     pub(crate) looked: Vec<(&'static str, PathBuf)>,
     /// A path that was named is not there or cannot be read.
     pub(crate) missing: bool,
+}
+
+impl Found {
+    /// Keeps standard input, if it is to be read, so that it can be read twice.
+    pub(crate) fn keep_stdin(&mut self) -> std::io::Result<()> {
+        for input in self.inputs.iter_mut().filter(|i| matches!(i.source, Source::Stdin)) {
+            let mut file = tempfile::tempfile()?;
+            input.size = std::io::copy(&mut std::io::stdin().lock(), &mut file)?;
+            input.source = Source::Kept(Arc::new(file));
+        }
+        Ok(())
+    }
 }
 
 /// Finds what the arguments name: files, folders, globs and standard input, or else the agents' own folders.
@@ -112,7 +128,9 @@ impl Finder {
         };
         for place in places::known(&formats) {
             self.found.looked.push((place.format.name(), place.folder.clone()));
-            if place.folder.is_dir() {
+            if place.folder.is_file() {
+                self.add(place.folder, Some(place.format), false);
+            } else if place.folder.is_dir() {
                 let mut walk = Walk::default();
                 walk.below(&place.folder, &|path| fits(path, place.suffix));
                 self.found.problems.append(&mut walk.problems);

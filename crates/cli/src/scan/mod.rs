@@ -10,6 +10,7 @@ mod episode;
 mod find;
 mod html;
 mod numbers;
+mod opencode;
 pub(crate) mod places;
 mod pool;
 mod prices;
@@ -55,6 +56,9 @@ pub(crate) fn run(args: &ScanArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let engines = [engine];
     let cutoff = cutoff(&args.source)?;
     let mut found = find::find(&args.source, cutoff);
+    if args.html.is_some() {
+        found.keep_stdin()?;
+    }
     let mut pool = gather(&mut found, &engines);
     let machine = args.json || args.csv;
     let examples = args.source.paths.is_empty() && !machine && is_empty(&pool);

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +12,7 @@ use indicatif::ProgressBar;
 use crate::lines::{LONGEST, Line, Lines};
 use crate::scan::encoding::{Encoding, decoded, mended};
 use crate::scan::find::{Input, Source};
+use crate::scan::opencode;
 use crate::scan::unpack::{fill, unpack};
 
 /// What a format is told from.
@@ -54,9 +55,19 @@ pub(crate) fn read(
     progress: &ProgressBar,
     emit: &mut dyn FnMut(Item, u64),
 ) -> Result<FileRead, Unread> {
+    if let Source::File(path) = &input.source
+        && let Some(read) = opencode::read(path, emit)?
+    {
+        return Ok(read);
+    }
     let mut size = input.size;
     let raw: Box<dyn Read> = match &input.source {
         Source::Stdin => Box::new(io::stdin().lock()),
+        Source::Kept(file) => {
+            let mut file = file.as_ref();
+            file.seek(io::SeekFrom::Start(0))?;
+            Box::new(file)
+        }
         Source::Bundled(_, bytes) => Box::new(*bytes),
         Source::File(path) => {
             let file = File::open(path)?;
@@ -86,7 +97,7 @@ pub(crate) fn read(
     };
     let format = choose(input, &head).ok_or(Unread::NoSession)?;
     let path = match &input.source {
-        Source::Stdin => None,
+        Source::Stdin | Source::Kept(_) => None,
         _ => Some(unpacked_name(input.path())),
     };
     let reader = format.reader(&From { path: path.as_deref() });

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let veil = Veil::new(args.redact);
     let cutoff = cutoff(&args.source)?;
     let (inputs, report) = {
-        let found = candidates(args, cutoff);
+        let mut found = candidates(args, cutoff);
+        found.keep_stdin()?;
         let make = |inputs: &[Input]| {
             let frame = Frame {
                 inputs,
@@ -114,7 +115,7 @@ fn names(input: &Input, session: &str) -> bool {
 
 fn is_file(input: &Input, session: &str) -> bool {
     matches!(&input.source, Source::File(path) if path.as_os_str() == session)
-        || (session == "-" && input.source == Source::Stdin)
+        || (session == "-" && matches!(input.source, Source::Kept(_)))
 }
 
 /// The sessions that are meant: those of the file, or with the id, or whose id begins so. Those with loops first.

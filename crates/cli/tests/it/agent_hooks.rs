@@ -111,6 +111,41 @@ fn claude_code_is_told_and_then_refused() {
     assert_eq!(agent.log(), "");
 }
 
+/// What was refused stays refused, and the run ends when it comes again: a refusal does not begin a new count.
+#[test]
+fn claude_code_is_refused_twice_and_then_ended() {
+    let mut agent = Agent::new("claude-code", "default", "enforce");
+    let mut seen = Vec::new();
+    for _ in 1..=8 {
+        let before = agent.before("make check");
+        if !denied(&before) {
+            agent.after("PostToolUseFailure", "make check", json!({"error": "Exit code 2\nno rule"}));
+        }
+        seen.push((denied(&before), before["continue"] == false));
+    }
+    let (f, t) = (false, true);
+    assert_eq!(seen, [(f, f), (f, f), (f, f), (f, f), (f, f), (t, f), (t, f), (t, t)]);
+}
+
+/// Two calls in turn are one loop, whichever of them is refused.
+#[test]
+fn a_cycle_is_ended_like_a_single_call() {
+    let mut agent = Agent::new("claude-code", "default", "enforce");
+    let ended = (1..=20).find(|n| {
+        let command = if n % 2 == 0 { "make check" } else { "make" };
+        let before = agent.before(command);
+        if !denied(&before) {
+            agent.after(
+                "PostToolUseFailure",
+                command,
+                json!({"error": format!("Exit code 2\nno rule for {command}")}),
+            );
+        }
+        before["continue"] == false
+    });
+    assert!(ended.is_some_and(|n| n <= 16), "{ended:?}");
+}
+
 #[test]
 fn the_default_mode_nudges_only() {
     let mut agent = Agent::new("claude-code", "doom-loop", "nudge");
@@ -253,6 +288,28 @@ fn copilot_cli_is_ended_by_its_permission_request() {
         assert_eq!((asked["behavior"] == "deny", asked["interrupt"] == true), (n == 4, n == 4), "{asked}");
     }
     assert_eq!(before()["permissionDecision"], "deny", "it has not ended: refuse");
+}
+
+/// An end that is decided when a result comes is carried out at the permission request of the next call.
+#[test]
+fn copilot_cli_is_ended_after_a_result_too() {
+    let agent = Agent::new("copilot-cli", "default", "enforce");
+    let call = json!({"tool_name": "Bash", "tool_input": {"command": "make"}});
+    let ask = json!({"hookName": "permissionRequest", "sessionId": "s1", "toolName": "bash", "toolInput": {"command": "make"}});
+    let mut after = call.clone();
+    let failed = "error: no target\n<shellId: 0 completed with exit code 2>";
+    after["tool_result"] = json!({"result_type": "success", "text_result_for_llm": failed});
+    let ended = (1..=20).find(|_| {
+        if agent.event("PreToolUse", call.clone())["permissionDecision"] == "deny" {
+            return false;
+        }
+        let ended = agent.send(&ask)["interrupt"] == true;
+        if !ended {
+            agent.event("PostToolUse", after.clone());
+        }
+        ended
+    });
+    assert!(ended.is_some_and(|n| n < 15), "{ended:?}");
 }
 
 #[test]

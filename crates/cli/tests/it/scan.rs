@@ -296,3 +296,74 @@ fn a_session_is_shown_around_its_loop() {
     let (_, example, _) = show(&["example-tests"]);
     assert!(example.contains("▲ deloop: nudge"), "{example}");
 }
+
+/// Standard input can be read only once, and is shown nevertheless.
+#[test]
+fn standard_input_is_shown_and_reported() {
+    let home = tempfile::tempdir().unwrap();
+    let text = stuck("piped", "m", 6);
+    let shown = run(deloop(home.path()).args(["show", "-"]), text.as_bytes());
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("── Loop: `cargo test` failed the same way 6 times") && shown.contains("Attempt 3."),
+        "{shown}"
+    );
+    let output = run(deloop(home.path()).args(["scan", "-", "--html", "r.html"]), text.as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let page = std::fs::read_to_string(home.path().join("r.html")).unwrap();
+    assert!(page.contains("Attempt 3."), "the steps are in the page");
+}
+
+/// opencode keeps its sessions in a database; earlier releases in many small files.
+#[test]
+fn the_sessions_of_opencode_are_found_where_it_keeps_them() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join(".local/share/opencode");
+    std::fs::create_dir_all(&data).unwrap();
+    let database = rusqlite::Connection::open(data.join("opencode.db")).unwrap();
+    let tables = "CREATE TABLE session (id text PRIMARY KEY, project_id text, parent_id text, directory text, title text, version text, time_created integer);
+        CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text);
+        CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_created integer, time_updated integer, data text);
+        INSERT INTO session VALUES ('ses_now', 'global', NULL, '/work/shop', 'Build', '1.18.33', 1794729384834);";
+    database.execute_batch(tables).unwrap();
+    let storage = data.join("storage");
+    let write = |name: String, text: &str| {
+        let path = storage.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "session/global/ses_then.json".into(),
+        r#"{"id":"ses_then","directory":"/work/shop","version":"1.1.0"}"#,
+    );
+    for n in 0..6 {
+        let at = 1_794_729_384_834_i64 + n * 1000;
+        let message = format!(
+            r#"{{"role":"assistant","modelID":"m","cost":0.5,"tokens":{{"input":10,"output":5,"reasoning":0,"cache":{{"read":0,"write":0}}}},"time":{{"created":{at}}}}}"#
+        );
+        let part = format!(
+            r#"{{"type":"tool","tool":"bash","callID":"c{n}","state":{{"status":"completed","input":{{"command":"make widget"}},"output":"no target","metadata":{{"exit":2}}}}}}"#
+        );
+        let row = "INSERT INTO message VALUES (?1, 'ses_now', ?2, ?2, ?3)";
+        database.execute(row, (format!("msg_{n}"), at, &message)).unwrap();
+        let row = "INSERT INTO part VALUES (?1, ?2, 'ses_now', ?3, ?3, ?4)";
+        database.execute(row, (format!("prt_{n}"), format!("msg_{n}"), at, &part)).unwrap();
+        write(format!("message/ses_then/old_{n}.json"), &message);
+        // Another target: the same loop at the same time would be a copy, and counts once.
+        write(format!("part/old_{n}/prt_{n}.json"), &part.replace("widget", "gadget"));
+    }
+    drop(database);
+    let before = std::fs::read(data.join("opencode.db")).unwrap();
+    let table = printed(home.path(), &[]);
+    for session in ["ses_now", "ses_then"] {
+        assert!(table.contains(session), "{session} in {table}");
+    }
+    for target in ["widget", "gadget"] {
+        assert!(table.contains(&format!("`make {target}` failed the same way 6 times")), "{table}");
+    }
+    assert!(table.contains("$3.00"), "the figures of the agent: {table}");
+    assert_eq!(std::fs::read(data.join("opencode.db")).unwrap(), before, "it is only read");
+    let shown = run(deloop(home.path()).args(["show", "ses_now"]), b"");
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("make widget"), "{shown}");
+}

@@ -12,6 +12,7 @@ pub(crate) struct Run {
     session: SessionId,
     calls: Vec<Step>,
     results: Vec<Step>,
+    failures: Vec<Step>,
     lines: Vec<String>,
     next: usize,
 }
@@ -25,7 +26,8 @@ impl Run {
             guard: Guard::new(Profile::named(profile).expect("it comes with deloop")),
             session: SessionId::from("bench"),
             lines: lines.collect(),
-            results: (0..DIFFERENT).map(result).collect(),
+            results: (0..DIFFERENT).map(|number| result(number, true)).collect(),
+            failures: (0..DIFFERENT).map(|number| result(number, false)).collect(),
             calls,
             next: 0,
         };
@@ -56,6 +58,12 @@ impl Run {
         std::hint::black_box(self.guard.observe(&self.results[self.next]));
     }
 
+    /// One call and its result, a failure.
+    pub(crate) fn call_and_failure(&mut self) {
+        self.call();
+        std::hint::black_box(self.guard.observe(&self.failures[self.next]));
+    }
+
     /// Reads the line of one call.
     pub(crate) fn parse(&mut self) {
         self.next = (self.next + 1) % DIFFERENT;
@@ -81,7 +89,7 @@ fn call(number: usize) -> Step {
 }
 
 /// What a test run prints, 2 KB of it, with the times and numbers that are masked.
-fn result(number: usize) -> Step {
+fn result(number: usize, ok: bool) -> Step {
     let mut output = format!("running {} tests\n", number + 12);
     for line in 0_usize.. {
         let word = NAMES[(number + line) % NAMES.len()];
@@ -100,7 +108,7 @@ fn result(number: usize) -> Step {
     }
     output.truncate(2048);
     let id = Some(format!("toolu_01{number:020}"));
-    let result = ToolResult { id, ok: Some(true), output: Value::String(output), ..ToolResult::default() };
+    let result = ToolResult { id, ok: Some(ok), output: Value::String(output), ..ToolResult::default() };
     Step::new("bench", Body::Result(result))
 }
 

@@ -1,6 +1,7 @@
 use deloop_types::{Evidence, Finding, Origin, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     CallRecord, CallView, Detector, Happening, Moment, ResultView, Ring, ToolKind, clean, short_call,
@@ -220,9 +221,13 @@ fn at_of(general: u64, moment: &Moment<'_>, tool: &str) -> u64 {
     moment.tools.rule(tool).and_then(|rule| rule.max).unwrap_or(general)
 }
 
-/// deloop's own messages are never evidence.
+/// deloop's own messages and refusals are never evidence, and end nothing. A refusal without a word is taken for one.
 fn own_words(result: &ResultView<'_>) -> bool {
-    result.result.output.as_str().is_some_and(|text| text.contains("[deloop]"))
+    match &result.result.output {
+        Value::String(text) if !text.is_empty() => text.contains("[deloop]"),
+        Value::String(_) | Value::Null => result.record.outcome == Some(Outcome::Denied),
+        _ => false,
+    }
 }
 
 /// Whether a short result says that what was asked about goes on.

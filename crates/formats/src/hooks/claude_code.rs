@@ -3,6 +3,7 @@
 use deloop_types::{Action, Decision, Outcome, ToolResult};
 use serde_json::{Map, Value, json};
 
+use super::rehearsal;
 use super::reply::{line, message};
 use super::snake::{Sent, kind, text};
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
@@ -51,6 +52,7 @@ impl HookAgent for ClaudeCode {
                 shape: Shape::Group { matcher: None },
                 command: "command",
                 timeout: ("timeout", TIMEOUT),
+                typed: true,
                 named: false,
                 version: None,
                 fail_open: FailOpen::ByItself,
@@ -85,6 +87,16 @@ impl HookAgent for ClaudeCode {
             _ => {}
         }
         Ok(event)
+    }
+
+    fn rehearsal(&self, session: &str, lap: u32) -> Vec<Value> {
+        let failed = json!({"error": "Exit code 2\nmake: *** No rule to make target"});
+        let call = rehearsal::event(session, "", lap, json!({"tool_response": "Error: Exit code 2"}));
+        vec![
+            rehearsal::event(session, "PreToolUse", lap, Value::Null),
+            rehearsal::event(session, "PostToolUseFailure", lap, failed),
+            rehearsal::event(session, "PostToolBatch", lap, json!({"tool_calls": [call]})),
+        ]
     }
 
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {

@@ -47,6 +47,7 @@ impl HookAgent for Codex {
                 shape: Shape::Group { matcher: None },
                 command: "command",
                 timeout: ("timeout", TIMEOUT),
+                typed: true,
                 named: false,
                 version: None,
                 fail_open: FailOpen::ByItself,

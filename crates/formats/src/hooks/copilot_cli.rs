@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::exit_code::outcome_after;
+use super::rehearsal;
 use super::reply::message;
 use super::snake::{self, text};
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
@@ -71,6 +72,7 @@ impl HookAgent for CopilotCli {
                 shape: Shape::Flat,
                 command: "bash",
                 timeout: ("timeoutSec", TIMEOUT),
+                typed: true,
                 named: false,
                 version: Some(1),
                 fail_open: FailOpen::OrZero,
@@ -97,6 +99,19 @@ impl HookAgent for CopilotCli {
             call.result = Some(result(&sent.tool_result, "result_type", "text_result_for_llm"));
         }
         Ok(event)
+    }
+
+    fn rehearsal(&self, session: &str, lap: u32) -> Vec<Value> {
+        let text = "make: *** No rule to make target\n<shellId: 0 completed with exit code 2>";
+        let result = json!({"result_type": "success", "text_result_for_llm": text});
+        let ask = json!({"hookName": "permissionRequest", "sessionId": session, "toolName": "bash",
+            "toolInput": {"command": rehearsal::COMMAND}});
+        let unnamed = |name: &str, more: Value| {
+            let mut event = rehearsal::event(session, name, lap, more);
+            event["tool_use_id"] = Value::Null;
+            event
+        };
+        vec![unnamed("PreToolUse", Value::Null), ask, unnamed("PostToolUse", json!({"tool_result": result}))]
     }
 
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {

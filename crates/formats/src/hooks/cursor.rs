@@ -5,6 +5,7 @@ use deloop_types::{Action, Call, Decision, Outcome, ToolResult};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::rehearsal;
 use super::reply::{line, message};
 use super::snake::text;
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
@@ -64,6 +65,7 @@ impl HookAgent for Cursor {
                 shape: Shape::Flat,
                 command: "command",
                 timeout: ("timeout", TIMEOUT),
+                typed: false,
                 named: false,
                 version: Some(1),
                 fail_open: FailOpen::ByItself,
@@ -115,6 +117,19 @@ impl HookAgent for Cursor {
             name,
             ..HookEvent::default()
         })
+    }
+
+    fn rehearsal(&self, session: &str, lap: u32) -> Vec<Value> {
+        // A command that fails is no failure of the tool.
+        let output = r#"{"output":"make: *** No rule to make target","exitCode":2}"#;
+        [("preToolUse", Value::Null), ("postToolUse", json!({"tool_output": output}))]
+            .into_iter()
+            .map(|(name, more)| {
+                let mut event = rehearsal::event(session, name, lap, more);
+                event["conversation_id"] = json!(session);
+                event
+            })
+            .collect()
     }
 
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {

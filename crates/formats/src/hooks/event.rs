@@ -69,7 +69,8 @@ pub struct HookEvent {
     pub attended: Option<bool>,
     /// When, where the agent tells.
     pub ts: Option<Millis>,
-    /// An end that was decided at an earlier event has not ended the run: the reply shall try another way.
+    /// A call was let through although the run was to end, and the event that would have ended it did not come: the
+    /// reply shall try another way.
     pub again: bool,
 }
 

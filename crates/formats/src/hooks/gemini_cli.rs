@@ -4,6 +4,7 @@ use deloop_types::{Action, Decision, Outcome, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::exit_code::outcome_after;
+use super::rehearsal;
 use super::reply::{line, message};
 use super::snake::Sent;
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
@@ -42,13 +43,13 @@ impl HookAgent for GeminiCli {
                     "AfterTool",
                     "BeforeAgent",
                     "AfterAgent",
-                    "PreCompress",
                     "SessionStart",
                     "SessionEnd",
                 ],
                 shape: Shape::Group { matcher: Some("*") },
                 command: "command",
                 timeout: ("timeout", TIMEOUT * 1000),
+                typed: true,
                 named: true,
                 version: None,
                 fail_open: FailOpen::Exec,
@@ -64,7 +65,9 @@ impl HookAgent for GeminiCli {
             "AfterTool" => HookKind::PostCall,
             "BeforeAgent" => HookKind::Prompt,
             "AfterAgent" => HookKind::Stop,
-            "PreCompress" => HookKind::Compact,
+            // It comes before every request to the model, whether anything is compressed or not; a person who asks for
+            // it means it.
+            "PreCompress" if sent.trigger.as_str() == Some("manual") => HookKind::Compact,
             "SessionStart" => HookKind::SessionStart,
             "SessionEnd" => HookKind::SessionEnd,
             _ => HookKind::Other,
@@ -79,6 +82,15 @@ impl HookAgent for GeminiCli {
             call.result = Some(result(&sent.tool_response));
         }
         Ok(event)
+    }
+
+    fn rehearsal(&self, session: &str, lap: u32) -> Vec<Value> {
+        let response =
+            json!({"tool_response": {"llmContent": "make: *** No rule to make target\nExit Code: 2"}});
+        vec![
+            rehearsal::event(session, "BeforeTool", lap, Value::Null),
+            rehearsal::event(session, "AfterTool", lap, response),
+        ]
     }
 
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {

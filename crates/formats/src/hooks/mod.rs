@@ -11,6 +11,7 @@ mod event;
 mod exit_code;
 mod gemini_cli;
 mod qwen_code;
+mod rehearsal;
 mod reply;
 mod seen;
 mod snake;
@@ -19,6 +20,7 @@ mod tests;
 mod wiring;
 
 use deloop_types::Decision;
+use serde_json::Value;
 
 pub use event::{Asked, By, HookCall, HookError, HookEvent, HookKind};
 pub use reply::{Encoded, Reply};
@@ -51,6 +53,11 @@ pub trait HookAgent: Send + Sync {
     /// # Errors
     /// When the bytes are not an event of this program.
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError>;
+
+    /// One lap of a session that is stuck, as the program would send it: a call, and what came back.
+    fn rehearsal(&self, session: &str, lap: u32) -> Vec<Value> {
+        rehearsal::plain(session, lap)
+    }
 
     /// What the program is answered so that it does what was decided, as far as it can at this event.
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded;

@@ -4,6 +4,7 @@
 use deloop_types::{Action, Decision, Outcome, ToolResult};
 use serde_json::{Map, Value, json};
 
+use super::rehearsal;
 use super::reply::{line, message};
 use super::snake::{Sent, kind};
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
@@ -51,6 +52,7 @@ impl HookAgent for QwenCode {
                 shape: Shape::Group { matcher: None },
                 command: "command",
                 timeout: ("timeout", TIMEOUT * 1000),
+                typed: true,
                 named: true,
                 version: None,
                 fail_open: FailOpen::ByItself,
@@ -77,6 +79,16 @@ impl HookAgent for QwenCode {
             call.result = Some(ToolResult { outcome: Some(outcome), output, ..ToolResult::default() });
         }
         Ok(event)
+    }
+
+    fn rehearsal(&self, session: &str, lap: u32) -> Vec<Value> {
+        let failed = json!({"error": "make: *** No rule to make target\nExit Code: 2"});
+        let ask = json!({"prompt": if lap == 1 { "Check it" } else { "" }, "prompt_id": "p1"});
+        vec![
+            rehearsal::event(session, "UserPromptSubmit", lap, ask),
+            rehearsal::event(session, "PreToolUse", lap, Value::Null),
+            rehearsal::event(session, "PostToolUseFailure", lap, failed),
+        ]
     }
 
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {

@@ -30,6 +30,7 @@ pub(super) struct Sent {
     prompt: Value,
     prompt_id: Value,
     pub(super) source: Value,
+    pub(super) trigger: Value,
     last_assistant_message: Value,
     prompt_response: Value,
 }

@@ -8,7 +8,8 @@ use crate::author::Author;
 use crate::loose::{self, Object};
 use crate::{Format, Place, Reader, Shape, Sink, Source, peek};
 
-pub use storage::{STORAGE, read_storage};
+pub use storage::read_storage;
+use storage::{DATABASE, STORAGE};
 
 /// What `opencode export` writes: one session in one document.
 pub(crate) struct Opencode;
@@ -31,7 +32,7 @@ impl Format for Opencode {
     }
 
     fn places(&self) -> &'static [Place] {
-        &[]
+        &[DATABASE, STORAGE]
     }
 
     fn shape(&self) -> Shape {

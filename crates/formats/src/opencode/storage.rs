@@ -10,8 +10,15 @@ use crate::author::Author;
 use crate::loose::{self, Object, Objects, Text};
 use crate::{Base, Item, Place, Report, Sink};
 
-/// Where the session files are: `session/PROJECT/SESSION.json`. Each of them stands for one session.
-pub const STORAGE: Place = Place {
+/// Where sessions are now: the rows of one database hold what the files of the storage folder held.
+pub(super) const DATABASE: Place = Place {
+    base: Base::Variable("XDG_DATA_HOME", ".local/share"),
+    folder: "opencode/opencode.db",
+    suffix: ".db",
+};
+
+/// Where they were in earlier releases: `session/PROJECT/SESSION.json`. Each of these stands for one session.
+pub(super) const STORAGE: Place = Place {
     base: Base::Variable("XDG_DATA_HOME", ".local/share"),
     folder: "opencode/storage/session",
     suffix: ".json",

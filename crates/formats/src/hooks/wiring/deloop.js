@@ -80,7 +80,9 @@ export const Deloop = async ({ client }) => {
       await client.session.abort({ path: { id: session } })
     } catch {}
   }
+  // A person reads it on the screen of opencode, or where there is none on standard error.
   const told = async (message) => {
+    if (process.argv.includes("run")) console.error(message)
     try {
       await client.tui.showToast({ body: { title: "deloop", message, variant: "warning" } })
     } catch {}

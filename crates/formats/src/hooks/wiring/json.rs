@@ -17,6 +17,8 @@ pub struct JsonHooks {
     pub(in crate::hooks) command: &'static str,
     /// The key of the timeout, and the timeout in that agent's unit.
     pub(in crate::hooks) timeout: (&'static str, u32),
+    /// Whether a handler says that it is a `command`.
+    pub(in crate::hooks) typed: bool,
     /// Whether a handler has a `name`.
     pub(in crate::hooks) named: bool,
     /// The `version` that the file has to have, if any.
@@ -159,8 +161,10 @@ impl JsonHooks {
     /// What is added to the list of an event.
     fn entry(&self, command: &str) -> CstInputValue {
         let text = |text: &str| CstInputValue::String(text.to_owned());
-        let mut handler =
-            vec![("type".to_owned(), text("command")), (self.command.to_owned(), text(command))];
+        let mut handler = vec![(self.command.to_owned(), text(command))];
+        if self.typed {
+            handler.insert(0, ("type".to_owned(), text("command")));
+        }
         if self.named {
             handler.push(("name".to_owned(), text("deloop")));
         }

@@ -91,3 +91,54 @@ fn words(command: &str) -> Vec<String> {
     words.extend(word);
     words
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::installable;
+    use super::*;
+
+    #[test]
+    fn a_command_is_ours_wherever_the_program_is() {
+        let gemini = installable("gemini").unwrap();
+        let found = |command: &str| HookLine::parse(command, &gemini);
+        for ours in [
+            "deloop hook gemini-cli",
+            "deloop hook gemini",
+            "/usr/bin/deloop hook gemini-cli --mode enforce",
+            "'/opt/my tools/deloop' hook gemini-cli || exit 0",
+            r#""C:\Program Files\deloop.exe" hook gemini-cli"#,
+            r"C:\tools\deloop.exe hook gemini-cli",
+            r"/opt/my\ tools/deloop hook gemini-cli",
+            "command -v deloop >/dev/null || exit 0; exec deloop hook gemini-cli 2>/dev/null",
+        ] {
+            assert!(found(ours).is_some(), "{ours}");
+        }
+        for other in [
+            "deloop hook claude-code",
+            "my-deloop hook gemini-cli",
+            "deloop scan gemini-cli",
+            "deloop.sh hook gemini-cli",
+            "echo 'deloop hook gemini-cli'",
+            "",
+        ] {
+            assert_eq!(found(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let agent = installable("codex").unwrap();
+        for program in ["deloop", "/a b/deloop", "/it's/deloop", "/a\"b$c\\d/deloop"] {
+            for (mode, profile) in
+                [(None, None), (Some("enforce"), None), (Some("nudge"), Some("/my profiles/a.toml"))]
+            {
+                let line = HookLine {
+                    program: program.to_owned(),
+                    mode: mode.map(str::to_owned),
+                    profile: profile.map(str::to_owned),
+                };
+                assert_eq!(HookLine::parse(&line.command("codex"), &agent), Some(line));
+            }
+        }
+    }
+}

@@ -5,8 +5,6 @@
 mod json;
 mod line;
 mod opencode;
-#[cfg(test)]
-mod tests;
 
 use super::HOOK_AGENTS;
 use crate::Base;

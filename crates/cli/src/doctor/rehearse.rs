@@ -1,0 +1,96 @@
+//! A stuck session, played as the agent would.
+
+use deloop::{Action, Step};
+use deloop_formats::hooks::{HookLine, Installable, Settings, hook_agent};
+use serde_json::{Value, json};
+
+use super::probe::{self, Home};
+
+/// More laps than any ladder of ours has rungs.
+const LAPS: u32 = 12;
+
+/// What came out.
+#[derive(Debug, Default)]
+pub(super) struct Came {
+    pub(super) nudge: bool,
+    pub(super) block: bool,
+    pub(super) stop: bool,
+    pub(super) calls: usize,
+    pub(super) median_ms: f64,
+    /// The last failure that a hook noted.
+    pub(super) log: Option<String>,
+}
+
+/// Plays it; with `enforce` as if `deloop run` had started the agent.
+pub(super) fn play(
+    agent: &Installable,
+    line: &HookLine,
+    command: &str,
+    home: &Home,
+    enforce: bool,
+) -> Result<Came, String> {
+    let mut came = Came::default();
+    let mut times = Vec::new();
+    match &agent.wiring.file {
+        Settings::Plugin(_) => {
+            let (text, took) = probe::stream(line, agent.name, &steps(), home, enforce)?;
+            times.push(took / f64::from(2 * LAPS));
+            for decision in text.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok()) {
+                let action = decision["action"].as_str().unwrap_or_default();
+                came.nudge |= action == Action::Nudge.as_str();
+                came.block |= action == Action::Block.as_str();
+                came.stop |= action == Action::Stop.as_str();
+            }
+        }
+        Settings::Json(_) => {
+            let hook = hook_agent(agent.name).ok_or("it has no hook")?;
+            let session = if enforce { "doctor-enforced" } else { "doctor" };
+            'laps: for lap in 1..=LAPS {
+                for event in hook.rehearsal(session, lap) {
+                    let (reply, took) = probe::hook(command, &event.to_string(), home, enforce)?;
+                    times.push(took);
+                    let (denied, stopped) = said(&reply);
+                    came.nudge |= reply.contains("[deloop]") && !denied && !stopped;
+                    came.block |= denied && !stopped;
+                    came.stop |= stopped;
+                    if stopped {
+                        break 'laps;
+                    }
+                    if denied {
+                        break;
+                    }
+                }
+            }
+            // Some cannot be stopped: everything is refused from then on.
+            came.stop |= home.refuses_all();
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    came.calls = times.len();
+    came.median_ms = times.get(times.len() / 2).copied().unwrap_or(0.0);
+    came.log = home.last_failure();
+    Ok(came)
+}
+
+/// Whether a reply refuses the call, and whether it ends the run.
+fn said(reply: &str) -> (bool, bool) {
+    let reply: Value = serde_json::from_str(reply).unwrap_or_default();
+    let is = |value: &Value, word: &str| value.as_str() == Some(word);
+    let denied = is(&reply["hookSpecificOutput"]["permissionDecision"], "deny")
+        || ["permissionDecision", "decision", "permission"].iter().any(|key| is(&reply[*key], "deny"));
+    let stopped = reply["continue"] == false || reply["interrupt"] == true;
+    (denied, stopped)
+}
+
+/// The session as Steps, for a plugin that speaks to `deloop stream`.
+fn steps() -> String {
+    let mut text = String::new();
+    for _ in 0..LAPS {
+        let call = Step::call("doctor", "bash", json!({"command": "make check"}));
+        for step in [call, Step::result("doctor", false, "make: *** No rule to make target")] {
+            text.push_str(&serde_json::to_string(&step).unwrap_or_default());
+            text.push('\n');
+        }
+    }
+    text
+}

@@ -1,0 +1,183 @@
+//! The sessions that opencode keeps: rows of a database, in earlier releases many small files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use deloop_formats::{Format, Item, Report, find, read_opencode_storage};
+use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+
+use crate::scan::read::FileRead;
+
+/// A longer session is not read: it must be in memory as a whole.
+const LONGEST: u64 = 256 << 20;
+
+/// What one session is made of: names as in the storage folder, and JSON.
+type Files = Vec<(String, Vec<u8>)>;
+
+/// Reads `path` if it is one of opencode's; `None` if it is not.
+pub(crate) fn read(path: &Path, emit: &mut dyn FnMut(Item, u64)) -> io::Result<Option<FileRead>> {
+    let Some(format) = find("opencode") else { return Ok(None) };
+    if path.extension().is_some_and(|e| e == "db") && is_database(path)? {
+        return database(path, format, emit).map(Some);
+    }
+    let Some(storage) = storage_of(path) else { return Ok(None) };
+    let mut read = empty(format);
+    take(&mut read, "", || of_folder(&storage, path), emit)?;
+    Ok(Some(read))
+}
+
+fn empty(format: &'static dyn Format) -> FileRead {
+    FileRead { format, report: Report::default(), notes: Vec::new(), bytes: 0 }
+}
+
+/// Enters one session.
+fn take(
+    read: &mut FileRead,
+    session: &str,
+    files: impl FnOnce() -> io::Result<Option<Files>>,
+    emit: &mut dyn FnMut(Item, u64),
+) -> io::Result<()> {
+    let Some(files) = files()? else {
+        let which = if session.is_empty() { String::new() } else { format!("session {session}: ") };
+        read.notes.push(format!("{which}larger than {} MB and skipped", LONGEST >> 20));
+        return Ok(());
+    };
+    read.bytes += files.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+    let named = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+    let report = read_opencode_storage(named, &mut |item| emit(item, 0));
+    read.report.unreadable += report.unreadable;
+    for (kind, count) in report.unknown {
+        *read.report.unknown.entry(kind).or_default() += count;
+    }
+    let Report { first_error, project, version, .. } = report;
+    read.report.first_error = read.report.first_error.take().or(first_error);
+    read.report.project = read.report.project.take().or(project);
+    read.report.version = read.report.version.take().or(version);
+    Ok(())
+}
+
+fn is_database(path: &Path) -> io::Result<bool> {
+    let mut start = [0; 16];
+    let length = io::Read::read(&mut std::fs::File::open(path)?, &mut start)?;
+    Ok(&start[..length] == b"SQLite format 3\0")
+}
+
+fn database(
+    path: &Path,
+    format: &'static dyn Format,
+    emit: &mut dyn FnMut(Item, u64),
+) -> io::Result<FileRead> {
+    let rows = |error: rusqlite::Error| io::Error::other(format!("not a database of opencode: {error}"));
+    let database = open(path).map_err(rows)?;
+    let mut read = empty(format);
+    for (id, about) in sessions(&database).map_err(rows)? {
+        let files = || of_rows(&database, &id, about).map_err(rows);
+        take(&mut read, &id, files, emit)?;
+    }
+    Ok(read)
+}
+
+/// Opens it without ever writing to it, also where its folder cannot be written to.
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let database = Connection::open_with_flags(path, flags)?;
+    database.busy_timeout(std::time::Duration::from_secs(2))?;
+    if database.query_row("SELECT count(*) FROM session", [], |_| Ok(())).is_ok() {
+        return Ok(database);
+    }
+    let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Connection::open_with_flags(format!("file:{name}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// Every session, oldest first, as the file that stood for it.
+fn sessions(database: &Connection) -> rusqlite::Result<Vec<(String, Vec<u8>)>> {
+    let mut query = database
+        .prepare("SELECT id, directory, version, title, parent_id, time_created FROM session ORDER BY time_created, id")?;
+    let rows = query.query_map([], |row| {
+        let id: String = row.get(0)?;
+        let about = json!({
+            "id": id,
+            "directory": row.get::<_, Option<String>>(1)?,
+            "version": row.get::<_, Option<String>>(2)?,
+            "title": row.get::<_, Option<String>>(3)?,
+            "parentID": row.get::<_, Option<String>>(4)?,
+            "time": {"created": row.get::<_, Option<i64>>(5)?},
+        });
+        Ok((id, about.to_string().into_bytes()))
+    })?;
+    rows.collect()
+}
+
+/// The messages of one session and their parts; `None` if they are too long.
+fn of_rows(database: &Connection, id: &str, about: Vec<u8>) -> rusqlite::Result<Option<Files>> {
+    let long: i64 = database.query_row(
+        "SELECT (SELECT coalesce(sum(length(data)), 0) FROM message WHERE session_id = ?1) \
+              + (SELECT coalesce(sum(length(data)), 0) FROM part WHERE session_id = ?1)",
+        [id],
+        |row| row.get(0),
+    )?;
+    if long.unsigned_abs() > LONGEST {
+        return Ok(None);
+    }
+    let mut files = vec![(format!("session/project/{id}.json"), about)];
+    for (kind, sql) in [
+        ("message", "SELECT session_id, id, data FROM message WHERE session_id = ?1"),
+        ("part", "SELECT message_id, id, data FROM part WHERE session_id = ?1"),
+    ] {
+        let mut query = database.prepare(sql)?;
+        let rows = query.query_map([id], |row| {
+            let (folder, id, data): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok((format!("{kind}/{folder}/{id}.json"), data.into_bytes()))
+        })?;
+        for row in rows {
+            files.push(row?);
+        }
+    }
+    Ok(Some(files))
+}
+
+/// The storage folder that this session file is in: `STORAGE/session/PROJECT/SESSION.json`.
+fn storage_of(path: &Path) -> Option<PathBuf> {
+    let sessions = path.parent()?.parent()?;
+    let storage = sessions.parent()?;
+    let named = |path: &Path, name: &str| path.file_name().is_some_and(|n| n == name);
+    (named(sessions, "session") && path.extension().is_some_and(|e| e == "json"))
+        .then(|| storage.to_owned())
+        .filter(|storage| storage.join("message").is_dir())
+}
+
+/// The files of one session; `None` if they are too long.
+fn of_folder(storage: &Path, session: &Path) -> io::Result<Option<Files>> {
+    let mut files = Vec::new();
+    let mut long = 0;
+    let mut add = |name: String, path: &Path| {
+        let bytes = std::fs::read(path)?;
+        long += bytes.len() as u64;
+        files.push((name, bytes));
+        Ok::<_, io::Error>(long <= LONGEST)
+    };
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let id = session.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    add(format!("session/project/{}", name(session)), session)?;
+    for message in inside(&storage.join("message").join(&id)) {
+        if !add(format!("message/{id}/{}", name(&message)), &message)? {
+            return Ok(None);
+        }
+        let message = message.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for part in inside(&storage.join("part").join(&message)) {
+            if !add(format!("part/{message}/{}", name(&part)), &part)? {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(files))
+}
+
+/// The files in a folder, by name; none if it is not there.
+fn inside(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    files
+}
