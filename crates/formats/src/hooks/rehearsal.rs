@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 pub(super) const COMMAND: &str = "make check";
 
 /// An event in the words of Claude Code, with more fields.
-#[expect(clippy::needless_pass_by_value, reason = "an event reads better with its JSON in place")]
 pub(super) fn event(session: &str, name: &str, lap: u32, more: Value) -> Value {
     let mut event = json!({
         "session_id": session, "hook_event_name": name, "cwd": "/", "permission_mode": "bypassPermissions",
