@@ -11,8 +11,8 @@ Examples:
   deloop run -- codex exec 'fix the tests'
   deloop run --handoff handoff.md -- claude -p 'fix the tests' || echo \"ended with $?\"
 
-The agent's own hooks must call deloop (`deloop install AGENT`). When deloop says stop, the agent gets a moment to end by
-itself, is then interrupted, after the grace time terminated and at last killed, with all that it started. A hand-off file
+The agent's own hooks must call deloop (`deloop install AGENT`). When deloop says stop, an agent that can end by itself
+gets a moment to do so; it is then interrupted, after the grace time terminated and at last killed, with all that it started. A hand-off file
 says what was tried, where it looped and how to go on; its path is printed on standard error.
 
 Exit codes: 86 deloop stopped the run, however the agent ended then; 126 the agent could not be started; 127 it was not

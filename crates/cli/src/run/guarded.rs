@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use deloop::SqliteStore;
-use deloop_formats::hooks::{Installable, installables};
+use deloop::{Action, Decision, SqliteStore};
+use deloop_formats::hooks::{HookEvent, HookKind, Installable, hook_agent, installables};
 
 use crate::install::args::Scope;
 use crate::install::here;
@@ -13,6 +13,17 @@ use crate::install::here;
 fn agent(program: &OsStr) -> Option<Installable> {
     let name = Path::new(program).file_stem()?.to_str()?;
     installables().find(|agent| agent.wiring.programs.contains(&name))
+}
+
+/// Whether an agent ends when its hook says so; where that is not known, it may.
+pub(super) fn ends_by_itself(agent: &str) -> bool {
+    let Some(agent) = hook_agent(agent) else { return true };
+    let stop = Decision { action: Action::Stop, ..Decision::default() };
+    let kinds =
+        [HookKind::PreCall, HookKind::Permission, HookKind::PostCall, HookKind::Batch, HookKind::Prompt];
+    let ends =
+        |kind| agent.encode(&HookEvent { kind, ..HookEvent::default() }, &stop).carried == Action::Stop;
+    kinds.into_iter().any(ends)
 }
 
 /// What is wrong with the agent's settings, and how to mend it.
@@ -35,4 +46,17 @@ pub(super) fn never_called(store: &SqliteStore, run: &str, program: &OsStr) -> O
     let then = agent(program).map(|a| a.wiring.then).filter(|then| !then.is_empty());
     let then = then.map(|then| format!(": {then}")).unwrap_or_default();
     Some(format!("the agent never called deloop: this run was not guarded{then}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codex_and_cursor_must_be_made_to_end() {
+        let names = deloop_formats::hooks::HOOK_AGENTS.iter().map(|a| a.name());
+        let forced: Vec<&str> = names.filter(|name| !ends_by_itself(name)).collect();
+        assert_eq!(forced, ["codex", "cursor"]);
+        assert!(ends_by_itself("opencode"));
+    }
 }

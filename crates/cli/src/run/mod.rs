@@ -21,7 +21,7 @@ use crate::state::{State, now};
 
 /// How often the state is looked at.
 const BEAT: Duration = Duration::from_millis(100);
-/// How long the agent gets to end by itself, at most.
+/// How long an agent whose hook can end it gets to do so, at most.
 const BY_ITSELF: f64 = 2.0;
 
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
@@ -97,10 +97,14 @@ fn watch(
             Happened::Ended(status) => return Ok((status, pushed)),
             Happened::Signal(signal) => agent.pass_on(signal),
             Happened::Nothing => match &mut patience {
-                None if store.and_then(|store| stop_of(store, id)).is_some() => {
-                    patience = Some(beats(grace.min(BY_ITSELF)));
+                None => {
+                    let stop = store.and_then(|store| stop_of(store, id));
+                    let by_itself = |stop: DecisionRow| match guarded::ends_by_itself(&stop.agent) {
+                        true => beats(grace.min(BY_ITSELF)),
+                        false => 0.0,
+                    };
+                    patience = stop.map(by_itself);
                 }
-                None => {}
                 Some(left) if *left > 0.0 => *left -= 1.0,
                 Some(left) => {
                     let push = Push::after(pushed);
