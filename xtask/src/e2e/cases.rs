@@ -50,8 +50,8 @@ pub(super) enum Verdict {
 const LIMIT: Duration = Duration::from_secs(120);
 /// Identical calls when nothing is expected to end them.
 const LOOP: usize = 6;
-/// Identical calls when deloop shall block or stop: more than any ladder needs.
-const LONG_LOOP: usize = 20;
+/// Calls when deloop shall block or stop: more than any ladder needs, also when an agent loses an output under load.
+const LONG_LOOP: usize = 30;
 /// One of these is on the screen after deloop ended a run.
 const SAID: [&str; 3] = ["deloop ended the run", "[deloop] Stopped", "deloop-handoff"];
 /// Identical calls with a broken hook; each may cost its timeout, twice.
