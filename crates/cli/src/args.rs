@@ -70,6 +70,9 @@ pub(crate) enum Command {
     Purge(PurgeArgs),
     /// List the profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
+    /// List the session formats that can be read, or tell of one
+    #[command(after_help = "Examples:\n  deloop formats\n  deloop formats claude-code")]
+    Formats(FormatsArgs),
     /// Tell what a detector finds, with examples
     Explain(ExplainArgs),
     /// Measure profiles on labelled sessions: precision, recall, false alarms, delay
@@ -135,6 +138,13 @@ impl From<ModeArg> for Mode {
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
+}
+
+/// `deloop formats`
+#[derive(Debug, Args)]
+pub(crate) struct FormatsArgs {
+    /// The format
+    pub(crate) name: Option<String>,
 }
 
 /// `deloop stream`

@@ -7,6 +7,7 @@ mod eval;
 mod events_file;
 mod exit;
 mod explain;
+mod formats;
 mod hook;
 mod lines;
 mod notes;
@@ -54,6 +55,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Hook(args) => hook::run(&args, out),
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
+        Command::Formats(args) => formats::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Eval(args) => eval::run(&args, out),
         Command::Config(args) => config::run(&args, out),
