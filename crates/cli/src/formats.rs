@@ -35,7 +35,9 @@ fn places(format: &dyn Format) -> String {
     let place = |place: &deloop_formats::Place| {
         let base = match place.base {
             Base::Home => "~".to_owned(),
-            Base::Variable(name, folder) => format!("(${name} or {})", format!("~/{folder}").trim_end_matches('/')),
+            Base::Variable(name, folder) => {
+                format!("(${name} or {})", format!("~/{folder}").trim_end_matches('/'))
+            }
             Base::Data => "the user's data folder".to_owned(),
             Base::Config => "the user's configuration folder".to_owned(),
         };

@@ -119,7 +119,8 @@ mod tests {
         let ended = |output: &str| of_status("success", "run_shell_command", output).unwrap();
         assert_eq!(ended("Output: no\nExit Code: 2\nProcess Group PGID: 7"), Outcome::Error);
         assert_eq!(ended("Output: ok\nProcess Group PGID: 7"), Outcome::Ok);
-        let wrapped = "<untrusted_context>\nOutput: no\nExit Code: 2\nProcess Group PGID: 24\n</untrusted_context>";
+        let wrapped =
+            "<untrusted_context>\nOutput: no\nExit Code: 2\nProcess Group PGID: 24\n</untrusted_context>";
         assert_eq!(ended(wrapped), Outcome::Error);
         assert_eq!(ended("Output: Exit Code: 2\nbye\nProcess Group PGID: 7"), Outcome::Ok);
         assert_eq!(
