@@ -5,6 +5,21 @@ from pathlib import Path
 
 TEXT = Path(__file__).with_name("page.md")
 
+# What must be said of labels, by who gave them.
+LIMITS = {
+    "two AI readers": """\
+- The labels are by AI readers, two independent ones against one rubric, not by people. Where both are wrong in the same way, so is
+  this page.
+- Nearly all of the loops are by weak models, in one agent (SWE-agent), in one language (Java). Strong models in modern agents loop
+  less and differently. The few loops from elsewhere say next to nothing by themselves.
+- deloop was developed with these sessions in sight, the peers were not. Its row is an upper bound; on sessions it has not seen
+  expect less. On those in `corpus/`, which are written to be hard, everything does worse, deloop too:
+  `bash bench/peers/run corpus/labels.jsonl --out corpus.md`.""",
+    "its author": """\
+- The sessions were written for this project, and labelled, by those who write deloop: they show what it is meant for, not how
+  often such things happen.""",
+}
+
 
 def table(rows):
     yield "| detector | version | precision | recall | F1 | 95 % of F1 | false alarms | early | false hard | delay | ms |"
@@ -34,6 +49,8 @@ def page(rows, labels):
     values = {
         "TABLE": "\n".join(table(rows)),
         "LOOPS": f"{counts['loop']} loops ({share(True)})",
+        "LIMITS": "\n".join(LIMITS.get(by, f"- The labels are by {by}.") for by in sorted({label.get("by", "an unknown hand") for label in labels})),
+        "STEP": f"{1 / max(1, counts['loop']):.2f}",
         "HEALTHY": f"{counts['legit'] + counts['none']} healthy sessions ({share(False)}), of which {counts['legit']} "
         "repeat visibly and make progress",
     }
