@@ -17,6 +17,7 @@ mod scan;
 mod schema;
 mod shell;
 mod state;
+mod steps;
 mod stream;
 
 use std::io::Write;
@@ -52,6 +53,7 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Compare(args) => scan::compare::run(&args, out),
         Command::Show(args) => scan::show(&args, out),
         Command::Stream(args) => stream::run(&args, out),
+        Command::Steps(args) => steps::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
