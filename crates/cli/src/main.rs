@@ -7,6 +7,7 @@ mod eval;
 mod events_file;
 mod exit;
 mod explain;
+mod formats;
 mod hook;
 mod install;
 mod ledger;
@@ -19,6 +20,7 @@ mod schema;
 mod shell;
 mod state;
 mod status;
+mod steps;
 mod stream;
 
 use std::io::Write;
@@ -57,9 +59,11 @@ fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),
+        Command::Steps(args) => steps::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
+        Command::Formats(args) => formats::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Eval(args) => eval::run(&args, out),
         Command::Config(args) => config::run(&args, out),

@@ -16,3 +16,4 @@ mod scan;
 mod scan_files;
 mod scan_privacy;
 mod sessions;
+mod steps;
