@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use deloop::Mode;
+use deloop_formats::FORMATS;
 use deloop_formats::hooks::{HOOK_AGENTS, hook_agent};
 
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
@@ -70,6 +72,15 @@ pub(crate) enum Command {
         One JSON object a line, both ways; `deloop schema step` and `deloop schema decision` describe them.\n\
         Every non-blank line gets one answer. A line that cannot be read gets {\"error\":…,\"line\":N}, and the exit code is 2 at the end.")]
     Stream(StreamArgs),
+    /// Print session files of any format as Steps
+    #[command(after_help = "Examples:\n  \
+        deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \
+        deloop steps run.traj.zst | deloop stream --profile doom-loop\n  \
+        my-agent --dump | deloop steps - --format openai-messages\n\n\
+        One JSON object a line, each with its session; `deloop schema step` describes them. They are printed as they are:\n\
+        what a session holds, keys and tokens too, is in them. What could not be read is told on standard error.\n\n\
+        Exit codes: 0 it ran; 2 it could not run, or a file was not there or no session.")]
+    Steps(StepsArgs),
     /// Put deloop into the settings of agents, so that they are guarded from their next session on
     #[command(after_help = INSTALL_HELP)]
     Install(InstallArgs),
@@ -87,6 +98,9 @@ pub(crate) enum Command {
     Purge(PurgeArgs),
     /// List the profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
+    /// List the session formats that can be read, or tell of one
+    #[command(after_help = "Examples:\n  deloop formats\n  deloop formats claude-code")]
+    Formats(FormatsArgs),
     /// Rehearse a stuck session through every installed hook, and say what is wrong
     #[command(after_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
@@ -129,6 +143,17 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Print the man page
     Man(ManArgs),
+}
+
+/// `deloop steps`
+#[derive(Debug, Args)]
+pub(crate) struct StepsArgs {
+    /// Session files, folders, globs, or `-` for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Read every file as this format instead of finding out from its beginning
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|f| f.name())))]
+    pub(crate) format: Option<String>,
 }
 
 /// Which rules apply.
@@ -174,6 +199,13 @@ impl From<ModeArg> for Mode {
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
+}
+
+/// `deloop formats`
+#[derive(Debug, Args)]
+pub(crate) struct FormatsArgs {
+    /// The format
+    pub(crate) name: Option<String>,
 }
 
 /// `deloop stream`

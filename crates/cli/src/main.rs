@@ -8,6 +8,7 @@ mod eval;
 mod events_file;
 mod exit;
 mod explain;
+mod formats;
 mod hook;
 mod install;
 mod ledger;
@@ -23,6 +24,7 @@ mod schema;
 mod shell;
 mod state;
 mod status;
+mod steps;
 mod stream;
 
 use std::io::Write;
@@ -61,9 +63,11 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),
+        Command::Steps(args) => steps::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),
         Command::Purge(args) => purge::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
+        Command::Formats(args) => formats::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Doctor(_) => doctor::run(out),
         Command::Run(args) => run::run(&args),

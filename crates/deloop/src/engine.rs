@@ -83,6 +83,7 @@ impl Engine {
         }
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
         let ledger = session.ledger;
+        let exchange = &mut session.exchange;
         let Agent { history, memories, tried, told, seen, .. } = &mut session.agents[at];
         *seen = index;
         match &step.body {
@@ -93,7 +94,7 @@ impl Engine {
         }
         let mut found: Vec<Found> = Vec::new();
         let mut calls = 0;
-        fold(history, &ledger, &self.profile.tools, step, index, swarm, &mut |moment| {
+        fold(history, exchange, &ledger, &self.profile.tools, step, index, swarm, &mut |moment| {
             let call = match &moment.event {
                 deloop_detect::Happening::Call(view) => {
                     calls += 1;

@@ -11,14 +11,15 @@ use crate::mask::mask_into;
 use crate::shell::Script;
 use crate::test_runs::is_test_command;
 use crate::{
-    CallRecord, CallView, Fingerprint, Happening, History, Ledger, Moment, ResultView, SwarmCount, ToolKind,
-    Tools, short_hash,
+    CallRecord, CallView, Exchange, Fingerprint, Happening, History, Ledger, Moment, ResultView, SwarmCount,
+    ToolKind, Tools, short_hash,
 };
 
 /// Enters a step into the history and shows each thing that happened in it to `look`: a turn, then its calls one
 /// by one; a result with its call; everything else as it is. `swarm` says how the swarm stands on each call.
 pub fn fold(
     history: &mut History,
+    exchange: &mut Exchange,
     ledger: &Ledger,
     tools: &Tools,
     step: &Step,
@@ -26,8 +27,13 @@ pub fn fold(
     swarm: &[Option<SwarmCount>],
     look: &mut dyn FnMut(&Moment<'_>),
 ) {
+    match &step.body {
+        Body::Turn(turn) => exchange.push(step.agent.as_deref(), turn, tools, index),
+        Body::User(user) => exchange.heard(user),
+        _ => {}
+    }
     let mut show = |history: &History, event| {
-        look(&Moment { history, ledger, tools, step: index, ts: step.ts, event });
+        look(&Moment { history, exchange, ledger, tools, step: index, ts: step.ts, event });
     };
     match &step.body {
         Body::Turn(turn) => {
@@ -51,6 +57,7 @@ pub fn fold(
         }
         Body::User(user) => show(history, Happening::User(user)),
         Body::Usage(_) => show(history, Happening::Usage),
+        Body::Chunk(text) => show(history, Happening::Chunk(text)),
         Body::Compact => show(history, Happening::Compact),
         Body::Delivery(_) | Body::End => {}
     }
@@ -80,7 +87,7 @@ fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
         step,
         turn: 0,
         id: call.id.as_ref().map_or(0, |id| short_hash(id.as_bytes())),
-        signature: Fingerprint::of_call(&call.tool, &call.args),
+        signature: signature(call, tools),
         tool: 0,
         kind,
         tests,
@@ -96,6 +103,17 @@ fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
         answered: false,
         output: 0,
         fruitless: 0,
+    }
+}
+
+/// The tool and its arguments; only those that the user named for it, if any.
+fn signature(call: &Call, tools: &Tools) -> Fingerprint {
+    match (tools.rule(&call.tool), &call.args) {
+        (Some(rule), Value::Object(args)) if !rule.key.is_empty() => {
+            let named = rule.key.iter().filter_map(|k| Some((k.clone(), args.get(k)?.clone())));
+            Fingerprint::of_call(&call.tool, &Value::Object(named.collect()))
+        }
+        _ => Fingerprint::of_call(&call.tool, &call.args),
     }
 }
 

@@ -1,9 +1,10 @@
 use crate::AnyDetector;
 use crate::detectors::{
-    call_cycle::CallCycle, duplicate_turn::DuplicateTurn, failing_commands::FailingCommands,
-    failing_tests::FailingTests, no_progress::NoProgress, over_budget::OverBudget,
-    repeated_call::RepeatedCall, repeated_error::RepeatedError, repeated_target::RepeatedTarget,
-    similar_call::SimilarCall, similar_turn::SimilarTurn, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
+    call_cycle::CallCycle, chanting::Chanting, duplicate_turn::DuplicateTurn, edit_revert::EditRevert,
+    failing_commands::FailingCommands, failing_tests::FailingTests, no_progress::NoProgress,
+    over_budget::OverBudget, ping_pong::PingPong, repeated_call::RepeatedCall, repeated_error::RepeatedError,
+    repeated_target::RepeatedTarget, similar_call::SimilarCall, similar_turn::SimilarTurn,
+    swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
 };
 
 /// Every detector.
@@ -20,6 +21,9 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &SwarmRepeat,
     &NoProgress,
     &RepeatedError,
+    &EditRevert,
+    &Chanting,
+    &PingPong,
     &OverBudget,
 ];
 

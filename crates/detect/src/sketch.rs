@@ -1,3 +1,4 @@
+use deloop_types::Turn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,6 +26,20 @@ impl Sketch {
     pub fn of(args: &Value) -> Self {
         let mut words = Vec::with_capacity(MOST);
         collect(args, &mut words);
+        words.sort_unstable();
+        words.dedup();
+        Self(words.into())
+    }
+
+    /// Of what a turn says and asks for.
+    #[must_use]
+    pub fn of_turn(turn: &Turn) -> Self {
+        let mut words = Vec::with_capacity(MOST);
+        add(&turn.text, &mut words);
+        for call in &turn.calls {
+            add(&call.tool, &mut words);
+            collect(&call.args, &mut words);
+        }
         words.sort_unstable();
         words.dedup();
         Self(words.into())

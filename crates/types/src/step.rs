@@ -43,6 +43,8 @@ pub enum Body {
     User(UserText),
     /// What a request to the model used.
     Usage(Usage),
+    /// A piece of a message that still streams; the turn that it becomes comes when it is whole.
+    Chunk(String),
     /// The agent's context was cut or summarised.
     Compact,
     /// Whether the message of an earlier decision reached the agent.
@@ -175,6 +177,11 @@ impl Step {
     /// A message from a person.
     pub fn user(session: impl Into<SessionId>, text: impl Into<String>) -> Self {
         Self::new(session, Body::User(UserText { text: text.into(), origin: Origin::Human }))
+    }
+
+    /// A piece of a message that still streams.
+    pub fn chunk(session: impl Into<SessionId>, text: impl Into<String>) -> Self {
+        Self::new(session, Body::Chunk(text.into()))
     }
 
     /// The end of a session.

@@ -21,14 +21,14 @@ impl std::fmt::Display for StepError {
 
 impl std::error::Error for StepError {}
 
-const TYPES: &str = "turn, call, result, user, usage, compact, delivery, end";
+const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, end";
 
 /// One thing that happened in an agent's session: one JSON object a line.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(title = "Step", rename = "Step")]
 struct Line<'a> {
-    /// Which fields count: turn, call, result, user, usage, compact, delivery or end.
+    /// Which fields count: turn, call, result, user, usage, chunk, compact, delivery or end.
     #[serde(borrow, rename = "type")]
     #[schemars(with = "Kind", required)]
     kind: Option<Cow<'a, str>>,
@@ -45,7 +45,7 @@ struct Line<'a> {
     /// When: RFC 3339, or milliseconds since 1970.
     #[schemars(with = "Option<TimeText>")]
     ts: Option<Time>,
-    /// On a turn and a user step: what was said.
+    /// On a turn, a chunk and a user step: what was said.
     text: Option<String>,
     /// On a turn: the calls.
     calls: Option<Vec<CallLine>>,
@@ -105,6 +105,7 @@ enum Kind {
     Result,
     User,
     Usage,
+    Chunk,
     Compact,
     Delivery,
     End,
@@ -223,6 +224,7 @@ impl Line<'_> {
                 cache_write_tokens: self.cache_write_tokens.unwrap_or(0),
                 cost_usd: self.cost_usd,
             }),
+            "chunk" => Body::Chunk(self.text.ok_or_else(|| missing("text"))?),
             "compact" => Body::Compact,
             "delivery" => Body::Delivery(Delivery {
                 step: self.step.ok_or_else(|| missing("step"))?,
@@ -358,6 +360,10 @@ impl Serialize for Step {
                 line.cache_read_tokens = Some(usage.cache_read_tokens);
                 line.cache_write_tokens = (usage.cache_write_tokens > 0).then_some(usage.cache_write_tokens);
                 line.cost_usd = usage.cost_usd;
+            }
+            Body::Chunk(text) => {
+                line.kind = "chunk";
+                line.text = Some(text);
             }
             Body::Compact => line.kind = "compact",
             Body::Delivery(delivery) => {

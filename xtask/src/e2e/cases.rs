@@ -50,10 +50,10 @@ pub(super) enum Verdict {
 const LIMIT: Duration = Duration::from_secs(120);
 /// Identical calls when nothing is expected to end them.
 const LOOP: usize = 6;
-/// Identical calls when deloop shall block or stop: more than any ladder needs.
-const LONG_LOOP: usize = 20;
+/// Calls when deloop shall block or stop: more than any ladder needs, also when an agent loses an output under load.
+const LONG_LOOP: usize = 30;
 /// One of these is on the screen after deloop ended a run.
-const SAID: [&str; 3] = ["deloop ended the run", "[deloop] Stopped", "deloop-handoff"];
+const SAID: [&str; 3] = ["deloop ended the run", "[deloop] Stopped", "deloop: stopped the run"];
 /// Identical calls with a broken hook; each may cost its timeout, twice.
 const BROKEN_LOOP: usize = 2;
 
@@ -123,6 +123,8 @@ struct Seen<'a> {
     place: &'a Place,
     /// See [`Hooks::speaks_at`].
     speaks_at: Option<usize>,
+    /// See [`Agent::remembers`].
+    remembers: bool,
 }
 
 /// Runs one case of one agent in a new folder under `runs`.
@@ -181,7 +183,13 @@ fn attempt(
     let record = model.record();
     let requests: String = record.all.iter().map(|request| format!("{request}\n")).collect();
     place::write(&place.root.join("requests.jsonl"), &requests).map_err(broken)?;
-    let seen = Seen { ended: &ended, record: &record, place: &place, speaks_at: hooks.speaks_at() };
+    let seen = Seen {
+        ended: &ended,
+        record: &record,
+        place: &place,
+        speaks_at: hooks.speaks_at(),
+        remembers: agent.remembers(),
+    };
     let said = seen.judge(case)?;
     Ok(format!(
         "{said}, exit {}, {:.1} s",
@@ -216,7 +224,15 @@ impl Seen<'_> {
                 self.expect(self.told_at().is_none(), "the model read a text of deloop")?;
                 self.went_on(case.calls())
             }
-            // A hook that stays in memory may still have something to say.
+            Case::ReadOnly if self.remembers => {
+                self.expect(self.requests() == case.calls() + 1, "the model was not asked once a call")?;
+                self.expect(self.ended.code == Some(0), "the exit code is not 0")?;
+                Ok(format!(
+                    "{} of {} calls ran, and deloop remembers without its folder",
+                    self.ran(),
+                    case.calls()
+                ))
+            }
             Case::ReadOnly => self.went_on(case.calls()),
             Case::Nudge => self.was_told(case.calls()),
             Case::Block => self.was_refused(),

@@ -44,7 +44,8 @@ impl Hooks for RealDeloop {
     }
 
     fn launcher(&self, agent: &dyn Agent, want: Want) -> &'static [&'static str] {
-        if want == Want::Stop && agent.ends_by_signal_only() { &["run", "--"] } else { &[] }
+        // The model here answers at once: in the time that an agent usually gets, the loop would be over.
+        if want == Want::Stop && agent.ends_by_signal_only() { &["run", "--grace", "0.3", "--"] } else { &[] }
     }
 
     fn speaks_at(&self) -> Option<usize> {

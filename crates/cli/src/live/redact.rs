@@ -37,7 +37,8 @@ impl Redact {
             Body::User(user) => Body::User(UserText { text: self.text(&user.text), origin: user.origin }),
             Body::Usage(usage) => Body::Usage(usage.clone()),
             Body::Compact => Body::Compact,
-            Body::Delivery(_) | Body::End => return None,
+            // The whole message follows.
+            Body::Chunk(_) | Body::Delivery(_) | Body::End => return None,
         };
         let agent = step.agent.as_deref().map(|agent| self.word(agent));
         Some(Step { agent, ts: step.ts, ..Step::new(self.session.as_str(), body) })

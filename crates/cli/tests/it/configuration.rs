@@ -150,6 +150,23 @@ fn the_published_schemas_are_current() {
     }
 }
 
+/// The page on formats is what the command prints.
+#[test]
+fn the_page_on_formats_is_current() {
+    let home = tempfile::tempdir().unwrap();
+    let printed = run(deloop(home.path()).arg("formats"), b"").stdout;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        std::fs::write(&path, &printed).unwrap();
+    }
+    let kept = std::fs::read(&path).unwrap_or_default();
+    assert!(kept == printed, "docs/formats.md is old: run the tests once with UPDATE_SCHEMAS=1");
+    let page = run(deloop(home.path()).args(["formats", "codex"]), b"").stdout;
+    assert!(String::from_utf8_lossy(&page).starts_with("# codex"));
+    let unknown = run(deloop(home.path()).args(["formats", "codexx"]), b"");
+    assert!(unknown.status.code() == Some(2) && said(&unknown).contains("claude-code"), "{}", said(&unknown));
+}
+
 #[test]
 fn completions_and_the_man_page_come_out() {
     let home = tempfile::tempdir().unwrap();

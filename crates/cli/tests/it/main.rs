@@ -19,4 +19,5 @@ mod scan;
 mod scan_files;
 mod scan_privacy;
 mod sessions;
+mod steps;
 mod transcripts;

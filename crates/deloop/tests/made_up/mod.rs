@@ -43,6 +43,7 @@ fn body() -> impl Strategy<Value = Body> {
             .prop_map(|(text, origin)| Body::User(UserText { text, origin })),
         1 => usage().prop_map(Body::Usage),
         1 => Just(Body::Compact),
+        1 => select(vec!["again and again ", "a", "```\n"]).prop_map(|text| Body::Chunk(text.to_owned())),
         1 => (0..40_u64, any::<bool>()).prop_map(|(step, ok)| Body::Delivery(Delivery { step, ok })),
         1 => select(vec![Body::End, Body::Compact, Body::Compact]),
     ]

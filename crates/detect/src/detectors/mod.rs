@@ -1,11 +1,14 @@
 //! One file per pattern, with its page beside it.
 
 pub(crate) mod call_cycle;
+pub(crate) mod chanting;
 pub(crate) mod duplicate_turn;
+pub(crate) mod edit_revert;
 pub(crate) mod failing_commands;
 pub(crate) mod failing_tests;
 pub(crate) mod no_progress;
 pub(crate) mod over_budget;
+pub(crate) mod ping_pong;
 pub(crate) mod repeated_call;
 pub(crate) mod repeated_error;
 pub(crate) mod repeated_target;

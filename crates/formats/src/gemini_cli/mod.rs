@@ -28,7 +28,7 @@ impl Format for GeminiCli {
     }
 
     fn verified(&self) -> bool {
-        false
+        true
     }
 
     fn places(&self) -> &'static [Place] {

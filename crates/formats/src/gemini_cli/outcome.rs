@@ -66,6 +66,7 @@ fn refused(output: &str) -> bool {
 
 /// A command that failed is a success to Gemini CLI: its exit code is in the text.
 fn of_success(tool: &str, output: &str) -> Outcome {
+    let output = unwrapped(output);
     if !tool.contains("shell") {
         Outcome::Ok
     } else if output.starts_with("Command was automatically cancelled because it exceeded the timeout") {
@@ -79,6 +80,12 @@ fn of_success(tool: &str, output: &str) -> Outcome {
     } else {
         Outcome::Ok
     }
+}
+
+/// What newer versions wrap around everything that comes from outside.
+fn unwrapped(output: &str) -> &str {
+    let inner = output.strip_prefix("<untrusted_context>\n");
+    inner.and_then(|o| o.split("\n</untrusted_context>").next()).unwrap_or(output)
 }
 
 /// The `Exit Code: 2` of the lines after the command's own output.
@@ -112,6 +119,9 @@ mod tests {
         let ended = |output: &str| of_status("success", "run_shell_command", output).unwrap();
         assert_eq!(ended("Output: no\nExit Code: 2\nProcess Group PGID: 7"), Outcome::Error);
         assert_eq!(ended("Output: ok\nProcess Group PGID: 7"), Outcome::Ok);
+        let wrapped =
+            "<untrusted_context>\nOutput: no\nExit Code: 2\nProcess Group PGID: 24\n</untrusted_context>";
+        assert_eq!(ended(wrapped), Outcome::Error);
         assert_eq!(ended("Output: Exit Code: 2\nbye\nProcess Group PGID: 7"), Outcome::Ok);
         assert_eq!(
             ended("Output: \nError: (none)\nExit Code: 0\nSignal: 0\nBackground PIDs: (none)"),

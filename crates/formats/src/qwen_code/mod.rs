@@ -25,7 +25,7 @@ impl Format for QwenCode {
     }
 
     fn verified(&self) -> bool {
-        false
+        true
     }
 
     fn places(&self) -> &'static [Place] {

@@ -55,6 +55,11 @@ pub(super) trait Agent: Sync {
         false
     }
 
+    /// Whether its guard is one process that remembers by itself, and so needs no state folder to refuse calls.
+    fn remembers(&self) -> bool {
+        false
+    }
+
     /// Why the agent has no way to do what this case asks for.
     fn cannot(&self, _case: Case) -> Option<&'static str> {
         None

@@ -54,6 +54,10 @@ impl Agent for Opencode {
         })
     }
 
+    fn remembers(&self) -> bool {
+        true
+    }
+
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {
         let plugin = PLUGIN.replace("TIMEOUT", &(TIMEOUT * 1000).to_string());
         place::write(&place.home.join(".config/opencode/plugins/deloop.js"), &plugin)?;

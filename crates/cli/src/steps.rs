@@ -1,0 +1,45 @@
+//! `deloop steps`: session files of any format as native Steps.
+
+use std::io::Write;
+
+use indicatif::ProgressBar;
+
+use crate::args::StepsArgs;
+use crate::exit::{self, Failure};
+use crate::scan::args::SourceArgs;
+use crate::scan::find::find;
+use crate::scan::problem::Problem;
+use crate::scan::read::{Unread, read};
+
+pub(crate) fn run(args: &StepsArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let source = SourceArgs { paths: args.files.clone(), format: args.format.clone(), since: None };
+    let found = find(&source, None);
+    let mut problems = found.problems;
+    for input in &found.inputs {
+        let mut failed = None;
+        let done = read(input, &ProgressBar::hidden(), &mut |item, _| {
+            if failed.is_none() {
+                let line = serde_json::to_writer(&mut *out, &item.step).map_err(Failure::from);
+                failed = line.and_then(|()| Ok(out.write_all(b"\n")?)).err();
+            }
+        });
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
+        let path = input.path();
+        match done {
+            Ok(done) => problems.extend(done.notes.into_iter().map(|note| Problem::note(path, note))),
+            // In a folder there may be files that are no sessions.
+            Err(Unread::NoSession) if !input.named => {}
+            Err(Unread::NoSession) => problems.push(Problem::lost(
+                path,
+                "is of no format that deloop knows; `--format` names one (see `deloop steps --help`)",
+            )),
+            Err(Unread::Failed(error)) => problems.push(Problem::unread(path, &error)),
+        }
+    }
+    for problem in &problems {
+        let _ = writeln!(std::io::stderr(), "deloop: {}: {}", problem.path, problem.problem);
+    }
+    Ok(if problems.iter().any(|p| p.lost) { exit::COULD_NOT_RUN } else { exit::OK })
+}

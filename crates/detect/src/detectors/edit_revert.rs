@@ -1,0 +1,206 @@
+use deloop_types::{Evidence, Finding, Outcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::edits::{Change, Edit, edits};
+use crate::{Detector, Happening, Moment, Ring, clean, short_hash};
+
+/// An edit undone and done again.
+pub(crate) struct EditRevert;
+
+/// How [`EditRevert`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many times the same edit is undone it is a finding.
+    at: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 2 }
+    }
+}
+
+/// How many changes are remembered.
+const CHANGES: usize = 24;
+/// How many calls may be on their way at once.
+const OPEN: usize = 8;
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// What calls that have not come back ask for: the call's ordinal, and the change.
+    open: Ring<(u64, Asked)>,
+    /// What was changed.
+    made: Ring<Made>,
+}
+
+/// A change that is asked for; `old` and `new` are 0 where they are not said.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Asked {
+    file: u64,
+    old: u64,
+    new: u64,
+    kind: Kind,
+    name: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Kind {
+    Replace,
+    Whole,
+    Undo,
+    Restore,
+}
+
+/// A change that was made.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Made {
+    file: u64,
+    old: u64,
+    new: u64,
+    step: u64,
+    /// How often this piece has gone to and fro.
+    turned: u64,
+    /// Whether it was taken back.
+    undone: bool,
+}
+
+impl Detector for EditRevert {
+    type Params = Params;
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        "edit-revert"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("edit-revert.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+        match &moment.event {
+            Happening::Call(call) if call.record.writes => {
+                for edit in edits(call.call, call.record.kind) {
+                    memory.open.push((call.record.ordinal, Asked::from(&edit)), OPEN);
+                }
+                None
+            }
+            Happening::Result(result) => {
+                let record = &result.record;
+                let asked = memory.asked(record.ordinal);
+                let failed = record.fruitless != 0
+                    || record.outcome.is_some_and(|o| o.failed() || o == Outcome::Denied);
+                if failed {
+                    return None;
+                }
+                let turned = asked
+                    .iter()
+                    .filter_map(|a| Some((a, memory.make(a, record.step)?)))
+                    .max_by_key(|t| t.1.turned);
+                let (asked, made) = turned?;
+                let count = made.turned.div_ceil(2);
+                // Told when it is undone, not when it is done again.
+                (count >= params.at && made.turned % 2 == 1).then(|| Finding {
+                    detector: self.name().to_owned(),
+                    count,
+                    period: 2,
+                    score: 1.0,
+                    since: memory.first(made),
+                    tool: Some(moment.history.tool(record).to_owned()),
+                    summary: format!("the same edit of {} was made and undone {count} times", asked.name),
+                    evidence: Evidence {
+                        pattern: short_hash(&(made.file ^ made.old ^ made.new).to_le_bytes()),
+                        at: record.ordinal,
+                        ..Evidence::default()
+                    },
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<&Edit> for Asked {
+    fn from(edit: &Edit) -> Self {
+        let (kind, old, new) = match edit.change {
+            Change::Replace { old, new } => (Kind::Replace, old, new),
+            Change::Whole(new) => (Kind::Whole, 0, new),
+            Change::Undo => (Kind::Undo, 0, 0),
+            Change::Restore => (Kind::Restore, 0, 0),
+        };
+        let file = if edit.path.is_empty() { 0 } else { short_hash(edit.path.as_bytes()) };
+        let name = if edit.path.is_empty() { "the files".to_owned() } else { clean(&edit.path, 60) };
+        Self { file, old, new, kind, name }
+    }
+}
+
+impl Memory {
+    /// Takes out what a call asked for.
+    fn asked(&mut self, ordinal: u64) -> Vec<Asked> {
+        if self.open.is_empty() {
+            return Vec::new();
+        }
+        let mut others = Ring::default();
+        let mut asked = Vec::new();
+        for (call, change) in self.open.iter() {
+            if *call == ordinal {
+                asked.push(change.clone());
+            } else {
+                others.push((*call, change.clone()), OPEN);
+            }
+        }
+        self.open = others;
+        asked
+    }
+
+    /// Enters a change; gives what it turned round, if it did.
+    fn make(&mut self, asked: &Asked, step: u64) -> Option<Made> {
+        match asked.kind {
+            Kind::Replace => self.change(asked.file, asked.old, asked.new, step),
+            Kind::Whole => {
+                let last = self.made.iter().rev().find(|m| m.file == asked.file).map_or(0, |m| m.new);
+                if last == asked.new { None } else { self.change(asked.file, last, asked.new, step) }
+            }
+            Kind::Undo => {
+                let last = *self.live(asked.file).last()?;
+                self.change(last.file, last.new, last.old, step)
+            }
+            Kind::Restore => {
+                let live = self.live(asked.file);
+                live.iter()
+                    .rev()
+                    .filter_map(|m| self.change(m.file, m.new, m.old, step))
+                    .max_by_key(|m| m.turned)
+            }
+        }
+    }
+
+    /// The changes of a file that stand, or of all files.
+    fn live(&self, file: u64) -> Vec<Made> {
+        // A change that takes back another is not itself one that could be taken back by putting a file back.
+        let stands = |m: &&Made| !m.undone && m.turned % 2 == 0 && (file == 0 || m.file == file);
+        self.made.iter().filter(stands).copied().collect()
+    }
+
+    fn change(&mut self, file: u64, old: u64, new: u64, step: u64) -> Option<Made> {
+        let at = self.made.iter().rposition(|m| m.file == file && !m.undone && m.new == old && m.old == new);
+        let turned = match at.and_then(|at| self.made.get_mut(at)) {
+            Some(before) if old != new => {
+                before.undone = true;
+                before.turned + 1
+            }
+            _ => 0,
+        };
+        let made = Made { file, old, new, step, turned, undone: false };
+        self.made.push(made, CHANGES);
+        (turned > 0).then_some(made)
+    }
+
+    /// Where this to and fro began, as far as it is remembered.
+    fn first(&self, made: Made) -> u64 {
+        let pair = (made.old.min(made.new), made.old.max(made.new));
+        let same = |m: &&Made| m.file == made.file && (m.old.min(m.new), m.old.max(m.new)) == pair;
+        self.made.iter().find(same).map_or(made.step, |m| m.step)
+    }
+}
