@@ -104,7 +104,7 @@ fn without_secrets(text: &str) -> String {
         let named = is_secret(name);
         if after_name || is_random(word) {
             out.push_str("[…]");
-        } else if named && name.len() < word.len() {
+        } else if named && name.len() + 1 < word.len() {
             out.push_str(&word[..=name.len()]);
             out.push_str("[…]");
         } else {

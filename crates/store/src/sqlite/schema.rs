@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::file::Trouble;
 
 /// One step per version of the schema: `MIGRATIONS[n]` brings a file from version n to n + 1. Released ones never change.
-const MIGRATIONS: &[&str] = &[
+pub(super) const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE sessions(
         session TEXT PRIMARY KEY,

@@ -175,3 +175,26 @@ fn purging_leaves_no_trace_in_the_file() {
     assert_eq!(store.purge(None).unwrap(), 1);
     assert!(!traces().contains("other"));
 }
+
+#[test]
+fn a_file_of_an_earlier_release_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deloop.db");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(schema::MIGRATIONS[0]).unwrap();
+    old.execute_batch(
+        "PRAGMA user_version = 1;
+         INSERT INTO sessions VALUES('a', 1, 1, '7', NULL);
+         INSERT INTO decisions(id, session, agent, step, ts, action, level) VALUES('d1', 'a', 'codex', 3, 5, 'nudge', 1);",
+    )
+    .unwrap();
+    drop(old);
+    let store = SqliteStore::open(&path, Bounds::default()).unwrap();
+    assert_eq!(push(&store, "a", 2, 8), 2, "its sessions go on");
+    let rows = store.decisions(&DecisionFilter::default(), 10).unwrap();
+    assert_eq!((rows[0].id.as_str(), rows[0].ts, rows[0].trail.as_deref()), ("d1", Millis(5), None));
+    assert!(
+        store.decisions_named("d", 2).unwrap().len() == 1
+            && store.decisions_named("x", 2).unwrap().is_empty()
+    );
+}
