@@ -1,7 +1,7 @@
-use deloop_detect::{History, SwarmCount, fold, short_hash, target};
+use deloop_detect::{Around, History, SwarmCount, fold, short_hash, target};
 use deloop_policy::{Decided, Found, Profile, Setting, Told, Tried, decide, events};
 use deloop_store::{Codec, Store, StoreError};
-use deloop_types::{Body, Decision, Event, Mode, Origin, Step};
+use deloop_types::{Body, Decision, Event, Mode, Origin, Step, UserText};
 
 use crate::session::{Agent, Session};
 use crate::{Checkpoint, RestoreError};
@@ -75,6 +75,8 @@ impl Engine {
     }
 
     fn fold(&self, session: &mut Session, step: &Step, swarm: &[Option<SwarmCount>]) -> Observed {
+        let automatic = automatic(session, step);
+        let step = automatic.as_ref().unwrap_or(step);
         let index = session.steps;
         session.steps += 1;
         session.ledger.tick(step.ts);
@@ -94,7 +96,8 @@ impl Engine {
         }
         let mut found: Vec<Found> = Vec::new();
         let mut calls = 0;
-        fold(history, exchange, &ledger, &self.profile.tools, step, index, swarm, &mut |moment| {
+        let around = Around { exchange, ledger: &ledger, tools: &self.profile.tools };
+        fold(history, around, step, index, swarm, &mut |moment| {
             let call = match &moment.event {
                 deloop_detect::Happening::Call(view) => {
                     calls += 1;
@@ -135,6 +138,19 @@ impl Engine {
             told: Told::default(),
         }
     }
+}
+
+/// From so many times the same message in a row on, it is a program that writes it.
+const AUTOMATIC: u32 = 3;
+
+/// The step as the harness's, if it is a message that no person would write so often.
+fn automatic(session: &mut Session, step: &Step) -> Option<Step> {
+    let Body::User(UserText { text, origin: Origin::Human }) = &step.body else { return None };
+    let hash = short_hash(text.as_bytes());
+    let times = if session.prompt.0 == hash { session.prompt.1.saturating_add(1) } else { 1 };
+    session.prompt = (hash, times);
+    let harness = || Body::User(UserText { text: text.clone(), origin: Origin::Harness });
+    (times >= AUTOMATIC).then(|| Step { body: harness(), ..step.clone() })
 }
 
 impl Codec<Session> for Engine {

@@ -9,6 +9,10 @@ pub(crate) struct Effect {
     pub(crate) waits: bool,
     pub(crate) searches: bool,
     pub(crate) moves: bool,
+    /// Its numbers are what it is for.
+    pub(crate) measures: bool,
+    /// Goes from one state to another and back: that is a change each time.
+    pub(crate) switches: bool,
 }
 
 impl Effect {
@@ -18,6 +22,8 @@ impl Effect {
             writes: script.redirects || any(writes),
             waits: any(|c| matches!(c.program(), "sleep" | "wait" | "watch" | "inotifywait")),
             searches: main_program(script).is_some_and(searches),
+            measures: any(measures),
+            switches: any(switches),
             moves: !script.commands.is_empty() && script.commands.iter().all(|c| moves(c.program())),
         }
     }
@@ -30,6 +36,21 @@ pub(crate) fn main_program<'a>(script: &'a Script<'_>) -> Option<&'a str> {
     };
     let main = script.commands.iter().find(|c| !prepares(c)).or_else(|| script.commands.first());
     main.map(SimpleCommand::program)
+}
+
+fn measures(command: &SimpleCommand<'_>) -> bool {
+    let benchmark = |word: &str| word.contains("bench");
+    matches!(command.program(), "hyperfine" | "wrk" | "ab" | "k6" | "perf" | "time" | "vegeta" | "iperf3")
+        || benchmark(command.program())
+        || command.arguments().iter().any(|a| benchmark(a.as_ref()))
+}
+
+fn switches(command: &SimpleCommand<'_>) -> bool {
+    let arguments = command.arguments();
+    command.program() == "git"
+        && arguments.first().is_some_and(|a| {
+            matches!(a.as_ref(), "stash" | "checkout" | "switch" | "bisect" | "worktree" | "revert")
+        })
 }
 
 fn moves(program: &str) -> bool {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::command::{command_line, is_file_operation};
 use crate::effect::{Effect, main_program};
 use crate::fruitless::fruitless;
-use crate::history::Came;
+use crate::history::{Came, Nature, Size};
 use crate::mask::mask_into;
 use crate::shell::Script;
 use crate::test_runs::is_test_command;
@@ -15,18 +15,27 @@ use crate::{
     ToolKind, Tools, short_hash,
 };
 
+/// What a step is seen with, beside the history of its agent.
+pub struct Around<'a> {
+    /// What all agents of the session said lately; a turn is entered into it.
+    pub exchange: &'a mut Exchange,
+    /// What the whole session has used.
+    pub ledger: &'a Ledger,
+    /// What is known about tools.
+    pub tools: &'a Tools,
+}
+
 /// Enters a step into the history and shows each thing that happened in it to `look`: a turn, then its calls one
 /// by one; a result with its call; everything else as it is. `swarm` says how the swarm stands on each call.
 pub fn fold(
     history: &mut History,
-    exchange: &mut Exchange,
-    ledger: &Ledger,
-    tools: &Tools,
+    around: Around<'_>,
     step: &Step,
     index: u64,
     swarm: &[Option<SwarmCount>],
     look: &mut dyn FnMut(&Moment<'_>),
 ) {
+    let Around { exchange, ledger, tools } = around;
     match &step.body {
         Body::Turn(turn) => exchange.push(step.agent.as_deref(), turn, tools, index),
         Body::User(user) => exchange.heard(user),
@@ -46,10 +55,11 @@ pub fn fold(
             }
         }
         Body::Result(result) => {
-            let id = result.id.as_ref().map(|id| short_hash(id.as_bytes()));
+            let id = result.id.as_ref().map(|id| half(short_hash(id.as_bytes())));
             let came = |record: &CallRecord| {
                 let outcome = result.ended();
-                Came { outcome, output: output_print(result), fruitless: fruitless(record, result, outcome) }
+                let (output, size) = output_print(result, record.nature == Nature::Measures);
+                Came { outcome, output, size, fruitless: half(fruitless(record, result, outcome)) }
             };
             if let Some(record) = history.answer(id, came) {
                 show(history, Happening::Result(ResultView { result, record }));
@@ -71,6 +81,8 @@ fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
         waits: kind == ToolKind::Poll,
         searches: kind == ToolKind::Search,
         moves: false,
+        measures: false,
+        switches: false,
     };
     let mut program = short_hash(call.tool.as_bytes());
     if kind == ToolKind::Run
@@ -86,7 +98,7 @@ fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
         ordinal: 0,
         step,
         turn: 0,
-        id: call.id.as_ref().map_or(0, |id| short_hash(id.as_bytes())),
+        id: call.id.as_ref().map_or(0, |id| half(short_hash(id.as_bytes()))),
         signature: signature(call, tools),
         tool: 0,
         kind,
@@ -96,14 +108,25 @@ fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
         searches: effect.searches,
         moves: effect.moves,
         writes: effect.writes,
-        #[expect(clippy::cast_possible_truncation, reason = "half of the hash is enough for a program")]
-        program: program as u32,
+        nature: match (effect.measures, effect.switches) {
+            (true, _) => Nature::Measures,
+            (false, true) => Nature::Switches,
+            (false, false) => Nature::Plain,
+        },
+        program: half(program),
         changes: 0,
         outcome: None,
         answered: false,
         output: 0,
+        size: Size::Short,
         fruitless: 0,
     }
+}
+
+/// Half of a hash is enough to tell the calls of one window apart; nothing stays nothing.
+#[expect(clippy::cast_possible_truncation, reason = "half of it is wanted")]
+fn half(hash: u64) -> u32 {
+    if hash == 0 { 0 } else { (hash as u32).max(1) }
 }
 
 /// The tool and its arguments; only those that the user named for it, if any.
@@ -117,16 +140,23 @@ fn signature(call: &Call, tools: &Tools) -> Fingerprint {
     }
 }
 
-/// What came back with its volatile parts masked, hashed.
-fn output_print(result: &ToolResult) -> u64 {
-    let mut masked = Vec::with_capacity(2048);
-    match &result.output {
-        Value::String(text) => mask_into(text, &mut masked),
+/// What came back with its volatile parts masked, hashed, and how long it is. Of what measures, nothing is volatile.
+fn output_print(result: &ToolResult, measures: bool) -> (u64, Size) {
+    let written = match &result.output {
+        Value::String(_) => None,
         other => {
             let mut text = String::new();
             crate::canonical::write_canonical(other, &mut text);
-            mask_into(&text, &mut masked);
+            Some(text)
         }
+    };
+    let text = written.as_deref().or_else(|| result.output.as_str()).unwrap_or_default();
+    if measures {
+        let text = text.trim().as_bytes();
+        return (short_hash(text), Size::of(text.len()));
     }
-    short_hash(masked.trim_ascii())
+    let mut masked = Vec::with_capacity(2048);
+    mask_into(text, &mut masked);
+    let masked = masked.trim_ascii();
+    (short_hash(masked), Size::of(masked.len()))
 }

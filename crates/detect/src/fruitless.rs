@@ -81,11 +81,36 @@ pub(crate) fn fruitless(record: &CallRecord, result: &ToolResult, outcome: Optio
         Value::String(text) if failed || (outcome != Some(Outcome::Ok) && short(text)) || is_empty(text) => {
             kind_of(record, text.trim(), failed)
         }
+        Value::String(text) if record.searches && short(text) && says_nothing_found(text) => NOTHING_FOUND,
         Value::String(_) => 0,
         Value::Null => kind_of(record, "", failed),
         other if failed => kind_of(record, &other.to_string(), failed),
         _ => 0,
     }
+}
+
+/// How a search says that it found nothing, in lower case.
+const NOTHING: &[&str] = &[
+    "no match",
+    "no file",
+    "no result",
+    "no document",
+    "no record",
+    "no entries",
+    "no items",
+    "nothing found",
+    "nothing matched",
+    "0 results",
+    "0 matches",
+    "found 0",
+    "not found",
+    "could not find",
+    "none found",
+];
+
+fn says_nothing_found(text: &str) -> bool {
+    let start: String = text.trim_start().chars().take(24).collect::<String>().to_lowercase();
+    text.lines().count() <= 3 && NOTHING.iter().any(|words| start.starts_with(words))
 }
 
 fn is_empty(text: &str) -> bool {

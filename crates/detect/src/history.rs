@@ -40,13 +40,13 @@ pub struct CallRecord {
     /// The step it came with.
     pub step: u64,
     /// The ordinal of its turn, from 0.
-    pub turn: u64,
+    pub turn: u32,
     /// Its id, hashed; 0 without one.
-    pub id: u64,
+    pub id: u32,
     /// The tool and its arguments.
     pub signature: Fingerprint,
     /// Which of the history's tools; see [`History::tool`].
-    pub tool: u16,
+    pub tool: u8,
     /// What kind of tool that is.
     pub kind: ToolKind,
     /// Whether it runs tests.
@@ -61,6 +61,10 @@ pub struct CallRecord {
     pub moves: bool,
     /// Whether it may change something, if it goes well.
     pub writes: bool,
+    /// What else is known of it.
+    pub nature: Nature,
+    /// How long what came back is, without its volatile parts.
+    pub size: Size,
     /// The program a shell command runs, or the tool, hashed.
     pub program: u32,
     /// How many changes were made before it; see [`History::changes`].
@@ -72,7 +76,41 @@ pub struct CallRecord {
     /// What came back, with its volatile parts masked, hashed.
     pub output: u64,
     /// The kind of failure or emptiness it came back with, hashed; 0 when it brought something.
-    pub fruitless: u64,
+    pub fruitless: u32,
+}
+
+/// What is known of a call, beside what kind of tool it uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Nature {
+    /// Nothing in particular.
+    #[default]
+    Plain,
+    /// It measures: its numbers are what it is for.
+    Measures,
+    /// It goes from one state to another and back: that is a change each time.
+    Switches,
+}
+
+/// How much came back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Size {
+    /// A word or two, as many calls come back with.
+    #[default]
+    Short,
+    /// A sentence, from 56 bytes on.
+    Sentence,
+    /// More than that, from 200 bytes on.
+    Long,
+}
+
+impl Size {
+    pub(crate) fn of(bytes: usize) -> Self {
+        match bytes {
+            200.. => Self::Long,
+            56.. => Self::Sentence,
+            _ => Self::Short,
+        }
+    }
 }
 
 /// One tool of a session and how it fared.
@@ -166,13 +204,13 @@ impl History {
         record.tool = self.tally(tool);
         record.ordinal = self.calls;
         record.changes = self.changes;
-        record.turn = self.turns.saturating_sub(1);
+        record.turn = u32::try_from(self.turns.saturating_sub(1)).unwrap_or(u32::MAX);
         self.calls += 1;
         self.recent.push(record, WINDOW);
         record
     }
 
-    fn tally(&mut self, tool: &str) -> u16 {
+    fn tally(&mut self, tool: &str) -> u8 {
         let tool = tool.char_indices().nth(NAME).map_or(tool, |(end, _)| &tool[..end]);
         let known = self.tools.iter().position(|t| t.name == tool);
         let index = known.unwrap_or_else(|| {
@@ -185,7 +223,7 @@ impl History {
             }
         });
         self.tools[index].calls += 1;
-        u16::try_from(index).unwrap_or(u16::MAX)
+        u8::try_from(index).unwrap_or(u8::MAX)
     }
 
     fn replace_rarest(&mut self, fresh: ToolTally) -> usize {
@@ -198,7 +236,7 @@ impl History {
     /// unanswered one of the latest turn that has any.
     pub(crate) fn answer(
         &mut self,
-        id: Option<u64>,
+        id: Option<u32>,
         came: impl FnOnce(&CallRecord) -> Came,
     ) -> Option<CallRecord> {
         let at = match id {
@@ -216,13 +254,14 @@ impl History {
         let came = came(&record);
         let failed = came.outcome.is_some_and(Outcome::failed);
         let again = before.into_iter().any(|r| r.signature == record.signature);
-        if record.writes && !failed && came.fruitless == 0 && !again {
+        if record.writes && !failed && came.fruitless == 0 && (record.nature == Nature::Switches || !again) {
             self.changes = self.changes.saturating_add(1);
         }
         let record = self.recent.get_mut(at)?;
         record.answered = true;
         record.outcome = came.outcome;
         record.output = came.output;
+        record.size = came.size;
         record.fruitless = came.fruitless;
         let record = *record;
         if failed && let Some(tally) = self.tools.get_mut(usize::from(record.tool)) {
@@ -236,7 +275,8 @@ impl History {
 pub(crate) struct Came {
     pub(crate) outcome: Option<Outcome>,
     pub(crate) output: u64,
-    pub(crate) fruitless: u64,
+    pub(crate) size: Size,
+    pub(crate) fruitless: u32,
 }
 
 impl Ledger {

@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock, no async. [`fold`] enters a Step into a history and shows each thing that happened to
 //! the detectors as a [`Moment`]; a detector answers with a [`Finding`](deloop_types::Finding) or nothing.
 
+mod asked;
 mod canonical;
 mod command;
 mod detector;
@@ -34,8 +35,8 @@ pub use command::command_line;
 pub use detector::{AnyDetector, Detector, Memory, Tuned};
 pub use exchange::{Exchange, Said};
 pub use fingerprint::{Fingerprint, SCHEME, short_hash};
-pub use fold::fold;
-pub use history::{CallRecord, History, Ledger, ToolTally, WINDOW};
+pub use fold::{Around, fold};
+pub use history::{CallRecord, History, Ledger, Nature, Size, ToolTally, WINDOW};
 pub use mask::{mask, mask_into};
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use normalise::{CUT, normalise};

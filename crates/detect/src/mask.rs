@@ -144,11 +144,28 @@ fn volatile_end(text: &[u8], token: &Range<usize>, at: usize) -> Option<(usize, 
     if before.is_empty() {
         return None;
     }
-    let known = [&b"pid"[..], b"pgid", b"ppid", b"tid", b"process", b"thread", b"nonce", b"port", b"shellid"];
-    if known.iter().any(|w| before.eq_ignore_ascii_case(w)) {
+    let (last, joined) = last_word(before);
+    let is_one_of = |words: &[&[u8]]| words.iter().any(|w| last.eq_ignore_ascii_case(w));
+    let of_a_shell = before.eq_ignore_ascii_case(b"shellid");
+    if of_a_shell
+        || is_one_of(&[
+            b"pid",
+            b"pgid",
+            b"ppid",
+            b"tid",
+            b"process",
+            b"thread",
+            b"nonce",
+            b"port",
+            b"elapsed",
+            b"uptime",
+            b"timestamp",
+        ])
+        || joined && is_one_of(&[b"ms", b"us", b"ns", b"at", b"took", b"duration", b"latency"])
+    {
         return Some((start, end));
     }
-    if before.eq_ignore_ascii_case(b"id") && token.len() >= 4 {
+    if last.eq_ignore_ascii_case(b"id") && token.len() >= 4 {
         return Some((start, end));
     }
     if before == b"line" && text.get(end) == Some(&b':') && text[..start].ends_with(b": line ") {
@@ -157,20 +174,31 @@ fn volatile_end(text: &[u8], token: &Range<usize>, at: usize) -> Option<(usize, 
     None
 }
 
-/// The word before `start`, behind nothing but a space, `:`, `=`, `#` or `(`.
+/// The word before `start`, behind nothing but a space, `:`, `=`, `#`, `(` or a quote.
 fn word_before(text: &[u8], start: usize) -> &[u8] {
     let mut stop = start;
-    while stop > 0 && start - stop < 3 && matches!(text[stop - 1], b' ' | b':' | b'=' | b'#' | b'(') {
+    while stop > 0 && start - stop < 4 && matches!(text[stop - 1], b' ' | b':' | b'=' | b'#' | b'(' | b'"') {
         stop -= 1;
     }
     if stop == start {
         return &[];
     }
     let mut first = stop;
-    while first > 0 && stop - first < 12 && text[first - 1].is_ascii_alphabetic() {
+    while first > 0 && stop - first < 14 && (text[first - 1].is_ascii_alphabetic() || text[first - 1] == b'_')
+    {
         first -= 1;
     }
     &text[first..stop]
+}
+
+/// The last of the words that make up a name (`took_ms`, `checkedAt`), and whether there are others before it.
+fn last_word(name: &[u8]) -> (&[u8], bool) {
+    let starts =
+        |i: &usize| name[i - 1] == b'_' || name[*i].is_ascii_uppercase() && name[i - 1].is_ascii_lowercase();
+    match (1..name.len()).rev().find(starts) {
+        Some(at) => (&name[at..], true),
+        None => (name, false),
+    }
 }
 
 fn uuid_end(text: &[u8], start: usize) -> Option<usize> {
@@ -200,6 +228,11 @@ fn clock_end(text: &[u8], at: usize) -> Option<usize> {
             return Some(end);
         }
         return Some(end);
+    }
+    // `10-20-30`, as in the names of files.
+    let dashed = |at: usize| sep(at) == Some(b'-') && digits(text, at + 1) == 2;
+    if whole == 2 && dashed(at + 2) && dashed(at + 5) && sep(at + 8) != Some(b'-') {
+        return Some(at + 8);
     }
     if (1..=2).contains(&whole) && sep(at + whole) == Some(b':') && digits(text, at + whole + 1) == 2 {
         let mut end = at + whole + 3;
@@ -282,6 +315,10 @@ mod tests {
             ("ran for 1700000000123", "ran for ~"),
             ("commit 4f5e6d7c8b9a0f1e2d3c", "commit ~"),
             ("took 15µs", "took ~"),
+            (r#"{"took_ms": 598, "count": 3}"#, r#"{"took_ms": ~, "count": 3}"#),
+            (r#""checkedAt":17, "elapsed":3"#, r#""checkedAt":~, "elapsed":~"#),
+            ("screenshot 05-09-45.png", "screenshot ~.png"),
+            ("<shellId: 3 completed", "<shellId: ~ completed"),
         ] {
             assert_eq!(mask(text), masked, "{text}");
         }
@@ -302,6 +339,9 @@ mod tests {
             "HTTP 404",
             "12 m",
             "5 items, 7 shops",
+            "look at 598",
+            "\"items\": 598",
+            "2-3-4",
         ] {
             assert_eq!(mask(text), text);
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use deloop_detect::{
-    AnyDetector, DETECTORS, Exchange, History, Ledger, Memory, Swarm, ToolKind, Tools, fold, target,
+    AnyDetector, Around, DETECTORS, Exchange, History, Ledger, Memory, Swarm, ToolKind, Tools, fold, target,
 };
 use deloop_types::{Body, Finding, Step};
 use serde_json::Value;
@@ -70,7 +70,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         let key = (session.clone(), step.agent.clone());
         let (history, memory) = agents.entry(key).or_insert_with(|| (History::default(), tuned.fresh()));
         let mut last = None;
-        fold(history, exchange, ledger, &tools, &step, *index, &counts, &mut |moment| {
+        fold(history, Around { exchange, ledger, tools: &tools }, &step, *index, &counts, &mut |moment| {
             last = tuned.look(moment, memory).or(last.take());
         });
         found.extend(last.map(|finding| (session, *index, finding)));

@@ -96,12 +96,37 @@ pub fn decide(profile: &Profile, found: Vec<Found>, tried: &mut Tried, setting: 
         if best.rung.task_update {
             decision.task_update = task_update(&one.finding);
         }
-        if best.action == Action::Stop && profile.rules == Rules::Episodes {
+        if best.action == Action::Stop && profile.rules == Rules::Episodes && setting.mode == Mode::Enforce {
             tried.stopped = Some(Box::new(Decision { findings: Vec::new(), ..decision.clone() }));
         }
     }
+    if profile.rules == Rules::Episodes && setting.mode == Mode::Nudge && decision.action > Action::Nudge {
+        decision = held_back(decision, &found);
+    }
     decision.findings = listed(found);
     done(decision, clear)
+}
+
+/// In mode nudge the agent was told all there is to tell it: a text that speaks of a refusal or an end would be untrue.
+/// People learn what the mode held back.
+fn held_back(decision: Decision, found: &[Found]) -> Decision {
+    let what = match decision.action {
+        Action::Stop => "ended the run",
+        _ => "refused this call",
+    };
+    let summary = found.first().map_or("it repeats itself", |f| f.finding.summary.as_str());
+    let message =
+        format!("[deloop] {summary}, and nudges did not help. In mode enforce deloop would have {what}.");
+    Decision {
+        action: Action::Warn,
+        message: Some(message),
+        role: None,
+        calls: Vec::new(),
+        status: None,
+        task_update: None,
+        would: Some(Box::new(decision.clone())),
+        ..decision
+    }
 }
 
 fn climb<'a>(

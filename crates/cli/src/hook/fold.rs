@@ -257,7 +257,8 @@ impl Fold<'_> {
 
     /// Tells the engine that a person had a say: episodes are over, and a stop no longer stands.
     fn person_stepped_in(&self) -> Result<(), StoreError> {
-        let text = "deloop was put off".to_owned();
+        // The same words again and again would be taken for a program's.
+        let text = format!("deloop was put off at {}", self.around.now.0);
         self.tell(Body::User(UserText { text, origin: Origin::Human }))
     }
 

@@ -432,7 +432,11 @@ fn what_a_plugin_asks_is_noted() {
         answers.iter().map(|answer| answer["action"].as_str().unwrap().to_owned()).collect()
     };
     let nudging = actions(&[]);
-    assert!(nudging.iter().any(|a| a == "nudge") && nudging.iter().all(|a| a == "nudge" || a == "continue"));
+    assert!(
+        nudging.iter().any(|a| a == "nudge")
+            && nudging.iter().all(|a| matches!(a.as_str(), "nudge" | "warn" | "continue"))
+    );
+    assert_eq!(nudging.iter().filter(|a| *a == "nudge").count(), 2, "and then no more: {nudging:?}");
     assert!(actions(&["--mode", "enforce"]).iter().any(|a| a == "stop"));
     let rows: Value = serde_json::from_str(&home.ok(&["status", "--json"])).unwrap();
     let row = rows.as_array().unwrap().iter().find(|row| row["agent"] == "opencode").unwrap();

@@ -32,10 +32,13 @@ const SLOTS: usize = 256;
 /// A word without an end is cut into pieces.
 const LONG_WORD: u32 = 24;
 
+/// The message that streams now, if one does.
+pub(crate) type Memory = Option<Box<Message>>;
+
 /// A message so far: what a piece more is compared with.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Memory {
+pub(crate) struct Message {
     /// The last words, hashed.
     recent: Ring<u32>,
     /// Words so far.
@@ -51,8 +54,6 @@ pub(crate) struct Memory {
     /// How the line begins; whether it is of code or of a table.
     line: LineStart,
     fenced: bool,
-    /// Whether the message came in pieces, and so is known when it is whole.
-    streamed: bool,
     /// Whether it was told already.
     told: bool,
 }
@@ -81,23 +82,20 @@ impl Detector for Chanting {
     fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
         let times = match &moment.event {
             Happening::Chunk(text) => {
-                memory.streamed = true;
-                if memory.told {
+                let message = memory.get_or_insert_default();
+                if message.told {
                     return None;
                 }
-                memory.read(params, text)?
+                let times = message.read(params, text)?;
+                message.told = true;
+                times
             }
-            Happening::Turn(turn) => {
-                let before = std::mem::take(memory);
-                if before.streamed {
-                    return None;
-                }
-                let mut whole = Memory::default();
-                whole.read(params, &turn.text)?
+            // What came in pieces is known when it comes whole.
+            Happening::Turn(turn) if memory.take().is_none() => {
+                Message::default().read(params, &turn.text)?
             }
             _ => return None,
         };
-        memory.told = memory.streamed;
         Some(Finding {
             detector: self.name().to_owned(),
             count: times.into(),
@@ -115,7 +113,7 @@ impl Detector for Chanting {
     }
 }
 
-impl Memory {
+impl Message {
     /// Reads on; says how often the words repeat as soon as that is too often.
     fn read(&mut self, params: &Params, text: &str) -> Option<u32> {
         for byte in text.bytes() {
@@ -126,11 +124,12 @@ impl Memory {
                 self.hash = (self.hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193);
                 self.length += 1;
             }
-            if self.length > 0 && (!part && (byte.is_ascii() || self.length >= 3) || self.length >= LONG_WORD)
+            let ends = !part && (byte.is_ascii() || self.length >= 3) || self.length >= LONG_WORD;
+            if self.length > 0
+                && ends
+                && let Some(times) = self.word(params)
             {
-                if let Some(times) = self.word(params) {
-                    return Some(times);
-                }
+                return Some(times);
             }
         }
         None

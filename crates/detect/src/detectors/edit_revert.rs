@@ -14,16 +14,18 @@ pub(crate) struct EditRevert;
 pub(crate) struct Params {
     /// From how many times the same edit is undone it is a finding.
     at: u64,
+    /// Within how many calls.
+    within: u64,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { at: 2 }
+        Self { at: 2, within: 20 }
     }
 }
 
 /// How many changes are remembered.
-const CHANGES: usize = 24;
+const CHANGES: usize = 16;
 /// How many calls may be on their way at once.
 const OPEN: usize = 8;
 
@@ -38,9 +40,9 @@ pub(crate) struct Memory {
 /// A change that is asked for; `old` and `new` are 0 where they are not said.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Asked {
-    file: u64,
-    old: u64,
-    new: u64,
+    file: u32,
+    old: u32,
+    new: u32,
     kind: Kind,
     name: String,
 }
@@ -56,12 +58,14 @@ enum Kind {
 /// A change that was made.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Made {
-    file: u64,
-    old: u64,
-    new: u64,
-    step: u64,
+    file: u32,
+    old: u32,
+    new: u32,
     /// How often this piece has gone to and fro.
-    turned: u64,
+    turned: u32,
+    step: u64,
+    /// The call it was made by.
+    call: u64,
     /// Whether it was taken back.
     undone: bool,
 }
@@ -96,21 +100,23 @@ impl Detector for EditRevert {
                 }
                 let turned = asked
                     .iter()
-                    .filter_map(|a| Some((a, memory.make(a, record.step)?)))
+                    .filter_map(|a| Some((a, memory.make(a, (record.step, record.ordinal))?)))
                     .max_by_key(|t| t.1.turned);
                 let (asked, made) = turned?;
-                let count = made.turned.div_ceil(2);
+                let first = memory.first(made);
+                let count = u64::from(made.turned.div_ceil(2));
                 // Told when it is undone, not when it is done again.
-                (count >= params.at && made.turned % 2 == 1).then(|| Finding {
+                let quick = made.call.saturating_sub(first.call) <= params.within;
+                (count >= params.at && made.turned % 2 == 1 && quick).then(|| Finding {
                     detector: self.name().to_owned(),
                     count,
                     period: 2,
                     score: 1.0,
-                    since: memory.first(made),
+                    since: first.step,
                     tool: Some(moment.history.tool(record).to_owned()),
                     summary: format!("the same edit of {} was made and undone {count} times", asked.name),
                     evidence: Evidence {
-                        pattern: short_hash(&(made.file ^ made.old ^ made.new).to_le_bytes()),
+                        pattern: u64::from(made.file ^ made.old ^ made.new),
                         at: record.ordinal,
                         ..Evidence::default()
                     },
@@ -124,15 +130,21 @@ impl Detector for EditRevert {
 impl From<&Edit> for Asked {
     fn from(edit: &Edit) -> Self {
         let (kind, old, new) = match edit.change {
-            Change::Replace { old, new } => (Kind::Replace, old, new),
-            Change::Whole(new) => (Kind::Whole, 0, new),
+            Change::Replace { old, new } => (Kind::Replace, half(old), half(new)),
+            Change::Whole(new) => (Kind::Whole, 0, half(new)),
             Change::Undo => (Kind::Undo, 0, 0),
             Change::Restore => (Kind::Restore, 0, 0),
         };
-        let file = if edit.path.is_empty() { 0 } else { short_hash(edit.path.as_bytes()) };
+        let file = if edit.path.is_empty() { 0 } else { half(short_hash(edit.path.as_bytes())) };
         let name = if edit.path.is_empty() { "the files".to_owned() } else { clean(&edit.path, 60) };
         Self { file, old, new, kind, name }
     }
+}
+
+/// Half of a hash is enough to tell the few texts of one session apart.
+#[expect(clippy::cast_possible_truncation, reason = "half of it is wanted")]
+fn half(hash: u64) -> u32 {
+    hash as u32 | 1
 }
 
 impl Memory {
@@ -155,52 +167,53 @@ impl Memory {
     }
 
     /// Enters a change; gives what it turned round, if it did.
-    fn make(&mut self, asked: &Asked, step: u64) -> Option<Made> {
+    fn make(&mut self, asked: &Asked, at: (u64, u64)) -> Option<Made> {
         match asked.kind {
-            Kind::Replace => self.change(asked.file, asked.old, asked.new, step),
+            Kind::Replace => self.change(asked.file, asked.old, asked.new, at),
             Kind::Whole => {
                 let last = self.made.iter().rev().find(|m| m.file == asked.file).map_or(0, |m| m.new);
-                if last == asked.new { None } else { self.change(asked.file, last, asked.new, step) }
+                if last == asked.new { None } else { self.change(asked.file, last, asked.new, at) }
             }
             Kind::Undo => {
                 let last = *self.live(asked.file).last()?;
-                self.change(last.file, last.new, last.old, step)
+                self.change(last.file, last.new, last.old, at)
             }
             Kind::Restore => {
                 let live = self.live(asked.file);
                 live.iter()
                     .rev()
-                    .filter_map(|m| self.change(m.file, m.new, m.old, step))
+                    .filter_map(|m| self.change(m.file, m.new, m.old, at))
                     .max_by_key(|m| m.turned)
             }
         }
     }
 
     /// The changes of a file that stand, or of all files.
-    fn live(&self, file: u64) -> Vec<Made> {
+    fn live(&self, file: u32) -> Vec<Made> {
         // A change that takes back another is not itself one that could be taken back by putting a file back.
-        let stands = |m: &&Made| !m.undone && m.turned % 2 == 0 && (file == 0 || m.file == file);
+        let stands = |m: &&Made| !m.undone && m.turned.is_multiple_of(2) && (file == 0 || m.file == file);
         self.made.iter().filter(stands).copied().collect()
     }
 
-    fn change(&mut self, file: u64, old: u64, new: u64, step: u64) -> Option<Made> {
-        let at = self.made.iter().rposition(|m| m.file == file && !m.undone && m.new == old && m.old == new);
-        let turned = match at.and_then(|at| self.made.get_mut(at)) {
+    fn change(&mut self, file: u32, old: u32, new: u32, at: (u64, u64)) -> Option<Made> {
+        let inverse =
+            self.made.iter().rposition(|m| m.file == file && !m.undone && m.new == old && m.old == new);
+        let turned = match inverse.and_then(|at| self.made.get_mut(at)) {
             Some(before) if old != new => {
                 before.undone = true;
                 before.turned + 1
             }
             _ => 0,
         };
-        let made = Made { file, old, new, step, turned, undone: false };
+        let made = Made { file, old, new, turned, step: at.0, call: at.1, undone: false };
         self.made.push(made, CHANGES);
         (turned > 0).then_some(made)
     }
 
     /// Where this to and fro began, as far as it is remembered.
-    fn first(&self, made: Made) -> u64 {
+    fn first(&self, made: Made) -> Made {
         let pair = (made.old.min(made.new), made.old.max(made.new));
         let same = |m: &&Made| m.file == made.file && (m.old.min(m.new), m.old.max(m.new)) == pair;
-        self.made.iter().find(same).map_or(made.step, |m| m.step)
+        self.made.iter().find(same).copied().unwrap_or(made)
     }
 }

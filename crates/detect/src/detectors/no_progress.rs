@@ -1,10 +1,11 @@
-use deloop_types::{Evidence, Finding, Origin, Outcome};
+use deloop_types::{Evidence, Finding, Millis, Origin, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::asked::{Asked, asked};
 use crate::{
-    CallRecord, CallView, Detector, Happening, Moment, ResultView, Ring, ToolKind, clean, short_call,
+    CallRecord, CallView, Detector, Happening, Moment, ResultView, Ring, Size, ToolKind, clean, short_call,
     short_hash,
 };
 
@@ -21,15 +22,19 @@ pub(crate) struct Params {
     changed: u64,
     /// How many calls in a row must bring nothing new.
     stale: u64,
-    /// How often the same poll may come back the same.
+    /// How often the same poll may come back the same, when nothing says how long that took.
     polls: u64,
+    /// How long it may, in minutes.
+    minutes: u64,
+    /// From how many different calls of one tool with the same long output on; one more when it is not so long.
+    echoes: u64,
     /// From how many identical calls in a row on, when no results are seen at all.
     unseen: u64,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { at: 3, changed: 4, stale: 2, polls: 30, unseen: 6 }
+        Self { at: 3, changed: 4, stale: 2, polls: 30, minutes: 60, echoes: 4, unseen: 6 }
     }
 }
 
@@ -40,6 +45,12 @@ pub(crate) struct Memory {
     since: u64,
     /// The signature of the last of them.
     last: u64,
+    /// How often a person asked for a thing to be done.
+    #[serde(default)]
+    asked: u64,
+    /// The poll that is waited with, what it said and since when.
+    #[serde(default)]
+    poll: Option<(u64, Millis)>,
     /// Calls that were made before, in their short form.
     names: Ring<(u64, String)>,
 }
@@ -64,6 +75,11 @@ impl Detector for NoProgress {
             Happening::Result(result) => self.after(params, moment, result, memory),
             Happening::User(user) if user.origin == Origin::Human => {
                 memory.stale = 0;
+                memory.asked = match asked(&user.text) {
+                    Some(Asked::Times(n)) => n + 1,
+                    Some(Asked::Again) => params.polls,
+                    None => 0,
+                };
                 None
             }
             _ => None,
@@ -90,15 +106,17 @@ impl NoProgress {
         if !memory.names.iter().any(|(k, _)| *k == key) {
             memory.names.push((key, short_call(&call.call.tool, &call.call.args)), NAMES);
         }
-        if record.waits {
+        if record.waits && !latest.outcome.is_some_and(Outcome::failed) {
             return None;
         }
         if !latest.answered {
             return self.unseen(params, moment, record, memory);
         }
         let same = |r: &&CallRecord| r.answered && alike(r, latest) && r.changes == moment.history.changes();
-        let count = turns(earlier().filter(same).chain([latest]), record.turn) + 1;
-        let tool_at = at_of(params.at, moment, call.call.tool.as_str());
+        // Another outcome in between is news.
+        let judged = earlier().filter(|r| r.answered && r.outcome != Some(Outcome::Denied));
+        let count = turns(judged.take_while(same).chain([latest]), record.turn) + 1;
+        let tool_at = at_of(params.at, moment, call.call.tool.as_str()).max(memory.asked);
         let stuck = latest.changes == moment.history.changes() && memory.stale >= params.stale;
         (stuck && count > tool_at).then(|| {
             // What is told is what came back so far; what is counted includes the call that is about to be made.
@@ -121,7 +139,7 @@ impl NoProgress {
     ) -> Option<Finding> {
         let recent = moment.history.recent();
         let run = recent.iter().rev().take_while(|r| r.signature == record.signature && !r.answered);
-        let count = turns(run, u64::MAX);
+        let count = turns(run, u32::MAX);
         (count >= params.unseen).then(|| self.finding(moment, record, memory, count))
     }
 
@@ -146,14 +164,12 @@ impl NoProgress {
                 && (alike(r, record) || record.kind == ToolKind::Write)
         };
         let same: Vec<&CallRecord> = earlier.filter(again).collect();
-        if record.waits || still_running(result) {
-            let count = turns(same.iter().copied(), record.turn) + 1;
-            let most = at_of(params.polls, moment, moment.history.tool(record));
-            return (count > most).then(|| self.finding(moment, record, memory, count));
+        if waiting(result) {
+            return self.poll(params, moment, record, &same, memory);
         }
         if same.is_empty() {
             memory.stale = 0;
-            return None;
+            return self.echo(params, moment, record);
         }
         if memory.stale == 0 {
             memory.since = record.ordinal;
@@ -162,7 +178,7 @@ impl NoProgress {
         let unchanged = |r: &&CallRecord| r.changes == record.changes || record.kind == ToolKind::Write;
         let in_vain = turns(same.iter().copied().filter(unchanged), record.turn) + 1;
         let all = turns(same.iter().copied(), record.turn) + 1;
-        let at = at_of(params.at, moment, moment.history.tool(record));
+        let at = at_of(params.at, moment, moment.history.tool(record)).max(memory.asked);
         let stuck = memory.stale >= params.stale && (in_vain >= at || all >= params.changed.max(at));
         let finding = stuck.then(|| {
             let mut finding = self.finding(moment, record, memory, all);
@@ -171,6 +187,63 @@ impl NoProgress {
         });
         memory.last = record.signature.short();
         finding
+    }
+
+    /// A poll says that it goes on: that is fine while its budget lasts, in time if that is known.
+    fn poll(
+        &self,
+        params: &Params,
+        moment: &Moment<'_>,
+        record: &CallRecord,
+        same: &[&CallRecord],
+        memory: &mut Memory,
+    ) -> Option<Finding> {
+        let count = turns(same.iter().copied(), record.turn) + 1;
+        let most = at_of(params.polls, moment, moment.history.tool(record)).max(memory.asked);
+        let what = record.signature.short() ^ record.output;
+        let since = memory.poll.filter(|(w, _)| *w == what && count > 1).map(|(_, since)| since);
+        memory.poll = since.or(moment.ts).map(|since| (what, since));
+        let declared = moment.tools.rule(moment.history.tool(record)).is_some_and(|rule| rule.max.is_some());
+        let over = match (since, moment.ts) {
+            (Some(since), Some(now)) if !declared => {
+                now.since(since) > params.minutes.saturating_mul(60_000) && count > params.at
+            }
+            _ => count > most,
+        };
+        over.then(|| self.finding(moment, record, memory, count))
+    }
+
+    /// Different calls of one tool, one after the other, that all come back with the same long output.
+    fn echo(&self, params: &Params, moment: &Moment<'_>, record: &CallRecord) -> Option<Finding> {
+        let needed = match record.size {
+            Size::Long => params.echoes,
+            Size::Sentence => params.echoes + 1,
+            Size::Short => return None,
+        };
+        if record.writes || record.fruitless != 0 || record.outcome.is_some_and(Outcome::failed) {
+            return None;
+        }
+        let of_tool = |r: &&CallRecord| r.tool == record.tool && r.program == record.program && r.answered;
+        let recent = moment.history.recent().iter().rev().filter(|r| r.ordinal < record.ordinal);
+        let mut first = record;
+        let echoes = recent.filter(of_tool).take_while(|r| alike(r, record) && r.changes == record.changes);
+        let count = turns(echoes.inspect(|r| first = r), record.turn) + 1;
+        let tool = clean(moment.history.tool(record), 40);
+        (count >= needed).then(|| Finding {
+            detector: self.name().to_owned(),
+            count,
+            period: 1,
+            score: 0.9,
+            since: first.step,
+            tool: Some(tool.clone()),
+            summary: format!("{count} different calls of {tool} came back with the same output"),
+            evidence: Evidence {
+                pattern: record.output,
+                at: record.ordinal,
+                outcome: Some("the same output".to_owned()),
+                ..Evidence::default()
+            },
+        })
     }
 
     fn finding(&self, moment: &Moment<'_>, record: &CallRecord, memory: &Memory, count: u64) -> Finding {
@@ -209,8 +282,8 @@ fn alike(a: &CallRecord, b: &CallRecord) -> bool {
 }
 
 /// In how many turns before `turn` these calls were made: parallel calls count once.
-fn turns<'a>(records: impl Iterator<Item = &'a CallRecord>, turn: u64) -> u64 {
-    let mut seen: Vec<u64> = records.map(|r| r.turn).filter(|t| *t < turn).collect();
+fn turns<'a>(records: impl Iterator<Item = &'a CallRecord>, turn: u32) -> u64 {
+    let mut seen: Vec<u32> = records.map(|r| r.turn).filter(|t| *t < turn).collect();
     seen.sort_unstable();
     seen.dedup();
     seen.len() as u64
@@ -230,27 +303,57 @@ fn own_words(result: &ResultView<'_>) -> bool {
     }
 }
 
-/// Whether a short result says that what was asked about goes on.
-fn still_running(result: &ResultView<'_>) -> bool {
-    let Some(text) = result.result.output.as_str() else { return false };
-    if text.len() > 400 || result.record.outcome.is_some_and(Outcome::failed) || result.record.writes {
+/// Whether a call waits for something, and what came back does not say that this has ended.
+fn waiting(result: &ResultView<'_>) -> bool {
+    let record = &result.record;
+    // A list of things to do says of them that they are pending.
+    if record.outcome.is_some_and(Outcome::failed) || record.writes || record.kind == ToolKind::Talk {
         return false;
     }
-    let lower = text.to_ascii_lowercase();
-    [
-        "still running",
-        "in progress",
-        "in_progress",
-        "pending",
-        "queued",
-        "waiting for",
-        "not ready",
-        "running…",
-        "\"running\"",
-    ]
-    .iter()
-    .any(|word| lower.contains(word))
+    let text = result.result.output.as_str().filter(|text| text.len() <= LONGEST_STATE);
+    let lower = text.map(str::to_ascii_lowercase).unwrap_or_default();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    says(GOES_ON) || record.waits && !says(IS_OVER)
 }
+
+/// Longer results are more than the state of something, in bytes.
+const LONGEST_STATE: usize = 1000;
+
+/// What results say of something that goes on, in lower case.
+const GOES_ON: &[&str] = &[
+    "still running",
+    "in progress",
+    "in_progress",
+    "pending",
+    "queued",
+    "waiting for",
+    "not ready",
+    "running…",
+    "\"running\"",
+    "containercreating",
+    "provisioning",
+    "initializing",
+    "deploying",
+    "processing",
+];
+
+/// What results of polls say of something that has ended, in lower case.
+const IS_OVER: &[&str] = &[
+    "failed",
+    "failure",
+    "\"error\"",
+    "completed",
+    "succeeded",
+    "finished",
+    "exited",
+    "terminated",
+    "cancelled",
+    "canceled",
+    "unknown process",
+    "no such",
+    "does not exist",
+    "\"done\"",
+];
 
 fn outcome_of(record: &CallRecord) -> &'static str {
     match record.outcome {

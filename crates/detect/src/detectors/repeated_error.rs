@@ -45,9 +45,9 @@ pub(crate) struct Memory {
 struct Failed {
     ordinal: u64,
     step: u64,
-    turn: u64,
-    kind: u64,
-    tool: u16,
+    turn: u32,
+    kind: u32,
+    tool: u8,
     signature: u64,
     words: Sketch,
 }
@@ -102,7 +102,8 @@ impl RepeatedError {
         let ours = result.result.output.as_str().is_some_and(|text| text.contains("[deloop]"));
         let open_end =
             matches!(record.outcome, Some(Outcome::Running | Outcome::Denied | Outcome::Cancelled));
-        if record.fruitless == 0 || record.waits || ours || open_end {
+        let waits = record.waits && !record.outcome.is_some_and(Outcome::failed);
+        if record.fruitless == 0 || waits || ours || open_end {
             return None;
         }
         let (ordinal, step, turn) = (record.ordinal, record.step, record.turn);
@@ -155,7 +156,7 @@ impl RepeatedError {
                 tool: Some(tool.to_owned()),
                 summary: format!("{what} {} times, lately from {}", group.len(), clean(tool, 40)),
                 evidence: Evidence {
-                    pattern: record.fruitless,
+                    pattern: record.fruitless.into(),
                     at: record.ordinal,
                     outcome: Some(what.to_owned()),
                     ..Evidence::default()

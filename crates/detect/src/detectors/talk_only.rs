@@ -1,9 +1,12 @@
-use deloop_types::{Evidence, Finding, Origin};
+use deloop_types::{Evidence, Finding, Origin, Turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::run::Run;
-use crate::{Detector, Happening, Moment, Words};
+use crate::{Detector, Happening, Moment, Ring, Sketch, Words};
+
+/// How many answers to automatic messages are compared with.
+const ANSWERS: usize = 4;
 
 /// Turns with text and no call, one after the other.
 pub(crate) struct TalkOnly;
@@ -17,11 +20,13 @@ pub(crate) struct Params {
     /// How much a turn must say the same as the one before to count, 0 to 1; with 0 every turn counts, also after a
     /// message from a person.
     alike: f64,
+    /// The same, for turns that answer automatic messages: how much each must say the same as any of the last ones.
+    prompted: f64,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { at: 2, alike: 0.0 }
+        Self { at: 2, alike: 0.0, prompted: 0.0 }
     }
 }
 
@@ -29,6 +34,12 @@ impl Default for Params {
 pub(crate) struct Memory {
     run: Run,
     words: Option<Words>,
+    /// What the turns since an automatic message said.
+    #[serde(default)]
+    answers: Ring<Sketch>,
+    /// Whether the last message was automatic.
+    #[serde(default)]
+    automatic: bool,
 }
 
 impl Detector for TalkOnly {
@@ -50,6 +61,10 @@ impl Detector for TalkOnly {
                 *memory = Memory::default();
                 return None;
             }
+            Happening::User(user) => {
+                memory.automatic = user.origin == Origin::Harness;
+                return None;
+            }
             _ => return None,
         };
         if !turn.calls.is_empty() {
@@ -62,7 +77,8 @@ impl Detector for TalkOnly {
             let words = Words::of_text(text);
             score = memory.words.as_ref().map_or(0.0, |before| before.jaccard(&words));
             memory.words = Some(words);
-            if score < params.alike {
+            let again = params.prompted > 0.0 && memory.answers_again(params, turn);
+            if score < params.alike && !again {
                 memory.run.end();
             }
         }
@@ -78,5 +94,15 @@ impl Detector for TalkOnly {
             summary: format!("{count} turns in a row talked and did nothing"),
             evidence: Evidence { at: moment.history.turns(), ..Evidence::default() },
         })
+    }
+}
+
+impl Memory {
+    /// Whether this turn answers an automatic message with what was said before.
+    fn answers_again(&mut self, params: &Params, turn: &Turn) -> bool {
+        let words = Sketch::of_turn(turn);
+        let old = self.answers.iter().any(|a| a.likeness(&words) >= params.prompted);
+        self.answers.push(words, ANSWERS);
+        self.automatic && old
     }
 }
