@@ -16,6 +16,7 @@ pub fn run() -> ExitCode {
     docs.env("RUSTDOCFLAGS", "-D warnings");
     check.step("docs", docs);
     check.step("report in a browser", cargo(&["xtask", "report-test"]));
+    check.agents();
     check.licences();
     check.fuzz();
     check.report()
@@ -41,6 +42,23 @@ impl Check {
     fn skip(&mut self, name: &str, why: &str) {
         println!("── {name}: skipped, {why}");
         self.skipped.push(format!("{name} ({why})"));
+    }
+
+    /// Real agents with deloop in them, where npm can bring them.
+    fn agents(&mut self) {
+        let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+        let deloop = std::path::Path::new(&target).join("debug").join("deloop");
+        let Ok(deloop) = deloop.canonicalize() else {
+            return self.skip("agents", "deloop could not be built");
+        };
+        let mut e2e = cargo(&["xtask", "e2e", "claude-code", "codex", "gemini", "--deloop"]);
+        e2e.arg(deloop);
+        println!("── agents: {e2e:?}");
+        match e2e.status().ok().and_then(|status| status.code()) {
+            Some(0) => println!("── agents: passed"),
+            Some(2) => self.skip("agents", "they could not be brought here; see above"),
+            _ => self.failed.push("agents".to_owned()),
+        }
     }
 
     fn licences(&mut self) {

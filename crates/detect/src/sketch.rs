@@ -45,6 +45,18 @@ impl Sketch {
         Self(words.into())
     }
 
+    /// How many words there are; long arguments are counted up to 48.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// How many words the two share, of all they have: 0 to 1. Two without words are alike.
     #[must_use]
     pub fn likeness(&self, other: &Self) -> f64 {

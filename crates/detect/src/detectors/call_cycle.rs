@@ -1,8 +1,10 @@
-use deloop_types::{Evidence, Finding};
+use deloop_types::{Evidence, Finding, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallView, Detector, Fingerprint, Happening, Moment, Ring, WINDOW, short_call, short_hash};
+use crate::{
+    CallRecord, CallView, Detector, Fingerprint, Happening, Moment, Ring, WINDOW, short_call, short_hash,
+};
 
 /// A sequence of calls repeated back to back.
 pub(crate) struct CallCycle;
@@ -17,11 +19,13 @@ pub(crate) struct Params {
     shortest: usize,
     /// The longest lap, in calls; 0 is any that the history can hold `laps` of.
     longest: usize,
+    /// Whether only laps count in which every call came back as it did in the lap before.
+    outcomes: bool,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { laps: 2, shortest: 1, longest: 0 }
+        Self { laps: 2, shortest: 1, longest: 0, outcomes: false }
     }
 }
 
@@ -72,7 +76,10 @@ impl Detector for CallCycle {
         if again {
             memory.remember(call);
         }
-        let laps = |period: usize, run: u32| u64::from(run) / period as u64 + 1;
+        let laps = |period: usize, run: u32| {
+            let run = if params.outcomes { run.min(in_vain(recent, period)) } else { run };
+            u64::from(run) / period as u64 + 1
+        };
         let (period, count) = memory
             .runs
             .iter()
@@ -117,6 +124,19 @@ impl Memory {
         let known = self.names.iter().find(|(k, _)| *k == signature.short());
         known.map_or_else(|| crate::clean(tool, 40), |(_, name)| name.clone())
     }
+}
+
+/// How many calls in a row came back as the one a period before did, up to the last that came back.
+fn in_vain(recent: &Ring<CallRecord>, period: usize) -> u32 {
+    let answered = (0..recent.len()).find(|back| recent.back(*back).is_some_and(|r| r.answered)).unwrap_or(0);
+    let same = |back: &usize| match (recent.back(*back), recent.back(back + period)) {
+        (Some(a), Some(b)) => {
+            let failed = |r: &CallRecord| r.outcome.is_some_and(Outcome::failed);
+            a.answered && b.answered && a.output == b.output && failed(a) == failed(b)
+        }
+        _ => false,
+    };
+    u32::try_from((answered..recent.len()).take_while(same).count()).unwrap_or(u32::MAX)
 }
 
 /// Names the set of calls in a lap, wherever the lap begins.

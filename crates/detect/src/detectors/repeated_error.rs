@@ -53,6 +53,8 @@ struct Failed {
 }
 
 const OPEN: usize = 8;
+/// With at most so many words in its arguments, there is nothing to vary.
+const BARE: usize = 1;
 
 impl Detector for RepeatedError {
     type Params = Params;
@@ -140,7 +142,9 @@ impl RepeatedError {
         #[expect(clippy::cast_precision_loss, reason = "a handful of calls")]
         let weight = weight - params.success * fine.count() as f64;
         let turns = group.iter().map(|f| f.turn).collect::<std::collections::BTreeSet<_>>().len();
-        (weight >= params.at && turns >= 3).then(|| {
+        // With next to nothing in their arguments, calls of one tool are one call in other words.
+        let bare = group.iter().all(|f| f.tool == first.tool && f.words.len() <= BARE);
+        (turns >= 3 && (weight >= params.at || bare && group.len() >= 3)).then(|| {
             let tool = moment.history.tool(record);
             let what = if record.outcome.is_some_and(Outcome::failed) || !record.searches {
                 "the same error"
