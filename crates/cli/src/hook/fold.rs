@@ -52,10 +52,8 @@ pub(super) fn fold(
         event.again = desk.worker(event.subagent.as_deref()).let_through;
         let turn = Fold { agent, event: &event, engine, store, around, leave, session };
         let reply = turn.run(&mut desk)?;
-        if event.kind != HookKind::SessionEnd {
-            let text = serde_json::to_string(&desk).map_err(|e| StoreError(e.to_string()))?;
-            turn.store.set_desk(&turn.session, &text)?;
-        }
+        let text = serde_json::to_string(&desk).map_err(|e| StoreError(e.to_string()))?;
+        turn.store.set_desk(&turn.session, &text)?;
         Ok(reply)
     })
 }

@@ -434,11 +434,13 @@ fn arguments_and_outputs_are_not_kept_and_purge_forgets() {
 }
 
 #[test]
-fn the_end_of_a_session_forgets_it() {
+fn a_session_that_is_resumed_goes_on_where_it_ended() {
     let mut agent = Agent::new("claude-code", "doom-loop", "enforce");
     one_call(&mut agent);
+    let before: i64 = agent.query("SELECT count(*) FROM decisions");
     agent.event("SessionEnd", json!({"reason": "other"}));
-    assert_eq!(agent.query::<i64>("SELECT count(*) FROM sessions"), 0);
-    assert!(agent.query::<i64>("SELECT count(*) FROM decisions") > 0, "the log of decisions stays");
-    assert!(agent.before("make check").is_null());
+    assert_eq!(agent.query::<i64>("SELECT count(*) FROM sessions"), 1);
+    agent.event("SessionStart", json!({"source": "resume"}));
+    assert!(!agent.before("make check").is_null(), "the same call is refused as it was");
+    assert!(agent.query::<i64>("SELECT count(*) FROM decisions") > before, "decisions have names of their own");
 }

@@ -136,8 +136,8 @@ impl HookEvent {
                 }
             }
             HookKind::Compact => bodies.push(Body::Compact),
-            HookKind::SessionEnd => bodies.push(Body::End),
-            HookKind::Permission | HookKind::SessionStart | HookKind::Other => {}
+            // An agent that ends may be resumed: what is known of the session stays until it is too old.
+            HookKind::SessionEnd | HookKind::Permission | HookKind::SessionStart | HookKind::Other => {}
         }
         let step = |body| Step {
             agent: self.subagent.clone(),
