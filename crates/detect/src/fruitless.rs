@@ -3,7 +3,7 @@
 use deloop_types::{Outcome, ToolResult};
 use serde_json::Value;
 
-use crate::{CallRecord, clean, mask, short_hash};
+use crate::{CallRecord, short_hash};
 
 /// The kind of a search that found nothing.
 const NOTHING_FOUND: u64 = 1;
@@ -130,12 +130,20 @@ fn kind_of(record: &CallRecord, text: &str, failed: bool) -> u64 {
     let mut telling = lines.iter().filter(|line| tells(line));
     let first = telling.next();
     if failed && (first.is_none() || lines.len() > FEW_LINES) {
-        let whole: String = lines.iter().map(|line| reduce(line) + "\n").collect();
-        return short_hash(whole.as_bytes());
+        let mut whole = Vec::with_capacity(text.len().min(8192));
+        for line in &lines {
+            reduce_into(line, &mut whole);
+            whole.push(b'\n');
+        }
+        return short_hash(&whole);
     }
     let Some(first) = first else { return 0 };
     let last = telling.next_back().unwrap_or(first);
-    short_hash(format!("{}|{}", reduce(first), reduce(last)).as_bytes())
+    let mut said = Vec::with_capacity(340);
+    reduce_into(first, &mut said);
+    said.push(b'|');
+    reduce_into(last, &mut said);
+    short_hash(&said)
 }
 
 fn tells(line: &str) -> bool {
@@ -159,51 +167,88 @@ fn tells(line: &str) -> bool {
     !lower.starts_with(b"traceback") && (0..length).any(told)
 }
 
-/// A line of a failure without what varies: quoted text, paths, numbers, letter case.
-fn reduce(line: &str) -> String {
-    let masked = mask(&clean(line, 400));
-    let mut out = String::with_capacity(masked.len());
-    let mut rest = masked.as_str();
-    while let Some(c) = rest.chars().next() {
-        let closing = match c {
-            '"' | '\'' | '`' => Some(c),
-            '“' => Some('”'),
-            _ => None,
-        };
-        let inside = &rest[c.len_utf8()..];
-        if let Some(end) = closing.and_then(|q| inside.find(q).map(|end| end + q.len_utf8())) {
-            out.push('~');
-            rest = &inside[end..];
-            continue;
-        }
-        let token =
-            rest.find(|c: char| c.is_whitespace() || "\"'`“()[]{}<>,;:=".contains(c)).unwrap_or(rest.len());
-        if token == 0 {
-            out.extend(c.to_lowercase());
-            rest = inside;
-            continue;
-        }
-        let word = &rest[..token];
-        if word.contains(['/', '\\']) || word.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-            out.push('~');
-        } else {
-            let mut digit = false;
-            for c in word.chars() {
-                if c.is_ascii_digit() && digit {
-                    continue;
+/// Appends a line of a failure without what varies: quoted text, paths, numbers, names with numbers in them, letter
+/// case, terminal colours.
+fn reduce_into(line: &str, out: &mut Vec<u8>) {
+    let line = &line.as_bytes()[..line.len().min(400)];
+    let most = out.len() + 160;
+    let mut at = 0;
+    while at < line.len() && out.len() < most {
+        let byte = line[at];
+        match byte {
+            0x1b => {
+                let end = line[at + 1..].iter().position(u8::is_ascii_alphabetic);
+                at += end.map_or(1, |end| end + 2);
+            }
+            b'"' | b'\'' | b'`' => match memchr::memchr(byte, &line[at + 1..]) {
+                Some(end) => {
+                    out.push(b'~');
+                    at += end + 2;
                 }
-                digit = c.is_ascii_digit();
-                if digit { out.push('~') } else { out.extend(c.to_lowercase()) }
+                None => {
+                    out.push(byte);
+                    at += 1;
+                }
+            },
+            _ if CUTS[usize::from(byte)] => {
+                // One space is as good as many.
+                let space = byte.is_ascii_whitespace();
+                if !(space && out.last() == Some(&b' ')) {
+                    out.push(if space { b' ' } else { byte });
+                }
+                at += 1;
+            }
+            _ => {
+                let end =
+                    line[at..].iter().position(|b| CUTS[usize::from(*b)]).map_or(line.len(), |n| at + n);
+                reduce_word(&line[at..end], out);
+                at = end;
             }
         }
-        rest = &rest[token..];
     }
-    out.chars().take(160).collect()
+}
+
+/// What ends a word of a failure.
+const CUTS: [bool; 256] = {
+    let mut cuts = [false; 256];
+    let bytes = b" \t\r\n\x0b\x0c\"'`()[]{}<>,;:=\x1b";
+    let mut i = 0;
+    while i < bytes.len() {
+        cuts[bytes[i] as usize] = true;
+        i += 1;
+    }
+    cuts
+};
+
+fn reduce_word(word: &[u8], out: &mut Vec<u8>) {
+    let (mut path, mut digits) = (false, false);
+    for byte in word {
+        path |= matches!(byte, b'/' | b'\\');
+        digits |= byte.is_ascii_digit();
+    }
+    let address = word.windows(2).any(|w| w == b"0x");
+    if path || address || digits && (word.len() >= 6 || word.iter().all(|b| b.is_ascii_digit() || *b == b'.'))
+    {
+        return out.push(b'~');
+    }
+    let mut digit = false;
+    for byte in word {
+        if !(digit && byte.is_ascii_digit()) {
+            out.push(if byte.is_ascii_digit() { b'~' } else { byte.to_ascii_lowercase() });
+        }
+        digit = byte.is_ascii_digit();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn reduce(line: &str) -> String {
+        let mut out = Vec::new();
+        reduce_into(line, &mut out);
+        String::from_utf8(out).unwrap()
+    }
 
     #[test]
     fn what_varies_is_taken_out() {
@@ -215,6 +260,7 @@ mod tests {
         assert_eq!(reduce("src/a.rs:41:9: error E0425"), "~:~:~: error e~");
         assert_eq!(reduce("it's an error"), "it's an error");
         assert_eq!(reduce(""), "");
+        assert_eq!(reduce("\u{1b}[31mFAILED\u{1b}[0m  tmpab12cd in 0.34s"), "failed ~ in ~.~s");
     }
 
     #[test]

@@ -442,5 +442,8 @@ fn a_session_that_is_resumed_goes_on_where_it_ended() {
     assert_eq!(agent.query::<i64>("SELECT count(*) FROM sessions"), 1);
     agent.event("SessionStart", json!({"source": "resume"}));
     assert!(!agent.before("make check").is_null(), "the same call is refused as it was");
-    assert!(agent.query::<i64>("SELECT count(*) FROM decisions") > before, "decisions have names of their own");
+    assert!(
+        agent.query::<i64>("SELECT count(*) FROM decisions") > before,
+        "decisions have names of their own"
+    );
 }

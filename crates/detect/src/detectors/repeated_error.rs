@@ -21,13 +21,15 @@ pub(crate) struct Params {
     other: f64,
     /// What a search counts that is not like an earlier one and finds nothing either.
     search: f64,
+    /// What a call counts that was made before, after a change, and fails with other numbers.
+    moved: f64,
     /// What a success of the same program or tool in between takes off.
     success: f64,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { at: 4.0, window: 16, alike: 0.5, other: 0.9, search: 0.5, success: 0.5 }
+        Self { at: 4.0, window: 16, alike: 0.5, other: 0.9, search: 0.5, moved: 0.5, success: 0.5 }
     }
 }
 
@@ -48,8 +50,21 @@ struct Failed {
     turn: u32,
     kind: u32,
     tool: u8,
+    /// How many changes were made before it.
+    changes: u32,
+    /// What came back, with its volatile parts masked, hashed.
+    output: u64,
     signature: u64,
     words: Sketch,
+}
+
+impl Failed {
+    /// Whether this is the same call as an earlier one, after a change, and came back with something else.
+    fn moved_on(&self, earlier: &Self) -> bool {
+        self.signature == earlier.signature
+            && self.changes != earlier.changes
+            && self.output != earlier.output
+    }
 }
 
 const OPEN: usize = 8;
@@ -115,6 +130,8 @@ impl RepeatedError {
             turn,
             kind: record.fruitless,
             tool: record.tool,
+            changes: record.changes,
+            output: record.output,
             signature: record.signature.short(),
             words,
         };
@@ -131,6 +148,10 @@ impl RepeatedError {
         let mut weight = 1.0;
         let mut likeness = 1.0_f64;
         for (i, one) in group.iter().enumerate().skip(1) {
+            if group[..i].iter().any(|f| one.moved_on(f)) {
+                weight += params.moved;
+                continue;
+            }
             let like = |f: &&&Failed| if f.tool == one.tool { f.words.likeness(&one.words) } else { 0.0 };
             let nearest = group[..i].iter().map(|f| like(&f)).fold(0.0, f64::max);
             weight += if nearest >= params.alike { 1.0 } else { lonely };
