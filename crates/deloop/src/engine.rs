@@ -83,13 +83,17 @@ impl Engine {
         if let Body::Usage(usage) = &step.body {
             session.ledger.charge(usage);
         }
+        if step.agent.is_none() && from_a_person(step) {
+            // Who writes to the session writes to all who work in it.
+            session.agents.iter_mut().for_each(|agent| agent.tried.human());
+        }
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
         let ledger = session.ledger;
         let exchange = &mut session.exchange;
         let Agent { history, memories, tried, told, seen, .. } = &mut session.agents[at];
         *seen = index;
         match &step.body {
-            Body::User(user) if user.origin == Origin::Human && !user.text.trim().is_empty() => tried.human(),
+            Body::User(_) if from_a_person(step) => tried.human(),
             Body::Compact => tried.compacted(),
             Body::Delivery(delivery) => tried.delivered(delivery.step, delivery.ok),
             _ => {}
@@ -138,6 +142,10 @@ impl Engine {
             told: Told::default(),
         }
     }
+}
+
+fn from_a_person(step: &Step) -> bool {
+    matches!(&step.body, Body::User(user) if user.origin == Origin::Human && !user.text.trim().is_empty())
 }
 
 /// From so many times the same message in a row on, it is a program that writes it.

@@ -1,6 +1,6 @@
 //! The fold: how a Step becomes part of a [`History`], and what the detectors see of it.
 
-use deloop_types::{Body, Call, Step, ToolResult};
+use deloop_types::{Body, Call, Outcome, Step, ToolResult};
 use serde_json::Value;
 
 use crate::command::{command_line, is_file_operation};
@@ -57,7 +57,9 @@ pub fn fold(
         Body::Result(result) => {
             let id = result.id.as_ref().map(|id| half(short_hash(id.as_bytes())));
             let came = |record: &CallRecord| {
-                let outcome = result.ended();
+                // What deloop refused was called off: it says nothing about the call.
+                let outcome =
+                    if refused_by_deloop(result) { Some(Outcome::Cancelled) } else { result.ended() };
                 let (output, size) = output_print(result, record.nature == Nature::Measures);
                 Came { outcome, output, size, fruitless: half(fruitless(record, result, outcome)) }
             };
@@ -137,6 +139,17 @@ fn signature(call: &Call, tools: &Tools) -> Fingerprint {
             Fingerprint::of_call(&call.tool, &Value::Object(named.collect()))
         }
         _ => Fingerprint::of_call(&call.tool, &call.args),
+    }
+}
+
+/// Whether a result is deloop's own refusal. One without a word is taken for it.
+fn refused_by_deloop(result: &ToolResult) -> bool {
+    match &result.output {
+        Value::String(text) if !text.is_empty() => {
+            text.contains("[deloop]") && result.ended() != Some(Outcome::Ok)
+        }
+        Value::String(_) | Value::Null => result.outcome == Some(Outcome::Denied),
+        _ => false,
     }
 }
 

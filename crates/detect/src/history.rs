@@ -253,8 +253,10 @@ impl History {
         }
         let came = came(&record);
         let failed = came.outcome.is_some_and(Outcome::failed);
+        let refused = matches!(came.outcome, Some(Outcome::Denied | Outcome::Cancelled));
         let again = before.into_iter().any(|r| r.signature == record.signature);
-        if record.writes && !failed && came.fruitless == 0 && (record.nature == Nature::Switches || !again) {
+        let done = record.writes && !failed && !refused && came.fruitless == 0;
+        if done && (record.nature == Nature::Switches || !again) {
             self.changes = self.changes.saturating_add(1);
         }
         let record = self.recent.get_mut(at)?;

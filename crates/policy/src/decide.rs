@@ -84,13 +84,20 @@ pub fn decide(profile: &Profile, found: Vec<Found>, tried: &mut Tried, setting: 
         decision.rung.clone_from(&best.rung.name);
         decision.message =
             (!message.is_empty()).then(|| render(message, &one.finding, &watch.params, setting.tools));
+        if best.action == Action::Ask && best.rung.action != Action::Ask && one.call.is_some() {
+            decision.message = Some(question(&one.finding));
+        }
         decision.role = (best.action == Action::Nudge).then_some(best.rung.role);
         decision.status = best.rung.status.clone().filter(|_| best.action == Action::Stop);
         decision.id = Some(id_of(setting));
         clear = best.rung.clear && best.action == Action::Stop;
         if matches!(best.action, Action::Block | Action::Ask) {
-            let same = candidates.iter().filter(|c| c.action == best.action);
-            decision.calls = same.filter_map(|c| found[c.found].call.clone()).collect();
+            // Parallel calls of one pattern climb one rung together.
+            let climbed = |n: usize| candidates.iter().any(|c| c.found == n && c.action == best.action);
+            let pattern = |f: &Found| (f.watch, f.finding.evidence.pattern);
+            let with_it = |f: &Found| pattern(f) == pattern(one) && fits(best.action, f);
+            let refused = found.iter().enumerate().filter(|(n, f)| climbed(*n) || with_it(f));
+            decision.calls = refused.filter_map(|(_, f)| f.call.clone()).collect();
             decision.calls.dedup();
         }
         if best.rung.task_update {
@@ -105,6 +112,11 @@ pub fn decide(profile: &Profile, found: Vec<Found>, tried: &mut Tried, setting: 
     }
     decision.findings = listed(found);
     done(decision, clear)
+}
+
+/// What a person is asked in place of a refusal: the rung's own text would say that it has happened.
+fn question(finding: &Finding) -> String {
+    format!("[deloop] {}, and nudges did not help. Should this call run once more?", finding.summary)
 }
 
 /// In mode nudge the agent was told all there is to tell it: a text that speaks of a refusal or an end would be untrue.
@@ -150,11 +162,14 @@ fn climb<'a>(
     let (level, rung) = match profile.rules {
         Rules::Counter => watch.ladder.reach(count)?,
         Rules::Episodes => {
+            let told = tried.told(setting.turns, setting.step);
             let episode = tried.episode(number, evidence.pattern, setting.turns, GAP);
             let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
             let rung = watch.ladder.rungs.get(next as usize)?;
             let had_a_turn = episode.rung == 0 || setting.turns > episode.turn;
-            if count < rung.at || !had_a_turn || !fits(rung.action, found) {
+            // One message a turn is enough, whatever else its other calls show.
+            let enough = told && rung.action == Action::Nudge;
+            if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {
                 return None;
             }
             episode.rung = next + 1;

@@ -103,11 +103,15 @@ impl Tried {
         self.stopped = None;
     }
 
-    /// The agent's context was cut: what it was told, it no longer knows.
+    /// The agent's context was cut: what it was told, it no longer knows, so it is told again before anything is
+    /// refused.
     pub fn compacted(&mut self) {
-        for episode in &mut self.episodes {
-            episode.lost = true;
-        }
+        self.episodes.clear();
+    }
+
+    /// Whether the agent was already told something in this turn, at an earlier step.
+    pub(crate) fn told(&self, turn: u64, step: u64) -> bool {
+        self.episodes.iter().any(|e| e.rung > 0 && !e.lost && e.turn == turn && e.step != step)
     }
 
     /// Whether the message of the decision at `step` reached the agent.

@@ -12,6 +12,7 @@ mod dialects;
 mod doctor;
 mod events;
 mod install;
+mod intervention;
 mod live;
 mod pages;
 mod run;

@@ -93,8 +93,8 @@ impl Detector for EditRevert {
             Happening::Result(result) => {
                 let record = &result.record;
                 let asked = memory.asked(record.ordinal);
-                let failed = record.fruitless != 0
-                    || record.outcome.is_some_and(|o| o.failed() || o == Outcome::Denied);
+                let refused = matches!(record.outcome, Some(Outcome::Denied | Outcome::Cancelled));
+                let failed = refused || record.fruitless != 0 || record.outcome.is_some_and(Outcome::failed);
                 if failed {
                     return None;
                 }

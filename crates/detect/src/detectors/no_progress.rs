@@ -1,7 +1,6 @@
 use deloop_types::{Evidence, Finding, Millis, Origin, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::asked::{Asked, asked};
 use crate::{
@@ -53,6 +52,19 @@ pub(crate) struct Memory {
     poll: Option<(u64, Millis)>,
     /// Calls that were made before, in their short form.
     names: Ring<(u64, String)>,
+    /// How many calls there were when the agent's context was last cut.
+    #[serde(default)]
+    cut: u64,
+}
+
+impl Memory {
+    /// What was read before the context was cut has to be read again. How things ended counts on.
+    fn forgives(&self, record: &CallRecord) -> bool {
+        let reads = matches!(record.kind, ToolKind::Read | ToolKind::Search | ToolKind::Page)
+            || record.kind == ToolKind::Run && (record.file_operation || record.searches);
+        let ended_well = record.fruitless == 0 && !record.outcome.is_some_and(Outcome::failed);
+        record.ordinal < self.cut && reads && ended_well && !record.writes && !record.tests
+    }
 }
 
 const NAMES: usize = 8;
@@ -82,6 +94,10 @@ impl Detector for NoProgress {
                 };
                 None
             }
+            Happening::Compact => {
+                memory.cut = moment.history.calls();
+                None
+            }
             _ => None,
         }
     }
@@ -100,9 +116,12 @@ impl NoProgress {
         let key = record.signature.short();
         let recent = moment.history.recent();
         let earlier = || recent.iter().rev().skip(1).filter(|r| r.signature == record.signature);
-        // A refusal says nothing about the call: what came back when it was last made does.
-        let ran = |r: &&CallRecord| r.outcome != Some(Outcome::Denied);
-        let latest = earlier().find(ran).or_else(|| earlier().next())?;
+        // A refusal says nothing about the call: what came back when it was last made does. Only of a call that
+        // was never made, what people said to it is all there is.
+        let denied = |r: &CallRecord| r.outcome == Some(Outcome::Denied);
+        let came = |r: &&CallRecord| r.answered && r.outcome != Some(Outcome::Cancelled);
+        let latest = earlier().find(|r| came(r) && !denied(r));
+        let latest = latest.or_else(|| earlier().find(came)).or_else(|| earlier().next())?;
         if !memory.names.iter().any(|(k, _)| *k == key) {
             memory.names.push((key, short_call(&call.call.tool, &call.call.args)), NAMES);
         }
@@ -112,9 +131,9 @@ impl NoProgress {
         if !latest.answered {
             return self.unseen(params, moment, record, memory);
         }
-        let same = |r: &&CallRecord| r.answered && alike(r, latest) && r.changes == moment.history.changes();
+        let same = |r: &&CallRecord| alike(r, latest) && r.changes == moment.history.changes();
         // Another outcome in between is news.
-        let judged = earlier().filter(|r| r.answered && r.outcome != Some(Outcome::Denied));
+        let judged = earlier().filter(|r| came(r) && denied(r) == denied(latest) && !memory.forgives(r));
         let count = turns(judged.take_while(same).chain([latest]), record.turn) + 1;
         let tool_at = at_of(params.at, moment, call.call.tool.as_str()).max(memory.asked);
         let stuck = latest.changes == moment.history.changes() && memory.stale >= params.stale;
@@ -152,12 +171,15 @@ impl NoProgress {
         memory: &mut Memory,
     ) -> Option<Finding> {
         let record = &result.record;
-        if own_words(result) || matches!(record.outcome, Some(Outcome::Running | Outcome::Cancelled)) {
+        // deloop's own words are never evidence, and end nothing.
+        let own = result.result.output.as_str().is_some_and(|text| text.contains("[deloop]"));
+        if own || matches!(record.outcome, Some(Outcome::Running | Outcome::Cancelled)) {
             return None;
         }
         let nothing_moved =
             record.moves && !record.outcome.is_some_and(Outcome::failed) && record.fruitless == 0;
         let earlier = moment.history.recent().iter().filter(|r| r.ordinal < record.ordinal && r.answered);
+        let earlier = earlier.filter(|r| !memory.forgives(r));
         let again = |r: &&CallRecord| {
             r.signature == record.signature
                 && !nothing_moved
@@ -166,6 +188,10 @@ impl NoProgress {
         let same: Vec<&CallRecord> = earlier.filter(again).collect();
         if waiting(result) {
             return self.poll(params, moment, record, &same, memory);
+        }
+        if same.is_empty() && record.outcome == Some(Outcome::Denied) {
+            // That a person said no is no progress either.
+            return None;
         }
         if same.is_empty() {
             memory.stale = 0;
@@ -292,15 +318,6 @@ fn turns<'a>(records: impl Iterator<Item = &'a CallRecord>, turn: u32) -> u64 {
 /// What the user allows this tool, or else the general rule.
 fn at_of(general: u64, moment: &Moment<'_>, tool: &str) -> u64 {
     moment.tools.rule(tool).and_then(|rule| rule.max).unwrap_or(general)
-}
-
-/// deloop's own messages and refusals are never evidence, and end nothing. A refusal without a word is taken for one.
-fn own_words(result: &ResultView<'_>) -> bool {
-    match &result.result.output {
-        Value::String(text) if !text.is_empty() => text.contains("[deloop]"),
-        Value::String(_) | Value::Null => result.record.outcome == Some(Outcome::Denied),
-        _ => false,
-    }
 }
 
 /// Whether a call waits for something, and what came back does not say that this has ended.
