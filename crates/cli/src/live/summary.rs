@@ -68,7 +68,8 @@ impl Summary {
     }
 
     pub(super) fn print(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        writeln!(out, "{} decisions in {} sessions", self.decisions, self.sessions)?;
+        let many = |count, what| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        writeln!(out, "{} in {}", many(self.decisions, "decision"), many(self.sessions as u64, "session"))?;
         let Nudges { delivered, left, went_on, ended, unknown, open } = self.nudges;
         if delivered > 0 {
             write!(out, "{delivered} nudges delivered: {left} left the loop within {TURNS} turns")?;

@@ -38,7 +38,9 @@ impl HookLine {
         let words = words(command);
         let at = words.windows(3).position(|w| {
             let name = w[0].rsplit(['/', '\\']).next().unwrap_or_default();
-            matches!(name, "deloop" | "deloop.exe") && w[1] == "hook" && agent.answers_to(&w[2])
+            // A release may be unpacked under its full name, `deloop-0.1.0`.
+            let ours = matches!(name, "deloop" | "deloop.exe") || name.starts_with("deloop-");
+            ours && w[1] == "hook" && agent.answers_to(&w[2])
         })?;
         Some(Self::with_flags(&words[at], &words[at + 3..]))
     }
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let agent = installable("codex").unwrap();
-        for program in ["deloop", "/a b/deloop", "/it's/deloop", "/a\"b$c\\d/deloop"] {
+        for program in ["deloop", "/opt/deloop-0.1.0", "/a b/deloop", "/it's/deloop", "/a\"b$c\\d/deloop"] {
             for (mode, profile) in
                 [(None, None), (Some("enforce"), None), (Some("nudge"), Some("/my profiles/a.toml"))]
             {
