@@ -39,7 +39,9 @@ impl HookLine {
         let at = words.windows(3).position(|w| {
             let name = w[0].rsplit(['/', '\\']).next().unwrap_or_default();
             // A release may be unpacked under its full name, `deloop-0.1.0`.
-            let ours = matches!(name, "deloop" | "deloop.exe") || name.starts_with("deloop-");
+            let version = name.strip_prefix("deloop-").unwrap_or_default();
+            let released = version.starts_with(|c: char| c.is_ascii_digit());
+            let ours = matches!(name, "deloop" | "deloop.exe") || released;
             ours && w[1] == "hook" && agent.answers_to(&w[2])
         })?;
         Some(Self::with_flags(&words[at], &words[at + 3..]))
