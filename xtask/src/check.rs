@@ -54,7 +54,14 @@ impl Check {
         let mut e2e = cargo(&["xtask", "e2e", "claude-code", "codex", "gemini", "--deloop"]);
         e2e.arg(deloop);
         println!("── agents: {e2e:?}");
-        match e2e.status().ok().and_then(|status| status.code()) {
+        let mut run = || e2e.status().ok().and_then(|status| status.code());
+        let mut code = run();
+        if code == Some(1) {
+            // Real agents and processes that are ended in time: on a busy machine one may be late.
+            println!("── agents: a case failed; all of them once more");
+            code = run();
+        }
+        match code {
             Some(0) => println!("── agents: passed"),
             Some(2) => self.skip("agents", "they could not be brought here; see above"),
             _ => self.failed.push("agents".to_owned()),
