@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::command::{command_line, is_file_operation};
 use crate::effect::{Effect, main_program};
+use crate::fingerprint::half;
 use crate::fruitless::fruitless;
 use crate::history::{Came, Nature, Size};
 use crate::mask::mask_into;
@@ -125,12 +126,6 @@ fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
     }
 }
 
-/// Half of a hash is enough to tell the calls of one window apart; nothing stays nothing.
-#[expect(clippy::cast_possible_truncation, reason = "half of it is wanted")]
-fn half(hash: u64) -> u32 {
-    if hash == 0 { 0 } else { (hash as u32).max(1) }
-}
-
 /// The tool and its arguments; only those that the user named for it, if any.
 fn signature(call: &Call, tools: &Tools) -> Fingerprint {
     match (tools.rule(&call.tool), &call.args) {
@@ -142,11 +137,16 @@ fn signature(call: &Call, tools: &Tools) -> Fingerprint {
     }
 }
 
+/// Whether a result holds words of deloop: every message of it begins so.
+pub(crate) fn speaks_deloop(result: &ToolResult) -> bool {
+    result.output.as_str().is_some_and(|text| text.contains("[deloop]"))
+}
+
 /// Whether a result is deloop's own refusal. One without a word is taken for it.
 fn refused_by_deloop(result: &ToolResult) -> bool {
     match &result.output {
         Value::String(text) if !text.is_empty() => {
-            text.contains("[deloop]") && result.ended() != Some(Outcome::Ok)
+            speaks_deloop(result) && result.ended() != Some(Outcome::Ok)
         }
         Value::String(_) | Value::Null => result.outcome == Some(Outcome::Denied),
         _ => false,

@@ -3,6 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::edits::{Change, Edit, edits};
+use crate::fingerprint::half;
 use crate::{Detector, Happening, Moment, Ring, clean, short_hash};
 
 /// An edit undone and done again.
@@ -139,12 +140,6 @@ impl From<&Edit> for Asked {
         let name = if edit.path.is_empty() { "the files".to_owned() } else { clean(&edit.path, 60) };
         Self { file, old, new, kind, name }
     }
-}
-
-/// Half of a hash is enough to tell the few texts of one session apart.
-#[expect(clippy::cast_possible_truncation, reason = "half of it is wanted")]
-fn half(hash: u64) -> u32 {
-    hash as u32 | 1
 }
 
 impl Memory {

@@ -3,6 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::asked::{Asked, asked};
+use crate::fold::speaks_deloop;
 use crate::{
     CallRecord, CallView, Detector, Happening, Moment, ResultView, Ring, Size, ToolKind, clean, short_call,
     short_hash,
@@ -172,7 +173,7 @@ impl NoProgress {
     ) -> Option<Finding> {
         let record = &result.record;
         // deloop's own words are never evidence, and end nothing.
-        let own = result.result.output.as_str().is_some_and(|text| text.contains("[deloop]"));
+        let own = speaks_deloop(result.result);
         if own || matches!(record.outcome, Some(Outcome::Running | Outcome::Cancelled)) {
             return None;
         }

@@ -2,6 +2,7 @@ use deloop_types::{Evidence, Finding, Origin, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fold::speaks_deloop;
 use crate::{Detector, Happening, Moment, ResultView, Ring, Sketch, clean};
 
 /// The same failure, or the same emptiness, whatever the call.
@@ -116,7 +117,7 @@ impl RepeatedError {
             .unwrap_or_default();
         memory.open.retain(|(o, _)| *o != record.ordinal);
         memory.failed.retain(|f| f.ordinal + params.window > record.ordinal);
-        let ours = result.result.output.as_str().is_some_and(|text| text.contains("[deloop]"));
+        let ours = speaks_deloop(result.result);
         let open_end =
             matches!(record.outcome, Some(Outcome::Running | Outcome::Denied | Outcome::Cancelled));
         let waits = record.waits && !record.outcome.is_some_and(Outcome::failed);
