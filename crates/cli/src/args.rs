@@ -29,6 +29,18 @@ leaves arguments and results out altogether. Nothing leaves this machine.
 Exit codes: 0 it ran; 1 with --fail-on, when a loop reached that level; 2 it could not run, or something that was
 named could not be read.";
 
+const EVAL_HELP: &str = "\
+Examples:
+  deloop eval sessions/labels.jsonl                          the profile `default`
+  deloop eval a/labels.jsonl b/labels.jsonl --ablate         two sets, and what each detector is worth
+  deloop eval labels.jsonl --corpus sessions/ -p default -p mine.toml --verbose
+
+A label is a JSON line: {\"path\":…,\"label\":\"loop|legit|none|borderline\",\"onset_turn\":N,\"last_turn\":N}; a session may
+have several. Fires that belong together are one alarm. An alarm is right if it fires from 6 turns before the onset of a
+loop to 2 turns after its end. One on honest work, on a session without a label or before a loop is false.
+
+Exit codes: 0 it ran; 2 it could not run, or a file or session could not be read.";
+
 /// Notices when an AI agent is stuck in a loop, and gets it out.
 #[derive(Debug, Parser)]
 #[command(
@@ -125,12 +137,8 @@ pub(crate) enum Command {
     /// Never look at certain calls
     #[command(after_help = ALLOW_HELP)]
     Allow(AllowArgs),
-    /// Measure profiles on labelled sessions: precision, recall, false alarms, delay
-    #[command(
-        after_help = "Example:\n  deloop eval labels.jsonl --corpus sessions/ --profile default --profile doom-loop\n\n\
-        A label is a JSON line: {\"path\":…,\"label\":\"loop|legit|none|borderline\",\"onset_turn\":N,\"last_turn\":N}. A fire counts from 6\n\
-        turns before the onset to 2 turns after the end; an earlier one, or one on a legit or none session, is a false alarm."
-    )]
+    /// Measure profiles on labelled sessions: loops found, false alarms per 1,000 calls, precision, recall, delay
+    #[command(after_help = EVAL_HELP)]
     Eval(EvalArgs),
     /// Show where the configuration comes from and what it amounts to
     Config(ConfigArgs),
@@ -347,21 +355,28 @@ pub(crate) struct ExplainArgs {
 /// `deloop eval`
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// The labels, one JSON object a line
-    pub(crate) labels: PathBuf,
-    /// The folder that the labels' paths are relative to
+    /// Labels files, one JSON object per line; each is a set, named after its folder
+    #[arg(required = true, value_name = "LABELS")]
+    pub(crate) labels: Vec<PathBuf>,
+    /// The folder that the paths in the labels are relative to [default: the folder of the labels file]
     #[arg(long, value_name = "FOLDER")]
-    pub(crate) corpus: PathBuf,
+    pub(crate) corpus: Option<PathBuf>,
     /// A profile or its file; may be given several times
     #[arg(long = "profile", short, value_name = "PROFILE")]
     pub(crate) profiles: Vec<String>,
     /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// List every fire of a miss or a false alarm
+    /// List every fire of a false alarm, and all fires of a session with a missed loop
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Measure against the resource-abuse labels instead of the loop labels
+    /// Leave out sessions that have no label
+    #[arg(long)]
+    pub(crate) labelled_only: bool,
+    /// Also show what changes when one detector or rule at a time is switched off
+    #[arg(long)]
+    pub(crate) ablate: bool,
+    /// Measure against the resource-abuse labels instead of the loop labels; leaves out sessions without one
     #[arg(long)]
     pub(crate) resource_abuse: bool,
 }

@@ -36,6 +36,17 @@ impl Config {
     pub(crate) fn prices(&self) -> Result<BTreeMap<String, Price>, Failure> {
         Ok(field(&self.document, "prices")?.unwrap_or_default())
     }
+
+    /// Returns the profile as it would be with this TOML laid over the whole configuration.
+    ///
+    /// # Errors
+    /// When the overlay is not TOML, or the result is not a profile.
+    pub(crate) fn profile_with(&self, overlay: &str) -> Result<Profile, Failure> {
+        let overlay: Value = toml::from_str(overlay).map_err(|e| Failure::new(e.to_string()))?;
+        let mut document = self.document.clone();
+        merge(&mut document, overlay);
+        Ok(Profile::from_document(document, &Registry::default())?)
+    }
 }
 
 /// What holds where nothing says otherwise.

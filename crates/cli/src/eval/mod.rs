@@ -1,175 +1,154 @@
-//! `deloop eval`: how well profiles tell loops from honest work, on labelled sessions.
+//! `deloop eval`: what profiles find in labelled sessions, and how often they disturb honest work.
+//!
+//! Find the files of each set, replay each file once through all variants of the rules, judge the fires by the
+//! labels, add up, print.
 
+mod ablation;
+mod alarm;
+mod judge;
 mod label;
-pub(crate) mod replay;
+mod poisson;
+mod print;
+mod rates;
+mod replay;
+mod report;
 mod score;
+mod set;
 
-use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
-use std::path::Path;
+use std::sync::Arc;
 
-use deloop::Step;
-use serde::Serialize;
+use deloop::{Engine, Options};
 
 use crate::args::{EvalArgs, RuleArgs};
 use crate::config;
 use crate::exit::{self, Failure};
-use label::{Label, Verdict};
-use score::{Judged, Score};
+use crate::scan::find::Input;
+use crate::scan::pool::{Outcome, each};
+use crate::scan::problem::Problem;
+use crate::scan::tell;
+use ablation::ablations;
+use judge::{About, Judged};
+use label::SessionLabels;
+use replay::{FileReplay, replay};
+use report::{ProfileReport, Report};
+use set::{Set, SetFile, sets};
 
-/// How one profile did.
-#[derive(Serialize)]
-struct Outcome {
+/// A profile and its ablations, as a range of the engines.
+struct Variants {
     profile: String,
-    score: Score,
-    by: BTreeMap<String, BTreeMap<String, Score>>,
-    leaving_out: BTreeMap<String, BTreeMap<String, Score>>,
-    misses: Vec<Judged>,
-    false_alarms: Vec<Judged>,
+    /// The index of the whole profile's engine; the ablations follow it.
+    first: usize,
+    ablations: Vec<String>,
 }
 
+/// `deloop eval`
 pub(crate) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let labels = label::read(&args.labels)?;
-    let abuse = |l: &Label| matches!(l.label, Verdict::ResourceAbuse | Verdict::NoResourceAbuse);
-    let labels: Vec<Label> = labels.into_iter().filter(|l| abuse(l) == args.resource_abuse).collect();
-    let sessions = load(&labels, &args.corpus)?;
-    let profiles = if args.profiles.is_empty() { vec!["default".to_owned()] } else { args.profiles.clone() };
-    let mut results = Vec::new();
-    for profile in profiles {
-        let rules = RuleArgs { profile: Some(profile.clone()), ..RuleArgs::default() };
-        let mut judged = Vec::new();
-        for (label, steps) in &sessions {
-            let Some(positive) = label.label.positive() else { continue };
-            let config = config::load(&rules)?;
-            judged.push(Judged::new(label, positive, replay::replay(config.profile, steps)));
-        }
-        results.push(sum_up(profile, &judged));
-    }
+    let (variants, engines) = variants(args)?;
+    let mut sets = sets(args)?;
+    let mut problems: Vec<Problem> = sets.iter_mut().flat_map(|s| std::mem::take(&mut s.problems)).collect();
+    let judged = judge_all(&sets, &engines, args.labelled_only, &mut problems);
+    let names: Vec<String> = sets.into_iter().map(|s| s.name).collect();
+    let profiles = variants.iter().map(|variants| {
+        let whole = &judged[variants.first];
+        let rows = variants.ablations.iter().zip(&judged[variants.first + 1..]);
+        let ablation =
+            rows.map(|(without, variant)| ablation::row(without, &names, whole, variant)).collect();
+        ProfileReport::new(&variants.profile, &names, whole, ablation)
+    });
+    let report = Report { profiles: profiles.collect(), problems };
     if args.json {
-        serde_json::to_writer_pretty(&mut *out, &results)?;
+        serde_json::to_writer_pretty(&mut *out, &report)?;
         writeln!(out)?;
     } else {
-        print(&results, args.verbose, out)?;
+        print::print(&report, args.verbose, out)?;
     }
-    Ok(exit::OK)
+    out.flush()?;
+    tell(&report.problems);
+    Ok(if report.problems.iter().any(|p| p.lost) { exit::COULD_NOT_RUN } else { exit::OK })
 }
 
-fn load(labels: &[Label], corpus: &Path) -> Result<Vec<(Label, Vec<Step>)>, Failure> {
-    let mut files: HashMap<&str, Vec<(String, Vec<Step>)>> = HashMap::new();
-    let mut sessions = Vec::new();
-    for label in labels {
-        if !files.contains_key(label.path.as_str()) {
-            files.insert(&label.path, replay::sessions(&corpus.join(&label.path))?);
-        }
-        let file = &files[label.path.as_str()];
-        let steps = match &label.id {
-            Some(id) => file.iter().find(|(name, _)| name == id).map(|(_, steps)| steps.clone()),
-            None => Some(file.iter().flat_map(|(_, steps)| steps.clone()).collect()),
-        };
-        let steps = steps.ok_or_else(|| {
-            Failure::new(format!(
-                "{}: no session `{}` in it",
-                label.path,
-                label.id.as_deref().unwrap_or_default()
-            ))
-        })?;
-        sessions.push((label.clone(), steps));
+/// The profiles that were named, each followed by its ablations, and an engine for each of them. Recorded runs are
+/// over, so all is done that a profile asks for, and nobody is there to be asked.
+fn variants(args: &EvalArgs) -> Result<(Vec<Variants>, Vec<Engine>), Failure> {
+    let default = ["default".to_owned()];
+    let profiles = if args.profiles.is_empty() { &default[..] } else { &args.profiles };
+    let (mut variants, mut engines) = (Vec::new(), Vec::new());
+    for profile in profiles {
+        let rules = RuleArgs { profile: Some(profile.clone()), ..RuleArgs::default() };
+        let config = config::load(&rules)?;
+        let ablations = if args.ablate { ablations(&config.profile) } else { Vec::new() };
+        let first = engines.len();
+        let without = ablations.iter().map(|a| a.engine(&config)).collect::<Result<Vec<_>, _>>()?;
+        engines.push(Engine::new(config.profile, Options::default()));
+        engines.extend(without);
+        let ablations = ablations.into_iter().map(|a| a.name).collect();
+        variants.push(Variants { profile: profile.clone(), first, ablations });
     }
-    Ok(sessions)
+    Ok((variants, engines))
 }
 
-type Key = fn(&Judged) -> &str;
-
-fn sum_up(profile: String, judged: &[Judged]) -> Outcome {
-    let keys: [(&str, Key); 3] = [("format", |j| &j.group), ("model", |j| &j.model), ("kind", |j| &j.kind)];
-    let all: Vec<&Judged> = judged.iter().collect();
-    let mut by = BTreeMap::new();
-    let mut leaving_out = BTreeMap::new();
-    for (name, key) in keys {
-        let values: std::collections::BTreeSet<&str> = all.iter().map(|j| key(j)).collect();
-        let part = |value: &str, inside: bool| {
-            let some: Vec<&Judged> = all.iter().copied().filter(|j| (key(j) == value) == inside).collect();
-            Score::of(&some)
-        };
-        by.insert(name.to_owned(), values.iter().map(|v| ((*v).to_owned(), part(v, true))).collect());
-        if name != "kind" {
-            leaving_out
-                .insert(name.to_owned(), values.iter().map(|v| ((*v).to_owned(), part(v, false))).collect());
-        }
-    }
-    let score = Score::of(&all);
-    Outcome {
-        profile,
-        score,
-        by,
-        leaving_out,
-        misses: judged.iter().filter(|j| j.positive && !j.hit).cloned().collect(),
-        false_alarms: judged.iter().filter(|j| j.false_alarm).cloned().collect(),
-    }
-}
-
-fn print(results: &[Outcome], verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(
-        out,
-        "{:<22} {:>5} {:>9} {:>6} {:>5}  {:<11} {:>12} {:>10} {:>6} {:>9}",
-        "profile",
-        "loops",
-        "precision",
-        "recall",
-        "F1",
-        "95 %",
-        "false alarms",
-        "false hard",
-        "delay",
-        "per 1000"
-    )?;
-    for result in results {
-        line(&result.profile, &result.score, out)?;
-    }
-    for result in results {
-        for (title, groups) in [("", &result.by), ("without ", &result.leaving_out)] {
-            for (key, scores) in groups {
-                writeln!(out, "\n{}, {title}{key}:", result.profile)?;
-                for (value, score) in scores {
-                    line(&format!("  {title}{value}"), score, out)?;
-                }
+/// Reads every file once; the judged sessions, by engine.
+fn judge_all(
+    sets: &[Set],
+    engines: &[Engine],
+    labelled_only: bool,
+    problems: &mut Vec<Problem>,
+) -> Vec<Vec<Judged>> {
+    let files: Vec<(&str, &SetFile)> =
+        sets.iter().flat_map(|set| set.files.iter().map(|file| (set.name.as_str(), file))).collect();
+    let inputs: Vec<Input> = files.iter().map(|(_, file)| file.input.clone()).collect();
+    let outcomes = each(&inputs, &|index, input, progress| {
+        replay(input, progress, engines, files[index].1.labels.whole())
+    });
+    let mut judged = vec![Vec::new(); engines.len()];
+    for ((set, file), outcome) in files.into_iter().zip(outcomes) {
+        let path = file.input.path();
+        match outcome {
+            Outcome::Read(read) => {
+                problems.extend(read.notes.iter().map(|note| Problem::note(path, note)));
+                judge_file(set, file, &read, labelled_only, &mut judged, problems);
             }
-        }
-        list("missed", &result.misses, verbose, out)?;
-        list("false alarms", &result.false_alarms, verbose, out)?;
-    }
-    Ok(())
-}
-
-fn line(name: &str, score: &Score, out: &mut dyn Write) -> Result<(), Failure> {
-    let delay = score.median_delay.map_or_else(|| "-".to_owned(), |d| d.to_string());
-    writeln!(
-        out,
-        "{:<22} {:>5} {:>9.3} {:>6.3} {:>5.3}  {:.2} to {:.2} {:>5} of {:>4} {:>10} {:>6} {:>9.2}",
-        name.chars().take(22).collect::<String>(),
-        score.positives,
-        score.precision,
-        score.recall,
-        score.f1,
-        score.f1_low,
-        score.f1_high,
-        score.healthy_alarms,
-        score.healthy,
-        score.false_hard,
-        delay,
-        score.fires_per_1000_calls
-    )?;
-    Ok(())
-}
-
-fn list(title: &str, judged: &[Judged], verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(out, "\n{title}: {}", judged.len())?;
-    for one in judged {
-        let id = one.id.as_deref().map(|id| format!(" {id}")).unwrap_or_default();
-        writeln!(out, "  {}{id} [{}] {}", one.path, one.kind, one.why)?;
-        for fire in one.replay.fires.iter().take(if verbose { usize::MAX } else { 2 }) {
-            writeln!(out, "      turn {} {} {}: {}", fire.turn, fire.action, fire.detector, fire.summary)?;
+            // Folders also hold files that are no sessions.
+            Outcome::Other if !file.input.named => {}
+            Outcome::Other => {
+                problems.push(Problem::lost(path, "is of no format that deloop knows"));
+            }
+            Outcome::Lost(problem) => problems.push(problem),
         }
     }
-    Ok(())
+    judged
+}
+
+fn judge_file(
+    set: &str,
+    file: &SetFile,
+    read: &FileReplay,
+    labelled_only: bool,
+    judged: &mut [Vec<Judged>],
+    problems: &mut Vec<Problem>,
+) {
+    let labels = &file.labels;
+    for missing in labels.sessions.iter().filter_map(|s| s.id.as_deref()) {
+        if !read.sessions.iter().any(|r| r.session == missing) {
+            let problem = format!("has a label for session `{missing}`, which is not in it");
+            problems.push(Problem::lost(file.input.path(), problem));
+        }
+    }
+    let unlabelled = SessionLabels::default();
+    let several = read.sessions.len() > 1;
+    for one in &read.sessions {
+        let known = labels.sessions.iter().find(|s| s.id.as_ref().is_none_or(|id| *id == one.session));
+        let ignored = labels.ignored.iter().any(|id| id.as_ref().is_none_or(|id| *id == one.session));
+        if known.is_none() && (labelled_only || ignored) {
+            continue;
+        }
+        let id = (several || known.is_some_and(|k| k.id.is_some())).then(|| one.session.clone());
+        let mut about = About::new(set, &file.path, id, read, one);
+        about.labelled = known.is_some();
+        let about = Arc::new(about);
+        for (fires, judged) in one.fires.iter().zip(judged.iter_mut()) {
+            judged.push(Judged::new(&about, known.unwrap_or(&unlabelled), fires));
+        }
+    }
 }

@@ -12,10 +12,10 @@ use super::explain::read;
 use super::named::{self, told};
 use super::redact::Redact;
 use super::words::{short, summary};
-use crate::eval::replay;
 use crate::exit::{self, Failure};
 use crate::hook::leave::CALL;
 use crate::hook::trail::{Crumb, repeated};
+use crate::scan::sessions::sessions;
 use crate::scan::veil::Veil;
 use crate::state::{State, now};
 
@@ -71,7 +71,7 @@ fn written(path: &Path, session: &str) -> Option<Vec<Step>> {
     if size > LONGEST {
         return None;
     }
-    let mut sessions = replay::sessions(path).ok()?;
+    let mut sessions = sessions(path).ok()?;
     let at = sessions.iter().position(|(name, _)| name == session).unwrap_or(0);
     (at < sessions.len()).then(|| sessions.swap_remove(at).1).filter(|steps| !steps.is_empty())
 }

@@ -8,12 +8,12 @@ use deloop::{Body, DecisionFilter, DecisionRow, Millis, SourceRow, SqliteStore};
 use deloop_formats::hooks::installable;
 
 use super::child::Push;
-use crate::eval::replay;
 use crate::exit::Failure;
 use crate::hook::trail::Crumb;
 use crate::live::explain::{ended, read};
 use crate::live::words::{line, time};
 use crate::private;
+use crate::scan::sessions::sessions;
 use crate::scan::veil::Veil;
 use crate::state::State;
 
@@ -129,7 +129,7 @@ fn last_words(path: &str, session: &str) -> Option<String> {
     if std::fs::metadata(path).ok()?.len() > LONGEST {
         return None;
     }
-    let sessions = replay::sessions(path).ok()?;
+    let sessions = sessions(path).ok()?;
     let (_, steps) = sessions.iter().find(|(name, _)| name == session).or(sessions.first())?;
     steps.iter().rev().find_map(|step| match &step.body {
         Body::Turn(turn) if step.agent.is_none() => turn.said().map(str::to_owned),

@@ -12,11 +12,12 @@ mod html;
 mod numbers;
 mod opencode;
 pub(crate) mod places;
-mod pool;
+pub(crate) mod pool;
 mod prices;
 pub(crate) mod problem;
 pub(crate) mod read;
 pub(crate) mod report;
+pub(crate) mod sessions;
 mod show;
 pub(crate) mod since;
 mod spend;
@@ -147,7 +148,7 @@ fn no_sessions(found: &Found, cutoff: Option<Millis>, out: &mut dyn Write) -> Re
 }
 
 /// Tells of problems on standard error.
-fn tell(problems: &[Problem]) {
+pub(crate) fn tell(problems: &[Problem]) {
     let mut err = std::io::stderr().lock();
     for Problem { path, problem, .. } in problems.iter().take(PROBLEMS) {
         let _ = writeln!(err, "deloop: {path}: {problem}");

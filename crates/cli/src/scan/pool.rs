@@ -39,14 +39,48 @@ pub(crate) struct Pool {
     pub(crate) missing: bool,
 }
 
-enum Outcome {
-    Read(Gathered, Vec<Problem>),
+/// What became of one input.
+pub(crate) enum Outcome<T> {
+    /// It was read.
+    Read(T),
+    /// It is of no format that is known.
     Other,
+    /// It could not be read.
     Lost(Problem),
 }
 
 /// Reads all inputs and judges each session with each engine.
 pub(crate) fn read_all(inputs: &[Input], engines: &[Engine]) -> Pool {
+    let outcomes = each(inputs, &|index, input, progress| one(index, input, engines, progress));
+    let mut pool = Pool::default();
+    for (input, outcome) in inputs.iter().zip(outcomes) {
+        match outcome {
+            Outcome::Read((gathered, mut problems)) => {
+                pool.files.push(gathered);
+                pool.problems.append(&mut problems);
+            }
+            Outcome::Other if !input.named => pool.others += 1,
+            Outcome::Other => {
+                pool.missing = true;
+                let unknown =
+                    "is of no format that deloop knows; `--format` names one (see `deloop scan --help`)";
+                pool.problems.push(Problem::lost(input.path(), unknown));
+            }
+            Outcome::Lost(problem) => {
+                pool.missing |= input.named;
+                pool.problems.push(problem);
+            }
+        }
+    }
+    pool
+}
+
+/// Works on each input, on all cores and behind a progress bar, and returns the results in the order of the inputs.
+/// `work` is given the input's index. A panic loses that input only.
+pub(crate) fn each<T: Send>(
+    inputs: &[Input],
+    work: &(dyn Fn(usize, &Input, &ProgressBar) -> Result<T, Unread> + Sync),
+) -> Vec<Outcome<T>> {
     let total: u64 = inputs.iter().map(|i| i.size).sum();
     let progress = bar(total);
     let mut order: Vec<usize> = (0..inputs.len()).collect();
@@ -59,7 +93,19 @@ pub(crate) fn read_all(inputs: &[Input], engines: &[Engine]) -> Pool {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-                    let outcome = one(index, &inputs[index], engines, &progress);
+                    let input = &inputs[index];
+                    let done = catch_unwind(AssertUnwindSafe(|| work(index, input, &progress)));
+                    let outcome = match done {
+                        Ok(Ok(read)) => Outcome::Read(read),
+                        Ok(Err(Unread::NoSession)) => Outcome::Other,
+                        Ok(Err(Unread::Failed(error))) => {
+                            Outcome::Lost(Problem::unread(input.path(), &error))
+                        }
+                        Err(_) => Outcome::Lost(Problem::lost(
+                            input.path(),
+                            "deloop failed on it; the other files are not affected",
+                        )),
+                    };
                     outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((index, outcome));
                 }
             });
@@ -68,51 +114,28 @@ pub(crate) fn read_all(inputs: &[Input], engines: &[Engine]) -> Pool {
     progress.finish_and_clear();
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_by_key(|(index, _)| *index);
-    let mut pool = Pool::default();
-    for (index, outcome) in outcomes {
-        match outcome {
-            Outcome::Read(gathered, mut problems) => {
-                pool.files.push(gathered);
-                pool.problems.append(&mut problems);
-            }
-            Outcome::Other => pool.others += 1,
-            Outcome::Lost(problem) => {
-                pool.missing |= inputs[index].named;
-                pool.problems.push(problem);
-            }
-        }
-    }
-    pool
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn one(index: usize, input: &Input, engines: &[Engine], progress: &ProgressBar) -> Outcome {
-    let path = input.path();
-    let whole = AssertUnwindSafe(|| {
-        let mut watch = Watch::new(engines);
-        let read = read(input, progress, &mut |item, line| watch.step(&item, line))?;
-        Ok::<_, Unread>((read, watch.finish()))
-    });
-    match catch_unwind(whole) {
-        Ok(Ok((read, (sessions, models)))) => {
-            let problems = read.notes.into_iter().map(|note| Problem::note(path, note)).collect();
-            let gathered = Gathered {
-                input: index,
-                format: read.format.name(),
-                project: read.report.project,
-                models,
-                sessions,
-                bytes: read.bytes,
-            };
-            Outcome::Read(gathered, problems)
-        }
-        Ok(Err(Unread::NoSession)) if input.named => Outcome::Lost(Problem::lost(
-            path,
-            "is of no format that deloop knows; `--format` names one (see `deloop scan --help`)",
-        )),
-        Ok(Err(Unread::NoSession)) => Outcome::Other,
-        Ok(Err(Unread::Failed(error))) => Outcome::Lost(Problem::unread(path, &error)),
-        Err(_) => Outcome::Lost(Problem::lost(path, "deloop failed on it; the other files are not affected")),
-    }
+fn one(
+    index: usize,
+    input: &Input,
+    engines: &[Engine],
+    progress: &ProgressBar,
+) -> Result<(Gathered, Vec<Problem>), Unread> {
+    let mut watch = Watch::new(engines);
+    let read = read(input, progress, &mut |item, line| watch.step(&item, line))?;
+    let (sessions, models) = watch.finish();
+    let problems = read.notes.into_iter().map(|note| Problem::note(input.path(), note)).collect();
+    let gathered = Gathered {
+        input: index,
+        format: read.format.name(),
+        project: read.report.project,
+        models,
+        sessions,
+        bytes: read.bytes,
+    };
+    Ok((gathered, problems))
 }
 
 /// A bar on a terminal, for what takes a while; nothing in a pipe.
