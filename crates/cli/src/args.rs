@@ -39,7 +39,7 @@ A label is a JSON line: {\"path\":…,\"label\":\"loop|legit|none|borderline\",\
 have several. Fires that belong together are one alarm. An alarm is right if it fires from 6 turns before the onset of a
 loop to 2 turns after its end. One on honest work, on a session without a label or before a loop is false.
 
-Exit codes: 0 it ran; 2 it could not run, or a file or session could not be read.";
+Exit codes: 0 it ran; 2 it could not run, or a file or session that has a label could not be read.";
 
 /// Notices when an AI agent is stuck in a loop, and gets it out.
 #[derive(Debug, Parser)]

@@ -3,7 +3,7 @@
 use deloop::Action;
 use serde::Serialize;
 
-use crate::eval::label::SessionLabels;
+use crate::eval::label::{Label, SessionLabels};
 use crate::eval::replay::Fire;
 
 /// A fire this many turns after the last one of an alarm still belongs to it.
@@ -66,8 +66,8 @@ fn alarm(fires: Vec<Fire>, labels: &SessionLabels) -> Option<Alarm> {
     let (first_turn, last_turn) = (fires.first()?.turn, fires.last()?.turn);
     let action = fires.iter().map(|f| f.action).max()?;
     let strongest = fires.iter().find(|f| f.action == action)?;
-    let within = |label: &crate::eval::label::Label| fires.iter().any(|f| label.covers(f.turn));
-    let has_turns = |label: &crate::eval::label::Label| label.onset_turn.is_some();
+    let within = |label: &Label| fires.iter().any(|f| label.covers(f.turn));
+    let has_turns = |label: &Label| label.onset_turn.is_some();
     let worth = if labels.loops().any(within) {
         Worth::Right
     } else if labels.borderline().any(|label| !has_turns(label) || within(label)) {

@@ -47,11 +47,12 @@ pub(crate) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let (variants, engines) = variants(args)?;
     let mut sets = sets(args)?;
     let mut problems: Vec<Problem> = sets.iter_mut().flat_map(|s| std::mem::take(&mut s.problems)).collect();
-    let judged = judge_all(&sets, &engines, args.labelled_only, &mut problems);
+    let mut judged = Sessions::judge(&sets, &engines, args.labelled_only);
+    problems.append(&mut judged.problems);
     let names: Vec<String> = sets.into_iter().map(|s| s.name).collect();
     let profiles = variants.iter().map(|variants| {
-        let whole = &judged[variants.first];
-        let rows = variants.ablations.iter().zip(&judged[variants.first + 1..]);
+        let whole = &judged.by_engine[variants.first];
+        let rows = variants.ablations.iter().zip(&judged.by_engine[variants.first + 1..]);
         let ablation =
             rows.map(|(without, variant)| ablation::row(without, &names, whole, variant)).collect();
         ProfileReport::new(&variants.profile, &names, whole, ablation)
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     }
     out.flush()?;
     tell(&report.problems);
-    Ok(if report.problems.iter().any(|p| p.lost) { exit::COULD_NOT_RUN } else { exit::OK })
+    Ok(if judged.missing { exit::COULD_NOT_RUN } else { exit::OK })
 }
 
 /// The profiles that were named, each followed by its ablations, and an engine for each of them. Recorded runs are
@@ -88,67 +89,71 @@ fn variants(args: &EvalArgs) -> Result<(Vec<Variants>, Vec<Engine>), Failure> {
     Ok((variants, engines))
 }
 
-/// Reads every file once; the judged sessions, by engine.
-fn judge_all(
-    sets: &[Set],
-    engines: &[Engine],
-    labelled_only: bool,
-    problems: &mut Vec<Problem>,
-) -> Vec<Vec<Judged>> {
-    let files: Vec<(&str, &SetFile)> =
-        sets.iter().flat_map(|set| set.files.iter().map(|file| (set.name.as_str(), file))).collect();
-    let inputs: Vec<Input> = files.iter().map(|(_, file)| file.input.clone()).collect();
-    let outcomes = each(&inputs, &|index, input, progress| {
-        replay(input, progress, engines, files[index].1.labels.whole())
-    });
-    let mut judged = vec![Vec::new(); engines.len()];
-    for ((set, file), outcome) in files.into_iter().zip(outcomes) {
-        let path = file.input.path();
-        match outcome {
-            Outcome::Read(read) => {
-                problems.extend(read.notes.iter().map(|note| Problem::note(path, note)));
-                judge_file(set, file, &read, labelled_only, &mut judged, problems);
-            }
-            // Folders also hold files that are no sessions.
-            Outcome::Other if !file.input.named => {}
-            Outcome::Other => {
-                problems.push(Problem::lost(path, "is of no format that deloop knows"));
-            }
-            Outcome::Lost(problem) => problems.push(problem),
-        }
-    }
-    judged
+/// All sessions, judged.
+struct Sessions {
+    by_engine: Vec<Vec<Judged>>,
+    problems: Vec<Problem>,
+    /// Something that has a label could not be read.
+    missing: bool,
 }
 
-fn judge_file(
-    set: &str,
-    file: &SetFile,
-    read: &FileReplay,
-    labelled_only: bool,
-    judged: &mut [Vec<Judged>],
-    problems: &mut Vec<Problem>,
-) {
-    let labels = &file.labels;
-    for missing in labels.sessions.iter().filter_map(|s| s.id.as_deref()) {
-        if !read.sessions.iter().any(|r| r.session == missing) {
-            let problem = format!("has a label for session `{missing}`, which is not in it");
-            problems.push(Problem::lost(file.input.path(), problem));
+impl Sessions {
+    /// Reads every file once and judges each of its sessions with each engine.
+    fn judge(sets: &[Set], engines: &[Engine], labelled_only: bool) -> Self {
+        let files: Vec<(&str, &SetFile)> =
+            sets.iter().flat_map(|set| set.files.iter().map(|file| (set.name.as_str(), file))).collect();
+        let inputs: Vec<Input> = files.iter().map(|(_, file)| file.input.clone()).collect();
+        let outcomes = each(&inputs, &|index, input, progress| {
+            replay(input, progress, engines, files[index].1.labels.whole())
+        });
+        let mut all =
+            Self { by_engine: vec![Vec::new(); engines.len()], problems: Vec::new(), missing: false };
+        for ((set, file), outcome) in files.into_iter().zip(outcomes) {
+            match outcome {
+                Outcome::Read(read) => all.file(set, file, &read, labelled_only),
+                // Folders also hold files that are no sessions.
+                Outcome::Other if !file.input.named => {}
+                Outcome::Other => all.lost(file, "is of no format that deloop knows"),
+                Outcome::Lost(problem) => {
+                    all.missing |= file.input.named;
+                    all.problems.push(problem);
+                }
+            }
         }
+        all
     }
-    let unlabelled = SessionLabels::default();
-    let several = read.sessions.len() > 1;
-    for one in &read.sessions {
-        let known = labels.sessions.iter().find(|s| s.id.as_ref().is_none_or(|id| *id == one.session));
-        let ignored = labels.ignored.iter().any(|id| id.as_ref().is_none_or(|id| *id == one.session));
-        if known.is_none() && (labelled_only || ignored) {
-            continue;
+
+    fn lost(&mut self, file: &SetFile, problem: impl Into<String>) {
+        self.missing = true;
+        self.problems.push(Problem::lost(file.input.path(), problem));
+    }
+
+    fn file(&mut self, set: &str, file: &SetFile, read: &FileReplay, labelled_only: bool) {
+        let labels = &file.labels;
+        self.problems.extend(read.notes.iter().map(|note| Problem::note(file.input.path(), note)));
+        if labels.whole() && read.sessions.is_empty() {
+            self.lost(file, "has a label, but holds no session");
         }
-        let id = (several || known.is_some_and(|k| k.id.is_some())).then(|| one.session.clone());
-        let mut about = About::new(set, &file.path, id, read, one);
-        about.labelled = known.is_some();
-        let about = Arc::new(about);
-        for (fires, judged) in one.fires.iter().zip(judged.iter_mut()) {
-            judged.push(Judged::new(&about, known.unwrap_or(&unlabelled), fires));
+        for id in labels.sessions.iter().filter_map(|s| s.id.as_deref()) {
+            if !read.sessions.iter().any(|r| r.session == id) {
+                self.lost(file, format!("has a label for session `{id}`, which is not in it"));
+            }
+        }
+        let unlabelled = SessionLabels::default();
+        let several = read.sessions.len() > 1;
+        for one in &read.sessions {
+            let is_it = |id: &Option<String>| id.as_ref().is_none_or(|id| *id == one.session);
+            let known = labels.sessions.iter().find(|s| is_it(&s.id));
+            if known.is_none() && (labelled_only || labels.ignored.iter().any(is_it)) {
+                continue;
+            }
+            let id = (several || known.is_some_and(|k| k.id.is_some())).then(|| one.session.clone());
+            let mut about = About::new(set, &file.path, id, read, one);
+            about.labelled = known.is_some();
+            let about = Arc::new(about);
+            for (fires, judged) in one.fires.iter().zip(&mut self.by_engine) {
+                judged.push(Judged::new(&about, known.unwrap_or(&unlabelled), fires));
+            }
         }
     }
 }

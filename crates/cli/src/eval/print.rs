@@ -57,7 +57,7 @@ fn figures(profile: &ProfileReport, out: &mut dyn Write) -> Result<(), Failure> 
 fn rates_head(title: &str, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
-        "{:<NAME$} {:>8} {:>7} {:>11} {:>5} {:>10} {:>5} {:>22} {:>9} {:>10} {:>10} {:>15} {:>5}",
+        "{:<NAME$} {:>8} {:>7} {:>11} {:>5} {:>10} {:>5} {:>22} {:>9} {:>10} {:>10} {:>18} {:>5}",
         title,
         "sessions",
         "calls",
@@ -65,7 +65,7 @@ fn rates_head(title: &str, out: &mut dyn Write) -> Result<(), Failure> {
         "right",
         "borderline",
         "false",
-        "false per 1,000 (95 %)",
+        "per 1,000 calls (95 %)",
         "precision",
         "hard right",
         "hard false",
@@ -83,7 +83,7 @@ fn rates(row: &Row, out: &mut dyn Write) -> Result<(), Failure> {
     );
     writeln!(
         out,
-        "{:<NAME$} {:>8} {:>7} {:>11} {:>5} {:>10} {:>5} {:>22} {:>9} {:>10} {:>10} {:>15} {:>5}",
+        "{:<NAME$} {:>8} {:>7} {:>11} {:>5} {:>10} {:>5} {:>22} {:>9} {:>10} {:>10} {:>18} {:>5}",
         name(&row.name),
         r.sessions,
         r.calls,
@@ -95,7 +95,7 @@ fn rates(row: &Row, out: &mut dyn Write) -> Result<(), Failure> {
         r.alarm_precision.map_or_else(|| "-".to_owned(), |p| format!("{p:.2}")),
         r.hard_right,
         r.hard_false,
-        of(r.healthy_alarmed, r.healthy),
+        format!("{} ({:.0} %)", of(r.healthy_alarmed, r.healthy), 100.0 * r.healthy_alarmed_share),
         r.median_delay.map_or_else(|| "-".to_owned(), |d| d.to_string())
     )?;
     Ok(())
@@ -211,7 +211,7 @@ fn fires(alarm: &Alarm, out: &mut dyn Write) -> Result<(), Failure> {
 
 fn place(about: &About) -> String {
     let id = about.id.as_deref().map(|id| format!(" {id}")).unwrap_or_default();
-    harmless(&format!("{}: {}{id}", about.set, about.path)).into()
+    harmless(&format!("{}: {}{id}", about.set, about.path))
 }
 
 fn turn(turn: Option<u64>) -> String {

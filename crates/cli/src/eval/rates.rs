@@ -33,6 +33,7 @@ pub(crate) struct Rates {
     pub(crate) hard_false: u64,
     pub(crate) healthy: u64,
     pub(crate) healthy_alarmed: u64,
+    pub(crate) healthy_alarmed_share: f64,
     /// Turns from the onset of a loop to the first fire in it.
     pub(crate) median_delay: Option<i64>,
 }
@@ -66,6 +67,9 @@ impl Rates {
             let (low, high) = poisson::interval(rates.alarms_false);
             rates.false_per_1000_calls = rates.alarms_false as f64 / thousands;
             (rates.false_per_1000_low, rates.false_per_1000_high) = (low / thousands, high / thousands);
+        }
+        if rates.healthy > 0 {
+            rates.healthy_alarmed_share = rates.healthy_alarmed as f64 / rates.healthy as f64;
         }
         let counted = rates.alarms_right + rates.alarms_false;
         rates.alarm_precision = (counted > 0).then(|| rates.alarms_right as f64 / counted as f64);

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use crate::eval::alarm::Alarm;
 use crate::eval::judge::Judged;
 use crate::eval::label::Class;
 
-/// How often the sessional verdict "has a loop" is right.
+/// How well loops are told from honest work, session by session.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Score {
     /// Labelled sessions that are not borderline.
@@ -61,7 +62,7 @@ impl Session {
             positive: judged.class == Class::Loop,
             hit: judged.hit(),
             false_alarm: judged.false_alarms().next().is_some(),
-            false_hard: judged.false_alarms().any(super::alarm::Alarm::hard),
+            false_hard: judged.false_alarms().any(Alarm::hard),
         })
     }
 }

@@ -19,7 +19,7 @@ type Files = Vec<(String, Vec<u8>)>;
 pub(crate) fn read(path: &Path, emit: &mut dyn FnMut(Item, u64)) -> io::Result<Option<FileRead>> {
     let Some(format) = find("opencode") else { return Ok(None) };
     if path.extension().is_some_and(|e| e == "db") && is_database(path)? {
-        return database(path, format, emit).map(Some);
+        return database(path, format, emit);
     }
     let Some(storage) = storage_of(path) else { return Ok(None) };
     let mut read = empty(format);
@@ -67,15 +67,20 @@ fn database(
     path: &Path,
     format: &'static dyn Format,
     emit: &mut dyn FnMut(Item, u64),
-) -> io::Result<FileRead> {
+) -> io::Result<Option<FileRead>> {
     let rows = |error: rusqlite::Error| io::Error::other(format!("not a database of opencode: {error}"));
     let database = open(path).map_err(rows)?;
+    let tables = "SELECT count(*) FROM sqlite_master WHERE name = 'session'";
+    // Other programs have databases too, deloop for one.
+    if database.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(rows)? == 0 {
+        return Ok(None);
+    }
     let mut read = empty(format);
     for (id, about) in sessions(&database).map_err(rows)? {
         let files = || of_rows(&database, &id, about).map_err(rows);
         take(&mut read, &id, files, emit)?;
     }
-    Ok(read)
+    Ok(Some(read))
 }
 
 /// Opens it without ever writing to it, also where its folder cannot be written to.

@@ -116,7 +116,10 @@ fn what_was_wrong_is_left_alone_and_becomes_a_label() {
     let labels = state.join("labels.jsonl");
     let score = prints(&agent, &["eval", labels.to_str().unwrap(), "--corpus", folder, "--json"]);
     let score: Value = serde_json::from_str(&score).unwrap();
-    assert_eq!(score[0]["score"]["healthy_alarms"], 1, "the profile fires on it: that is the mistake");
+    assert_eq!(
+        score["profiles"][0]["all"]["score"]["healthy_alarms"], 1,
+        "the profile fires on it: that is the mistake"
+    );
 
     prints(&agent, &["wrong", &id, "--was", "loop"]);
     let text = std::fs::read_to_string(&labels).unwrap();

@@ -10,6 +10,7 @@ mod conformance;
 mod corpus;
 mod dialects;
 mod doctor;
+mod eval;
 mod events;
 mod install;
 mod intervention;
