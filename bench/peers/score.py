@@ -1,8 +1,10 @@
 """The rules of `deloop eval` (crates/cli/src/eval), for anything that fires.
 
 `scoreboard.py` judges deloop's own fires by them too and compares with what `deloop eval` says: they must stay the same.
+One rule is missing: fires of the same detector and pattern are one alarm however far apart. Other detectors name no pattern.
 """
 
+TOGETHER = 10  # a fire so many turns after the last one of an alarm belongs to it
 POSITIVE = {"loop": True, "legit": False, "none": False}  # borderline is left out
 
 
@@ -14,7 +16,14 @@ def judged(label, fires):
     last = label.get("last_turn")
     latest = float("inf") if last is None else last + 2
     hits = [f for f in fires if positive and earliest <= f["turn"] <= latest]
-    wrong = [f for f in fires if not positive or f["turn"] < earliest]
+    alarms = []
+    for fire in fires:
+        if alarms and fire["turn"] <= alarms[-1][-1]["turn"] + TOGETHER:
+            alarms[-1].append(fire)
+        else:
+            alarms.append([fire])
+    early = [a for a in alarms if a[0]["turn"] < earliest and not any(f in hits for f in a)]
+    wrong = [f for a in (early if positive else alarms) for f in a]
     return {
         "label": label,
         "positive": positive,

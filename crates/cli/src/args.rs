@@ -31,13 +31,16 @@ named could not be read.";
 
 const EVAL_HELP: &str = "\
 Examples:
-  deloop eval sessions/labels.jsonl                          the profile `default`
-  deloop eval a/labels.jsonl b/labels.jsonl --ablate         two sets, and what each detector is worth
+  deloop eval sessions/labels.jsonl                     the profile `default`
+  deloop eval a/labels.jsonl b/labels.jsonl --ablate    two sets, and what each detector adds
   deloop eval labels.jsonl --corpus sessions/ -p default -p mine.toml --verbose
 
-A label is a JSON line: {\"path\":…,\"label\":\"loop|legit|none|borderline\",\"onset_turn\":N,\"last_turn\":N}; a session may
-have several. Fires that belong together are one alarm. An alarm is right if it fires from 6 turns before the onset of a
-loop to 2 turns after its end. One on honest work, on a session without a label or before a loop is false.
+A label is a JSON line; a session may have several:
+  {\"path\":…,\"label\":\"loop|legit|none|borderline\",\"onset_turn\":N,\"last_turn\":N}
+
+Fires that belong together are one alarm. An alarm is right if it fires between 6 turns before the
+onset of a loop and 2 turns after its end. An alarm on honest work, on a session without a label or
+before a loop is false.
 
 Exit codes: 0 it ran; 2 it could not run, or a file or session that has a label could not be read.";
 

@@ -20,7 +20,7 @@ Examples:
 
 Nothing more is done about that pattern in that session. A line is added to labels.jsonl in the state folder, and the
 session beside it with every word replaced by a stand-in, so that
-  deloop eval ~/.local/state/deloop/labels.jsonl --corpus ~/.local/state/deloop
+  deloop eval ~/.local/state/deloop/labels.jsonl
 measures profiles on your own sessions. Nothing leaves this machine.";
 
 pub(crate) const PAUSE_HELP: &str = "\
