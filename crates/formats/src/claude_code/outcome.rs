@@ -1,8 +1,9 @@
 //! How a call ended.
 
 use deloop_types::Outcome;
+use serde_json::Value;
 
-use crate::lenient::Shaped;
+use crate::lenient::{self, Shaped};
 
 use super::record::Signs;
 
@@ -64,7 +65,7 @@ impl Evidence<'_> {
         match self.denial {
             Some("interrupted" | "cancelled") => Outcome::Cancelled,
             Some(_) => Outcome::Denied,
-            None if self.failed => failure(output),
+            None if self.failed => of_failure(output),
             None => self.success(output),
         }
     }
@@ -115,16 +116,40 @@ fn of_background(output: &str) -> Outcome {
     ended_as(tag("status").unwrap_or_default(), tag("exit_code").and_then(|code| code.parse().ok()))
 }
 
-fn failure(output: &str) -> Outcome {
-    if REFUSED.iter().any(|start| output.starts_with(start)) {
-        Outcome::Denied
-    } else if CALLED_OFF.iter().any(|start| output.starts_with(start)) {
-        Outcome::Cancelled
-    } else if timed_out(output) {
-        Outcome::Timeout
-    } else {
-        Outcome::Error
+/// How a call ended that failed, from what the model is told.
+pub(crate) fn of_failure(output: &str) -> Outcome {
+    match of_text(output) {
+        Some(outcome @ (Outcome::Denied | Outcome::Cancelled)) => outcome,
+        _ if timed_out(output) => Outcome::Timeout,
+        _ => Outcome::Error,
     }
+}
+
+/// How a call ended, as far as what the model is told begins with words that only Claude Code itself uses.
+pub(crate) fn of_text(output: &str) -> Option<Outcome> {
+    let begins = |words: &[&str]| words.iter().any(|start| output.starts_with(start));
+    if begins(&REFUSED) {
+        Some(Outcome::Denied)
+    } else if begins(&CALLED_OFF) {
+        Some(Outcome::Cancelled)
+    } else if begins(&LAUNCHED) {
+        Some(Outcome::Running)
+    } else if begins(&["<tool_use_error>"]) {
+        Some(Outcome::Error)
+    } else {
+        None
+    }
+}
+
+/// How a call ended that did not fail, from what Claude Code notes about it beside what the model is told.
+pub(crate) fn of_response(response: &Value) -> Outcome {
+    const SIGNS: [&str; 4] = ["interrupted", "backgroundTaskId", "status", "task"];
+    if !SIGNS.iter().any(|sign| response.get(sign).is_some()) {
+        return Outcome::Ok;
+    }
+    let json = response.to_string();
+    let signs = lenient::read(json.as_bytes()).unwrap_or_default();
+    Evidence { denial: None, signs: &signs, failed: false }.ended("")
 }
 
 /// The first lines say so, after the exit code; in older versions the last ones, after the output.

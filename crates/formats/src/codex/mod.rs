@@ -10,6 +10,8 @@ mod tokens;
 
 use memchr::memmem;
 
+pub(crate) use outcome::told_by_output;
+
 use crate::{Base, Format, Place, Reader, Shape, Source};
 
 /// Codex's rollouts.

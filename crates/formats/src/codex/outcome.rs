@@ -45,7 +45,7 @@ const FAILED: [&str; 12] = [
 const REJECTED: &str = "CreateProcess { message: \"Rejected(";
 
 /// How a call ended, if its output says so.
-pub(super) fn told_by_output(output: &str) -> Option<Outcome> {
+pub(crate) fn told_by_output(output: &str) -> Option<Outcome> {
     if output.starts_with('{') {
         return told_by_json(output);
     }

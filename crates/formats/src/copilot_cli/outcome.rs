@@ -9,18 +9,27 @@ const NOBODY_THERE: &str = "User responded: The user is not available";
 
 /// How the call ended, given what the model saw of it and whether a question for permission was answered with no.
 pub(super) fn of(data: &Data<'_>, output: &str, denied: bool) -> Option<Outcome> {
-    let last = output.trim_end().lines().next_back().unwrap_or_default();
     let exit = data.shell_execution.0.as_ref().and_then(|shell| shell.exit_code.0);
     match data.success.0 {
         _ if denied => Some(Outcome::Denied),
         Some(false) => Some(of_failure(data.error.0.as_ref())),
-        _ if runs(output, last) => Some(Outcome::Running),
-        _ if output.starts_with(NOBODY_THERE) => Some(Outcome::Denied),
-        _ if exit.is_some_and(|code| code != 0.0) || exit_code(last).is_some_and(|code| code != 0) => {
-            Some(Outcome::Error)
-        }
-        Some(true) => Some(Outcome::Ok),
-        None => None,
+        told => match of_text(output) {
+            None | Some(Outcome::Ok) if exit.is_some_and(|code| code != 0.0) => Some(Outcome::Error),
+            None => told.map(|_| Outcome::Ok),
+            outcome => outcome,
+        },
+    }
+}
+
+/// How a call ended that did not fail, as far as its text tells.
+pub(crate) fn of_text(output: &str) -> Option<Outcome> {
+    let last = output.trim_end().lines().next_back().unwrap_or_default();
+    if runs(output, last) {
+        Some(Outcome::Running)
+    } else if output.starts_with(NOBODY_THERE) {
+        Some(Outcome::Denied)
+    } else {
+        exit_code(last).map(|code| if code == 0 { Outcome::Ok } else { Outcome::Error })
     }
 }
 

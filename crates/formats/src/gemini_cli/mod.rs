@@ -6,6 +6,8 @@ mod reader;
 mod record;
 mod said;
 
+pub(crate) use outcome::of_status;
+
 use crate::{Base, Format, Place, Reader, Shape, Source, peek};
 
 /// Gemini CLI since its sessions are lists of lines.
