@@ -138,6 +138,7 @@ mod tests {
     #[test]
     fn code_mode() {
         insta::assert_json_snapshot!(steps(CODE_MODE));
+        crate::fixture::assert_survives(&Codex, CODE_MODE);
     }
 
     #[test]

@@ -81,9 +81,18 @@ fn after_command(output: &str) -> &str {
 
 /// The tools that answer with a JSON object, and with a text when they fail.
 pub(super) fn answers_with_json(tool: &str) -> bool {
-    const TOOLS: [&str; 6] =
-        ["spawn_agent", "wait_agent", "send_input", "resume_agent", "close_agent", "request_user_input"];
-    TOOLS.contains(&tool)
+    const TOOLS: [&str; 9] = [
+        "spawn_agent",
+        "wait_agent",
+        "send_input",
+        "resume_agent",
+        "close_agent",
+        "request_user_input",
+        "list_mcp_resources",
+        "list_mcp_resource_templates",
+        "read_mcp_resource",
+    ];
+    TOOLS.contains(&tool.strip_prefix("collaboration.").unwrap_or(tool))
 }
 
 /// How a call of one of these tools ended. A subagent that has not answered in time still runs.

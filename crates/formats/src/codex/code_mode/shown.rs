@@ -175,8 +175,8 @@ fn labelled(part: &str, labels: &[Label]) -> Option<State> {
 
 /// The state of a result whose end is cut off: what it says of the command stands before its output.
 fn cut_off(part: &str) -> Option<State> {
-    let (_, json) = part.get(..256.min(part.len())).unwrap_or(part).split_once("\n\n{\"chunk_id\":")?;
-    let (fields, _) = json.split_once(",\"output\":")?;
+    let (_, json) = part.get(..512.min(part.len())).unwrap_or(part).split_once("\n\n{\"chunk_id\":")?;
+    let fields = json.split(",\"output\":").next()?.split('}').next()?;
     let number = |key: &str| {
         let value = fields.split_once(key)?.1;
         value.split(',').next()?.parse().ok()
@@ -210,6 +210,8 @@ mod tests {
         assert_eq!(read(WHOLE, &[r#"{"chunk_id":"1","session_id":7}"#, ""]), (Some(Outcome::Running), text));
         let cut = "Warning: truncated output (original token count: 9)\nTotal output lines: 1\n\n{\"chunk_id\":\"1\",\"exit_code\":0,\"output\":\"a";
         assert_eq!(read(WHOLE, &[cut]).0, Some(Outcome::Ok));
+        let apart = "Warning: truncated output (original token count: 9)\nTotal output lines: 1\n\n{\"chunk_id\":\"1\",\"exit_code\":1}\n{\"exit_code\":0}";
+        assert_eq!(read(WHOLE, &[apart]).0, Some(Outcome::Error));
     }
 
     #[test]
