@@ -45,11 +45,8 @@ impl Session {
         match message.role.or_empty() {
             "assistant" => self.assistant(message, ts, out),
             "toolResult" => {
-                let recorded = !matches!(message.content, Shaped::Nothing);
                 let output = text(message.content);
-                let tool = message.tool_name.or_empty();
-                let ended = if message.is_error.0 { failure(tool, &output) } else { Outcome::Ok };
-                let output = recorded.then_some(output);
+                let ended = if message.is_error.0 { failure(&output) } else { Outcome::Ok };
                 let id = message.tool_call_id.take().map(Into::into);
                 self.put(ts, Body::Result(result(id, Some(ended), output)), out);
             }
@@ -148,44 +145,14 @@ fn turn(content: Shaped<'_, super::record::Block<'_>>, with_calls: bool) -> Turn
     turn
 }
 
-/// How the errors begin that the tools `edit` and `write` themselves report. They have no others but those of the
-/// file system (`ENOENT: ...`).
-const OWN_ERRORS: [&str; 13] = [
-    "Could not ",
-    "Edit tool ",
-    "File not found",
-    "Found ",
-    "No changes made",
-    "Operation ",
-    "Path ",
-    "Tool ",
-    "Validation failed",
-    "Error",
-    "edits",
-    "oldText",
-    "The file ",
-];
-
-/// Whether an extension refused an edit: its reason stands alone, in its own words, where the tool's error would.
-fn refused(tool: &str, output: &str) -> bool {
-    let is_system_error = || {
-        let code = output.split(':').next().unwrap_or_default();
-        code.len() > 2 && code.starts_with('E') && code.bytes().all(|b| b.is_ascii_uppercase())
-    };
-    matches!(tool, "edit" | "write")
-        && !output.trim().is_empty()
-        && !OWN_ERRORS.iter().any(|start| output.starts_with(start))
-        && !is_system_error()
-}
-
 /// A failed result ends with what went wrong with the command.
-fn failure(tool: &str, output: &str) -> Outcome {
+fn failure(output: &str) -> Outcome {
     let last = output.trim_end().lines().next_back().unwrap_or_default();
     if last.starts_with("Command timed out after ") {
         Outcome::Timeout
     } else if matches!(last, "Command aborted" | "Operation aborted") {
         Outcome::Cancelled
-    } else if output.starts_with("Tool execution was blocked") || refused(tool, output) {
+    } else if output.starts_with("Tool execution was blocked") {
         Outcome::Denied
     } else {
         Outcome::Error
@@ -217,21 +184,4 @@ fn request(message: &Message<'_>) -> Option<u64> {
         None => format!("{} {}", message.model.or_empty(), message.timestamp.whole()?),
     };
     Some(xxh3_64(name.as_bytes()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_edit_that_fails_in_others_words_was_refused() {
-        assert_eq!(failure("edit", "Write a failing test first."), Outcome::Denied);
-        assert_eq!(failure("edit", "Could not find the exact text in a.rs."), Outcome::Error);
-        assert_eq!(failure("write", "ENOENT: no such file or directory"), Outcome::Error);
-        assert_eq!(failure("write", "Emoji are not allowed."), Outcome::Denied);
-        assert_eq!(failure("edit", ""), Outcome::Error);
-        // What a command printed may be in anybody's words.
-        assert_eq!(failure("bash", "2 tests failed"), Outcome::Error);
-        assert_eq!(failure("bash", "Command timed out after 5 seconds"), Outcome::Timeout);
-    }
 }
