@@ -1,6 +1,8 @@
 //! Whose steps a file holds, and the making of those steps.
 
-use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Step, ToolResult, Turn, Usage, UserText};
+use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Step, Turn, Usage, UserText};
+
+use crate::parts;
 
 /// The session and, in it, the agent whose steps are read.
 #[derive(Debug, Clone, Default)]
@@ -31,20 +33,15 @@ impl Author {
             .then(|| self.step(ts, Body::Turn(Turn { text, calls })))
     }
 
-    /// What a call came back with.
+    /// What a call came back with; no output when the file does not hold it.
     pub(crate) fn result(
         &self,
         ts: Option<Millis>,
         id: Option<String>,
         ended: Option<Outcome>,
-        output: String,
+        output: impl Into<Option<String>>,
     ) -> Step {
-        let (ok, outcome) = match ended {
-            Some(Outcome::Ok) => (Some(true), None),
-            Some(Outcome::Error) => (Some(false), None),
-            other => (None, other),
-        };
-        self.step(ts, Body::Result(ToolResult { id, ok, outcome, output: output.into() }))
+        self.step(ts, Body::Result(parts::result(id, ended, output)))
     }
 
     /// A message to the agent; nothing if it says nothing.

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use deloop_types::Step;
+use deloop_types::{Body, Outcome, Step};
+use serde_json::Value;
 
 use crate::{Format, Report, Source, read};
 
@@ -12,6 +13,15 @@ pub(crate) fn steps(format: &dyn Format, bytes: &[u8], path: &str) -> (Vec<Step>
     let source = Source { path: Some(Path::new(path)) };
     let report = read(format, bytes, &source, &mut |item| steps.push(item.step));
     (steps, report)
+}
+
+/// How the calls of a file ended, and what came back.
+pub(crate) fn results(format: &dyn Format, bytes: &[u8]) -> Vec<(Option<Outcome>, Value)> {
+    let result = |step: Step| match step.body {
+        Body::Result(result) => Some((result.ended(), result.output)),
+        _ => None,
+    };
+    steps(format, bytes, "a/b.json").0.into_iter().filter_map(result).collect()
 }
 
 /// Asserts that these bytes are known as this format's own, however early they are cut, and others' are not.

@@ -21,12 +21,16 @@ pub(crate) fn stand_in(kind: &str, data: &str) -> String {
     format!("[{kind} {:016x}]", xxh3_64(data.as_bytes()))
 }
 
-/// The result of a call, from how it ended where the format says so.
-pub(crate) fn result(id: Option<String>, ended: Option<Outcome>, output: String) -> ToolResult {
+/// The result of a call, from how it ended where the format says so, and what came back where the file holds it.
+pub(crate) fn result(
+    id: Option<String>,
+    ended: Option<Outcome>,
+    output: impl Into<Option<String>>,
+) -> ToolResult {
     let (ok, outcome) = match ended {
         Some(Outcome::Ok) => (Some(true), None),
         Some(Outcome::Error) => (Some(false), None),
         other => (None, other),
     };
-    ToolResult { id, ok, outcome, output: Value::String(output) }
+    ToolResult { id, ok, outcome, output: output.into().map_or(Value::Null, Value::String) }
 }

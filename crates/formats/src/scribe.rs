@@ -1,8 +1,10 @@
 //! Writes the Steps of one agent of one session.
 
-use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Step, ToolResult, Turn, Usage, UserText};
+use deloop_types::{Body, Call, Millis, Origin, SessionId, Step, ToolResult, Turn, Usage, UserText};
 
 use crate::{Item, Sink};
+
+pub(crate) use crate::parts::result;
 
 /// Who speaks, and when; whatever is written goes out under this name.
 #[derive(Debug, Clone, Default)]
@@ -58,17 +60,6 @@ impl Scribe {
             body,
         }
     }
-}
-
-/// A result that says how it ended: `ok` follows from `outcome`, where there is one.
-pub(crate) fn result(id: Option<String>, outcome: Option<Outcome>, output: String) -> ToolResult {
-    let ok = match outcome {
-        Some(Outcome::Ok) => Some(true),
-        Some(Outcome::Error | Outcome::Timeout) => Some(false),
-        _ => None,
-    };
-    let telling = outcome.filter(|o| !matches!(o, Outcome::Ok | Outcome::Error));
-    ToolResult { id, ok, outcome: telling, output: output.into() }
 }
 
 /// What `write` writes, held back; what it reports goes to `out`.

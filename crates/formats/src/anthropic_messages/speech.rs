@@ -1,5 +1,6 @@
 use deloop_types::{Call, Origin, Outcome, ToolResult, Usage};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::envelope::{Envelope, Speech};
@@ -168,18 +169,28 @@ fn origin(text: &str) -> Origin {
 
 fn result(block: &Block<'_>) -> ToolResult {
     let text = field::content(block.content);
-    let output = match (text.is_empty(), block.content) {
+    let recorded = match block.content {
         // The vendor's own tools answer with objects.
-        (true, Some(content)) if content.get().starts_with('{') => content.get().to_owned(),
-        _ => text,
+        Some(content) if text.is_empty() && content.get().starts_with('{') => Some(content.get().to_owned()),
+        Some(content) if text.is_empty() && !is_readable(content) => None,
+        // A request without content says that there was none.
+        _ => Some(text),
     };
+    let output = recorded.as_deref().unwrap_or_default();
     let outcome = match field::flag(block.is_error) {
-        Some(true) if is_refusal(&output) => Some(Outcome::Denied),
+        Some(true) if is_refusal(output) => Some(Outcome::Denied),
         Some(true) => Some(Outcome::Error),
         Some(false) => Some(Outcome::Ok),
-        None => begins_with_error(&output).then_some(Outcome::Error),
+        None => begins_with_error(output).then_some(Outcome::Error),
     };
-    scribe::result(field::name(block.tool_use_id), outcome, output)
+    scribe::result(field::name(block.tool_use_id), outcome, recorded)
+}
+
+/// Whether content without any text is empty, and not made of pictures, search results and the like.
+fn is_readable(content: &RawValue) -> bool {
+    let parts = field::list::<Block<'_>>(Some(content));
+    let is_text = |part: &Block<'_>| field::text(part.kind).is_some_and(|kind| kind == "text");
+    parts.is_empty() || parts.iter().flatten().any(is_text)
 }
 
 /// What Claude Code tells the model when a person said no.

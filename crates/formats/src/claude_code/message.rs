@@ -122,6 +122,6 @@ pub(super) fn is_result(block: &Block<'_>) -> bool {
 /// A call's result.
 pub(super) fn result(block: Block<'_>, evidence: &Evidence<'_>) -> ToolResult {
     let output = output(block.content);
-    let ended = evidence.ended(&output);
+    let ended = evidence.ended(output.as_deref().unwrap_or_default());
     parts::result(block.tool_use_id.take().map(Into::into), Some(ended), output)
 }

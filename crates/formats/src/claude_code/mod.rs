@@ -9,6 +9,8 @@ mod speaker;
 
 use memchr::memmem;
 
+pub(crate) use outcome::{of_failure, of_response, of_text};
+
 use crate::{Base, Format, Place, Reader, Shape, Source};
 
 /// Claude Code's transcripts.

@@ -133,13 +133,18 @@ pub(super) struct Signs<'a> {
     pub(super) status: Text<'a>,
     #[serde(borrow)]
     pub(super) task: Shaped<'a, Task<'a>>,
+    /// Of a look at a command that runs in the background.
+    #[serde(borrow)]
+    pub(super) shell_id: Text<'a>,
+    pub(super) exit_code: Number,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Task<'a> {
     #[serde(borrow)]
     pub(super) status: Text<'a>,
+    pub(super) exit_code: Number,
 }
 
 #[derive(Default, Deserialize)]
@@ -156,17 +161,18 @@ pub(super) struct Attachment<'a> {
     pub(super) is_meta: Flag,
 }
 
-/// The text of a result as the model saw it, its parts one a line.
-pub(super) fn output(content: Shaped<'_, Part<'_>>) -> String {
-    match content {
-        Shaped::Nothing => String::new(),
-        Shaped::Text(text) => text.into_owned(),
-        Shaped::Object(part) => shown(part).into_owned(),
-        Shaped::List(parts) => {
-            let parts: Vec<_> = parts.into_iter().map(shown).filter(|part| !part.is_empty()).collect();
-            parts.join("\n")
-        }
-    }
+/// The text of a result as the model saw it, its parts one a line; `None` when the file does not hold it, or only in
+/// parts that are not text.
+pub(super) fn output(content: Shaped<'_, Part<'_>>) -> Option<String> {
+    let parts = match content {
+        Shaped::Nothing => return None,
+        Shaped::Text(text) => return Some(text.into_owned()),
+        Shaped::Object(part) => vec![part],
+        Shaped::List(parts) => parts,
+    };
+    let is_readable = parts.is_empty() || parts.iter().any(|part| part.kind.get() == Some("text"));
+    let parts: Vec<_> = parts.into_iter().map(shown).filter(|part| !part.is_empty()).collect();
+    (is_readable || !parts.is_empty()).then(|| parts.join("\n"))
 }
 
 /// A part as text; of a picture a name that tells it from other pictures.

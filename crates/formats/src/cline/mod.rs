@@ -72,8 +72,10 @@ impl Format for Cline {
 
 #[cfg(test)]
 mod tests {
+    use deloop_types::Outcome;
+
     use super::*;
-    use crate::fixture::{assert_sniffs, assert_survives, steps};
+    use crate::fixture::{assert_sniffs, assert_survives, results, steps};
 
     const STUCK: &[u8] = include_bytes!("fixtures/stuck.json");
     const QUIRKS: &[u8] = include_bytes!("fixtures/quirks.json");
@@ -84,6 +86,13 @@ mod tests {
         for fixture in [STUCK, QUIRKS, SESSION] {
             assert_sniffs(&Cline, fixture);
         }
+    }
+
+    #[test]
+    fn a_time_out_is_no_success() {
+        let result = br#"[{"role":"user","content":[{"type":"text","text":"[execute_command for 'make'] Result:\nCommand execution timed out after 30 seconds. It may still run."}]}]"#;
+        let ended = results(&Cline, result).remove(0).0;
+        assert_eq!(ended, Some(Outcome::Timeout));
     }
 
     #[test]

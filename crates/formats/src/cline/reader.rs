@@ -173,6 +173,8 @@ impl Answer {
             Some(Outcome::Denied)
         } else if head.contains("Command is still running in the user's terminal") {
             Some(Outcome::Running)
+        } else if head.contains("Command execution timed out after ") {
+            Some(Outcome::Timeout)
         } else if self.failed == Some(true) || FAILED.iter().any(|words| head.contains(words)) {
             Some(Outcome::Error)
         } else if let Some(code) = exit {

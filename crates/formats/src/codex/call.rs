@@ -7,6 +7,14 @@ use crate::lenient;
 
 use super::record::Payload;
 
+/// The code of a code mode's call.
+pub(super) fn code<'a>(item: &'a Payload<'_>) -> Option<&'a str> {
+    let is_exec = item.kind.get() == Some("custom_tool_call")
+        && item.name.get() == Some("exec")
+        && matches!(item.namespace.get(), None | Some("functions"));
+    item.input.as_str().filter(|_| is_exec)
+}
+
 /// The call that an item is.
 pub(super) fn call(item: Payload<'_>) -> Call {
     let tool = match item.kind.or_empty() {

@@ -1,6 +1,7 @@
 //! Codex's rollouts.
 
 mod call;
+mod code_mode;
 mod outcome;
 mod reader;
 mod record;
@@ -8,6 +9,8 @@ mod speaker;
 mod tokens;
 
 use memchr::memmem;
+
+pub(crate) use outcome::told_by_output;
 
 use crate::{Base, Format, Place, Reader, Shape, Source};
 
@@ -87,13 +90,15 @@ fn has_field(line: &[u8], key: &str, value: &str) -> bool {
 mod tests {
     use std::path::Path;
 
-    use deloop_types::Step;
+    use deloop_types::{Body, Origin, Step};
+    use serde_json::Value;
 
     use super::*;
     use crate::{Item, Report, read};
 
     const STUCK: &[u8] = include_bytes!("fixtures/stuck.jsonl");
     const QUIRKS: &[u8] = include_bytes!("fixtures/quirks.jsonl");
+    const CODE_MODE: &[u8] = include_bytes!("fixtures/code_mode.jsonl");
     const OLD: &[u8] = include_bytes!("fixtures/old.jsonl");
 
     fn items(bytes: &[u8]) -> (Vec<Item>, Report) {
@@ -128,6 +133,45 @@ mod tests {
         let (items, report) = items(OLD);
         assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
         insta::assert_json_snapshot!(items.into_iter().map(|item| item.step).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn code_mode() {
+        insta::assert_json_snapshot!(steps(CODE_MODE));
+        crate::fixture::assert_survives(&Codex, CODE_MODE);
+    }
+
+    #[test]
+    fn what_the_approval_reviewer_is_asked_is_told_apart() {
+        let meta = r#"{"timestamp":"2026-03-01T10:00:00Z","type":"session_meta","payload":{"id":"g1","source":{"subagent":{"other":"guardian"}}}}"#;
+        let ask = |what: &str| {
+            format!(
+                r#"{{"timestamp":"2026-03-01T10:00:00Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"The following is the Codex agent history"}},{{"type":"input_text","text":"{what}"}}]}}}}"#
+            )
+        };
+        let lines = [meta.to_owned(), ask("May it run ls?"), ask("May it run rm?")].join("\n");
+        let asked: Vec<_> = steps(lines.as_bytes())
+            .into_iter()
+            .filter_map(|step| if let Body::User(user) = step.body { Some(user) } else { None })
+            .collect();
+        assert!(asked.iter().all(|user| user.origin == Origin::Harness));
+        assert!(asked[0].text.ends_with("May it run ls?") && asked[1].text.ends_with("May it run rm?"));
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_not_empty() {
+        let line = |output: &str| {
+            format!(
+                r#"{{"timestamp":"2026-03-01T10:00:00Z","type":"response_item","payload":{{"type":"function_call_output","call_id":"c"{output}}}}}"#
+            )
+        };
+        let output = |field: &str| match steps(line(field).as_bytes()).remove(0).body {
+            Body::Result(result) => (result.ended(), result.output),
+            _ => unreachable!(),
+        };
+        assert_eq!(output(""), (None, Value::Null));
+        assert_eq!(output(r#","output":null"#), (None, Value::Null));
+        assert_eq!(output(r#","output":"""#), (None, Value::from("")));
     }
 
     #[test]

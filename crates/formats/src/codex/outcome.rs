@@ -3,7 +3,7 @@
 use deloop_types::Outcome;
 use serde::Deserialize;
 
-use crate::lenient::{self, Number, Shaped, Text};
+use crate::lenient::{self, Flag, Number, Shaped, Text};
 
 use super::record::{Answer, Payload};
 
@@ -23,10 +23,10 @@ const REFUSED: [&str; 9] = [
 ];
 
 /// How an output begins that says that the call was called off.
-const CALLED_OFF: [&str; 3] = ["aborted", "user cancelled ", "Script terminated"];
+const CALLED_OFF: [&str; 2] = ["aborted", "user cancelled "];
 
 /// How an output begins that says that the call could not be made.
-const FAILED: [&str; 9] = [
+const FAILED: [&str; 12] = [
     "exec_command failed",
     "write_stdin failed",
     "apply_patch verification failed",
@@ -35,36 +35,78 @@ const FAILED: [&str; 9] = [
     "tool call error:",
     "unsupported call:",
     "unsupported custom tool call:",
-    "Script failed",
+    "collab spawn failed",
+    "resources/list failed",
+    "resources/read failed",
+    "resource_templates/list failed",
 ];
 
+/// What the error of a command holds that a rule refused.
+const REJECTED: &str = "CreateProcess { message: \"Rejected(";
+
 /// How a call ended, if its output says so.
-pub(super) fn told_by_output(output: &str) -> Option<Outcome> {
+pub(crate) fn told_by_output(output: &str) -> Option<Outcome> {
     if output.starts_with('{') {
         return told_by_json(output);
     }
-    for line in output.lines() {
+    for line in after_command(output).lines() {
         if let Some(code) =
             line.strip_prefix("Process exited with code ").or_else(|| line.strip_prefix("Exit code: "))
         {
             return code.trim().parse().ok().map(|code: i64| exited(code, output));
         }
         let starts = |with: &[&str]| with.iter().any(|start| line.starts_with(start));
-        if starts(&["Process running with session ID ", "Script running with "]) {
+        if starts(&["Process running with session ID "]) {
             return Some(Outcome::Running);
-        } else if starts(&REFUSED) {
+        } else if starts(&REFUSED) || starts(&["exec_command failed for "]) && output.contains(REJECTED) {
             return Some(Outcome::Denied);
         } else if starts(&CALLED_OFF) {
             return Some(Outcome::Cancelled);
         } else if starts(&FAILED) {
             return Some(Outcome::Error);
-        } else if starts(&["Script completed"]) {
+        } else if line == "Plan updated" {
             return Some(Outcome::Ok);
         } else if !starts(&["Chunk ID: ", "Wall time"]) {
             return None;
         }
     }
     None
+}
+
+/// An output without the command at its head, which some versions repeat and which may have several lines.
+fn after_command(output: &str) -> &str {
+    let command = output.starts_with("Command: ").then(|| output.find("\nChunk ID: ")).flatten();
+    command.and_then(|at| output.get(at + 1..)).unwrap_or(output)
+}
+
+/// The tools that answer with a JSON object, and with a text when they fail.
+pub(super) fn answers_with_json(tool: &str) -> bool {
+    const TOOLS: [&str; 9] = [
+        "spawn_agent",
+        "wait_agent",
+        "send_input",
+        "resume_agent",
+        "close_agent",
+        "request_user_input",
+        "list_mcp_resources",
+        "list_mcp_resource_templates",
+        "read_mcp_resource",
+    ];
+    TOOLS.contains(&tool.strip_prefix("collaboration.").unwrap_or(tool))
+}
+
+/// How a call of one of these tools ended. A subagent that has not answered in time still runs.
+pub(super) fn told_by_answer(output: &str) -> Option<Outcome> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Json {
+        timed_out: Flag,
+    }
+    if !output.starts_with('{') {
+        return None;
+    }
+    let json: Json = lenient::read(output.as_bytes()).ok()?;
+    Some(if json.timed_out.0 { Outcome::Running } else { Outcome::Ok })
 }
 
 /// Versions of 2025 give the model a JSON object.
@@ -88,7 +130,7 @@ fn told_by_json(output: &str) -> Option<Outcome> {
 }
 
 /// How a command ended that exited with `code`: a command that took too long exits with 124, and its output says so.
-fn exited(code: i64, output: &str) -> Outcome {
+pub(super) fn exited(code: i64, output: &str) -> Outcome {
     if code == 0 {
         Outcome::Ok
     } else if code == 124 && output.lines().take(8).any(|line| line.starts_with(TIMED_OUT)) {
@@ -146,8 +188,23 @@ mod tests {
             "Exit code: 124\nWall time: 10 seconds\nOutput:\ncommand timed out after 10000 milliseconds";
         assert_eq!(told_by_output(late), Some(Outcome::Timeout));
         assert_eq!(told_by_output("exec command rejected by user"), Some(Outcome::Denied));
-        assert_eq!(told_by_output("Plan updated"), None);
+        assert_eq!(told_by_output("Plan updated"), Some(Outcome::Ok));
+        assert_eq!(told_by_output("Plan updated later"), None);
         assert_eq!(told_by_output(""), None);
+        let repeated =
+            "Command: /bin/sh -c 'cat <<E\nExit code: 7\nE'\nChunk ID: 1\nProcess exited with code 0\n";
+        assert_eq!(told_by_output(repeated), Some(Outcome::Ok));
+        let rejected =
+            "exec_command failed for `rm -rf x`: CreateProcess { message: \"Rejected(\\\"no\\\")\" }";
+        assert_eq!(told_by_output(rejected), Some(Outcome::Denied));
+    }
+
+    #[test]
+    fn agents_that_have_not_answered_still_run() {
+        assert_eq!(told_by_answer(r#"{"status":{},"timed_out":true}"#), Some(Outcome::Running));
+        assert_eq!(told_by_answer(r#"{"message":"Wait completed.","timed_out":false}"#), Some(Outcome::Ok));
+        assert_eq!(told_by_answer(r#"{"agent_id":"a1"}"#), Some(Outcome::Ok));
+        assert_eq!(told_by_answer("timeout_ms must be at least 10000"), None);
     }
 
     #[test]

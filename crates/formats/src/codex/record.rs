@@ -181,16 +181,25 @@ pub(super) struct Done<'a> {
     pub(super) exit_code: Number,
 }
 
-/// The text of a result as the model saw it, its parts one a line.
-pub(super) fn output(output: Shaped<'_, Part<'_>>) -> String {
+/// The text of a result as the model saw it, its parts one a line; `None` when the file does not hold it.
+pub(super) fn output(output: Shaped<'_, Part<'_>>) -> Option<String> {
     match output {
-        Shaped::Nothing => String::new(),
-        Shaped::Text(text) => text.into_owned(),
-        Shaped::Object(part) => shown(part).into_owned(),
-        Shaped::List(parts) => {
-            let parts: Vec<_> = parts.into_iter().map(shown).filter(|part| !part.is_empty()).collect();
-            parts.join("\n")
+        Shaped::Nothing => None,
+        Shaped::Text(text) => Some(text.into_owned()),
+        parts @ (Shaped::Object(_) | Shaped::List(_)) => {
+            let parts: Vec<_> = shown_parts(parts).into_iter().filter(|part| !part.is_empty()).collect();
+            Some(parts.join("\n"))
         }
+    }
+}
+
+/// The parts of a result, each as the model saw it.
+pub(super) fn shown_parts<'a>(output: Shaped<'a, Part<'a>>) -> Vec<Cow<'a, str>> {
+    match output {
+        Shaped::Nothing => Vec::new(),
+        Shaped::Text(text) => vec![text],
+        Shaped::Object(part) => vec![shown(part)],
+        Shaped::List(parts) => parts.into_iter().map(shown).collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::parts::append;
 use super::record::{Metadata, Part};
 
 /// How text begins that Codex itself puts into the conversation.
-const HARNESS: [&str; 18] = [
+const HARNESS: [&str; 19] = [
     "# AGENTS.md instructions",
     "<user_instructions>",
     "<environment_context>",
@@ -21,6 +21,7 @@ const HARNESS: [&str; 18] = [
     "<recommended_plugins>",
     "<goal_context>",
     "<codex_internal_context ",
+    "<codex_delegation>",
     "<hook_prompt ",
     "<external_",
     "Warning: apply_patch was requested via ",

@@ -5,6 +5,8 @@ mod reader;
 mod record;
 mod totals;
 
+pub(crate) use outcome::of_text;
+
 use crate::{Base, Format, Place, Reader, Shape, Source, peek};
 
 /// GitHub Copilot CLI: one event a line.

@@ -4,20 +4,42 @@ use deloop_types::Outcome;
 
 use super::record::{Data, Failure};
 
+/// How the answer to a question begins when nobody is there to answer it.
+const NOBODY_THERE: &str = "User responded: The user is not available";
+
 /// How the call ended, given what the model saw of it and whether a question for permission was answered with no.
 pub(super) fn of(data: &Data<'_>, output: &str, denied: bool) -> Option<Outcome> {
-    let last = output.trim_end().lines().next_back().unwrap_or_default();
     let exit = data.shell_execution.0.as_ref().and_then(|shell| shell.exit_code.0);
     match data.success.0 {
         _ if denied => Some(Outcome::Denied),
         Some(false) => Some(of_failure(data.error.0.as_ref())),
-        _ if last.starts_with('<') && last.contains("is still running") => Some(Outcome::Running),
-        _ if exit.is_some_and(|code| code != 0.0) || exit_code(last).is_some_and(|code| code != 0) => {
-            Some(Outcome::Error)
-        }
-        Some(true) => Some(Outcome::Ok),
-        None => None,
+        told => match of_text(output) {
+            None | Some(Outcome::Ok) if exit.is_some_and(|code| code != 0.0) => Some(Outcome::Error),
+            None => told.map(|_| Outcome::Ok),
+            outcome => outcome,
+        },
     }
+}
+
+/// How a call ended that did not fail, as far as its text tells.
+pub(crate) fn of_text(output: &str) -> Option<Outcome> {
+    let last = output.trim_end().lines().next_back().unwrap_or_default();
+    if runs(output, last) {
+        Some(Outcome::Running)
+    } else if output.starts_with(NOBODY_THERE) {
+        Some(Outcome::Denied)
+    } else {
+        exit_code(last).map(|code| if code == 0 { Outcome::Ok } else { Outcome::Error })
+    }
+}
+
+/// Whether a command or a subagent was started and has not ended.
+fn runs(output: &str, last_line: &str) -> bool {
+    let command = last_line.starts_with("<command started in background ")
+        || last_line.starts_with('<') && last_line.contains("is still running");
+    command
+        || output.starts_with("Agent started in background ")
+        || output.starts_with("Agent is still running ")
 }
 
 fn of_failure(error: Option<&Failure<'_>>) -> Outcome {
@@ -42,6 +64,20 @@ fn exit_code(last_line: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_started_and_not_awaited_still_runs() {
+        let told = |output: &str| of(&Data::default(), output, false);
+        assert_eq!(told("<command started in background with shellId: watch>"), Some(Outcome::Running));
+        assert_eq!(
+            told("a\n<command with shellId: 7 is still running after 30 seconds. ...>"),
+            Some(Outcome::Running)
+        );
+        assert_eq!(told("Agent started in background with agent_id: a1"), Some(Outcome::Running));
+        assert_eq!(told("Agent is still running after waiting 30s."), Some(Outcome::Running));
+        assert_eq!(told("Agent is idle"), None);
+        assert_eq!(told("User responded: The user is not available to respond"), Some(Outcome::Denied));
+    }
 
     #[test]
     fn the_last_line_tells_how_a_command_ended() {

@@ -132,10 +132,10 @@ impl Events {
             return;
         }
         let denied = data.tool_call_id.get().is_some_and(|id| self.denied.remove(&xxh3_64(id.as_bytes())));
-        let content = data.result.0.as_ref().and_then(|result| result.content.get());
+        let content = data.result.0.as_ref().and_then(|result| result.content.0.as_deref());
         let message = data.error.0.as_ref().and_then(|error| error.message.get());
-        let output = content.or(message).unwrap_or_default().to_owned();
-        let ended = outcome::of(&data, &output, denied);
+        let output = message.filter(|_| content.is_none_or(str::is_empty)).or(content).map(str::to_owned);
+        let ended = outcome::of(&data, output.as_deref().unwrap_or_default(), denied);
         out.step(self.by(agent).result(ts, data.tool_call_id.owned(), ended, output));
     }
 

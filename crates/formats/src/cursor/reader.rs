@@ -98,7 +98,7 @@ impl Transcript {
                 "text" => texts.extend(block.text.owned()),
                 "tool_result" => {
                     let ended = if block.is_error.0 == Some(true) { Outcome::Error } else { Outcome::Ok };
-                    let output = block.content.joined();
+                    let output = (!block.content.0.is_empty()).then(|| block.content.joined());
                     out.step(self.author.result(None, block.tool_use_id.owned(), Some(ended), output));
                 }
                 kind => known(kind, out),

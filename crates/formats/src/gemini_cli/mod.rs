@@ -6,6 +6,8 @@ mod reader;
 mod record;
 mod said;
 
+pub(crate) use outcome::of_status;
+
 use crate::{Base, Format, Place, Reader, Shape, Source, peek};
 
 /// Gemini CLI since its sessions are lists of lines.
@@ -85,8 +87,11 @@ impl Format for GeminiCliJson {
 
 #[cfg(test)]
 mod tests {
+    use deloop_types::Outcome;
+    use serde_json::Value;
+
     use super::*;
-    use crate::fixture::{assert_sniffs, assert_survives, steps};
+    use crate::fixture::{assert_sniffs, assert_survives, results, steps};
 
     const STUCK: &[u8] = include_bytes!("fixtures/stuck.jsonl");
     const QUIRKS: &[u8] = include_bytes!("fixtures/quirks.jsonl");
@@ -101,6 +106,19 @@ mod tests {
         for document in [STUCK_JSON, QUIRKS_JSON] {
             assert_sniffs(&GeminiCliJson, document);
         }
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_not_empty() {
+        let document = |result: &str| {
+            format!(
+                r#"{{"sessionId":"s","messages":[{{"id":"1","type":"gemini","content":"","toolCalls":[{{"id":"c","name":"google_web_search","args":{{}},"status":"success"{result}}}]}}]}}"#
+            )
+        };
+        let result = |field: &str| results(&GeminiCliJson, document(field).as_bytes()).remove(0);
+        assert_eq!(result(""), (Some(Outcome::Ok), Value::Null));
+        let empty = r#","result":[{"functionResponse":{"id":"c","name":"x","response":{"output":""}}}]"#;
+        assert_eq!(result(empty), (Some(Outcome::Ok), Value::from("")));
     }
 
     #[test]

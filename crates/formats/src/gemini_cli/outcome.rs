@@ -30,7 +30,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// How a call with this status ended; nothing while it has not ended.
-pub(super) fn of_status(status: &str, tool: &str, output: &str) -> Option<Outcome> {
+pub(crate) fn of_status(status: &str, tool: &str, output: &str) -> Option<Outcome> {
     match status {
         "success" => Some(of_success(tool, output)),
         "error" if refused(output) => Some(Outcome::Denied),

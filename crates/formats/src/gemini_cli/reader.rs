@@ -115,7 +115,7 @@ impl Session {
         for response in &message.content.responses {
             let output = outcome::response(response);
             let ended = outcome::of_response(response, &output);
-            self.result(ts, response.id.get(), Some(ended), output, out);
+            self.result(ts, response.id.get(), Some(ended), Some(output), out);
         }
         let news = self.first_time(hash(MESSAGE, message.id.get()));
         let text = Some(message.display_content.text()).filter(|text| !text.is_empty());
@@ -182,7 +182,7 @@ impl Session {
         ts: Option<Millis>,
         id: Option<&str>,
         ended: Option<Outcome>,
-        output: String,
+        output: Option<String>,
         out: &mut Sink<'_>,
     ) {
         if self.first_time(hash(RESULT, id)) {

@@ -22,7 +22,7 @@ pub(super) struct Said {
 pub(super) struct Done {
     pub(super) call: Call,
     pub(super) ts: Option<Millis>,
-    pub(super) result: Option<(Option<Outcome>, String)>,
+    pub(super) result: Option<(Option<Outcome>, Option<String>)>,
 }
 
 impl Said {
@@ -33,8 +33,9 @@ impl Said {
         for call in message.tool_calls.0 {
             let output = outcome::output(&call.result);
             let ended = outcome::of_status(call.status.as_str(), call.name.as_str(), &output);
-            let output =
-                if output.is_empty() { call.result_display.owned().unwrap_or_default() } else { output };
+            let shown = Some(output).filter(|output| !output.is_empty());
+            let recorded = !call.result.responses.is_empty();
+            let output = shown.or_else(|| call.result_display.owned()).or_else(|| recorded.then(String::new));
             calls.push(Done {
                 call: Call {
                     id: call.id.owned(),
@@ -42,7 +43,7 @@ impl Said {
                     args: call.args.0,
                 },
                 ts: call.timestamp.0,
-                result: (ended.is_some() || !output.is_empty()).then_some((ended, output)),
+                result: (ended.is_some() || output.is_some()).then_some((ended, output)),
             });
         }
         if calls.is_empty() {

@@ -52,8 +52,10 @@ impl Format for Goose {
 
 #[cfg(test)]
 mod tests {
+    use deloop_types::Outcome;
+
     use super::*;
-    use crate::fixture::{assert_sniffs, assert_survives, steps};
+    use crate::fixture::{assert_sniffs, assert_survives, results, steps};
 
     const STUCK: &[u8] = include_bytes!("fixtures/stuck.jsonl");
     const QUIRKS: &[u8] = include_bytes!("fixtures/quirks.jsonl");
@@ -78,6 +80,12 @@ mod tests {
         assert_eq!(report.unreadable, 1);
         assert_eq!(report.unknown.keys().collect::<Vec<_>>(), ["hologram", "system"]);
         insta::assert_json_snapshot!(steps);
+    }
+
+    #[test]
+    fn a_time_out_is_told_beside_the_output() {
+        let line = br#"{"role":"user","created":1,"content":[{"type":"toolResponse","id":"c","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"x"}],"isError":true,"structuredContent":{"timed_out":true}}}}]}"#;
+        assert_eq!(results(&Goose, line), [(Some(Outcome::Timeout), "x".into())]);
     }
 
     #[test]

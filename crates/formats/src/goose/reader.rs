@@ -142,6 +142,8 @@ fn ended(result: &ToolResult<'_>) -> (Outcome, String) {
         || result.value.exit_code.is_some_and(|code| code != 0.0);
     let outcome = if output.starts_with("The user has declined to run this tool") {
         Outcome::Denied
+    } else if result.value.timed_out {
+        Outcome::Timeout
     } else if failed && output.contains("Interrupted by the user") {
         Outcome::Cancelled
     } else if failed {

@@ -85,6 +85,7 @@ pub(super) struct Output<'a> {
     pub(super) items: Vec<Item<'a>>,
     pub(super) is_error: bool,
     pub(super) exit_code: Option<f64>,
+    pub(super) timed_out: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -100,6 +101,7 @@ struct Answer<'a> {
 #[serde(default)]
 struct Structured {
     exit_code: Real,
+    timed_out: Flag,
 }
 
 impl<'de> Loose<'de> for Output<'de> {
@@ -109,10 +111,12 @@ impl<'de> Loose<'de> for Output<'de> {
 
     fn object<A: MapAccess<'de>>(fields: A) -> Result<Self, A::Error> {
         let answer = Object::<Answer<'de>>::object(fields)?.0.unwrap_or_default();
+        let structured = answer.structured_content.0.unwrap_or_default();
         Ok(Self {
             items: answer.content.0,
             is_error: answer.is_error.0 == Some(true),
-            exit_code: answer.structured_content.0.and_then(|structured| structured.exit_code.0),
+            exit_code: structured.exit_code.0,
+            timed_out: structured.timed_out.0 == Some(true),
         })
     }
 }

@@ -9,6 +9,7 @@ use super::snake::{Sent, kind, text};
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
 use crate::Base;
+use crate::claude_code::{of_failure, of_response, of_text};
 
 pub(super) struct ClaudeCode;
 
@@ -71,8 +72,7 @@ impl HookAgent for ClaudeCode {
         };
         match event.kind {
             HookKind::PostCall => {
-                let stopped = sent.tool_response.get("interrupted") == Some(&Value::Bool(true));
-                let outcome = Some(if stopped { Outcome::Cancelled } else { Outcome::Ok });
+                let outcome = Some(of_response(&sent.tool_response));
                 answer(
                     &mut event,
                     ToolResult { outcome, output: sent.tool_response, ..ToolResult::default() },
@@ -80,7 +80,8 @@ impl HookAgent for ClaudeCode {
             }
             HookKind::Failure => {
                 let stopped = sent.is_interrupt == Value::Bool(true);
-                let outcome = Some(if stopped { Outcome::Cancelled } else { Outcome::Error });
+                let told = of_failure(sent.error.as_str().unwrap_or_default());
+                let outcome = Some(if stopped { Outcome::Cancelled } else { told });
                 answer(&mut event, ToolResult { outcome, output: sent.error, ..ToolResult::default() });
             }
             HookKind::Batch => event.calls = sent.tool_calls.iter().filter_map(batched).collect(),
@@ -145,13 +146,7 @@ fn answer(event: &mut HookEvent, result: ToolResult) {
 /// One call of a batch, with what the model sees of its result: whether it went well is only told in words.
 fn batched(sent: &Sent) -> Option<HookCall> {
     let said = text(&sent.tool_response).unwrap_or_default();
-    let outcome = if said.starts_with("PreToolUse:") && said.contains(" hook error: ") {
-        Some(Outcome::Denied)
-    } else if said.starts_with("<tool_use_error>") {
-        Some(Outcome::Error)
-    } else {
-        None
-    };
+    let outcome = of_text(&said);
     let result = ToolResult { outcome, output: sent.tool_response.clone(), ..ToolResult::default() };
     Some(HookCall { call: sent.call()?, result: Some(result) })
 }

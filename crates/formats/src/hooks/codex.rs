@@ -4,12 +4,15 @@
 use deloop_types::{Action, Decision, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::exit_code::outcome_after;
 use super::reply::{line, message};
 use super::snake::{Sent, kind};
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
 use crate::Base;
+use crate::codex::told_by_output;
+
+/// How a response begins that has Codex's own lines before the command's output.
+const HEADS: [&str; 4] = ["Chunk ID: ", "Command: ", "Process ", "Wall time"];
 
 pub(super) struct Codex;
 
@@ -68,8 +71,8 @@ impl HookAgent for Codex {
             && let Some(call) = event.calls.first_mut()
         {
             // The exit code is not told, except in the words of some tools.
-            let outcome =
-                sent.tool_response.as_str().and_then(|s| outcome_after(s, "Process exited with code"));
+            let has_head = |text: &&str| HEADS.iter().any(|head| text.starts_with(head));
+            let outcome = sent.tool_response.as_str().filter(has_head).and_then(told_by_output);
             call.result = Some(ToolResult { outcome, output: sent.tool_response, ..ToolResult::default() });
         }
         Ok(event)

@@ -6,13 +6,13 @@ use deloop_types::{Action, Call, Decision, Millis, Outcome, ToolResult};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::exit_code::outcome_after;
 use super::rehearsal;
 use super::reply::message;
 use super::snake::{self, text};
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
 use crate::Base;
+use crate::copilot_cli::of_text;
 
 pub(super) struct CopilotCli;
 
@@ -214,7 +214,7 @@ fn result(sent: &Value, kind: &str, said: &str) -> ToolResult {
     };
     // A command that fails is a success to it; only the text says how it ended.
     if outcome == Outcome::Ok
-        && let Some(told) = said.as_str().and_then(|s| outcome_after(s, "exit code"))
+        && let Some(told) = said.as_str().and_then(of_text)
     {
         outcome = told;
     }

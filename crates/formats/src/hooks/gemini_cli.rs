@@ -1,15 +1,15 @@
 //! Gemini CLI. It has a dialect of its own, and a message before a call is ignored: it has to wait for the result.
 
-use deloop_types::{Action, Decision, Outcome, ToolResult};
+use deloop_types::{Action, Decision, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::exit_code::outcome_after;
 use super::rehearsal;
 use super::reply::{line, message};
 use super::snake::Sent;
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
 use crate::Base;
+use crate::gemini_cli::of_status;
 
 pub(super) struct GeminiCli;
 
@@ -79,16 +79,16 @@ impl HookAgent for GeminiCli {
         if event.kind == HookKind::PostCall
             && let Some(call) = event.calls.first_mut()
         {
-            call.result = Some(result(&sent.tool_response));
+            call.result = Some(result(&call.call.tool, &sent.tool_response));
         }
         Ok(event)
     }
 
     fn rehearsal(&self, session: &str, lap: u32) -> Vec<Value> {
-        let response =
-            json!({"tool_response": {"llmContent": "make: *** No rule to make target\nExit Code: 2"}});
+        let tool = "run_shell_command";
+        let response = json!({"tool_name": tool, "tool_response": {"llmContent": "make: *** No rule to make target\nExit Code: 2"}});
         vec![
-            rehearsal::event(session, "BeforeTool", lap, Value::Null),
+            rehearsal::event(session, "BeforeTool", lap, json!({"tool_name": tool})),
             rehearsal::event(session, "AfterTool", lap, response),
         ]
     }
@@ -122,20 +122,18 @@ impl HookAgent for GeminiCli {
     }
 }
 
-fn result(response: &Value) -> ToolResult {
+fn result(tool: &str, response: &Value) -> ToolResult {
     let content = response.get("llmContent").unwrap_or(response);
-    let mut outcome = Outcome::Ok;
+    let failed = response.get("error").is_some_and(|e| !e.is_null());
+    let status = if failed { "error" } else { "success" };
+    let outcome = of_status(status, tool, content.as_str().unwrap_or_default());
     let output = match content.as_str() {
         Some(text) => {
-            outcome = outcome_after(text, "Exit Code:").unwrap_or(outcome);
             // Numbers of processes change from call to call.
             let lines = text.lines().filter(|l| !l.starts_with("Process Group PGID:"));
             Value::String(lines.collect::<Vec<_>>().join("\n"))
         }
         None => content.clone(),
     };
-    if response.get("error").is_some_and(|e| !e.is_null()) {
-        outcome = Outcome::Error;
-    }
-    ToolResult { outcome: Some(outcome), output, ..ToolResult::default() }
+    ToolResult { outcome, output, ..ToolResult::default() }
 }

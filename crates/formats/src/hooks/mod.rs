@@ -8,7 +8,6 @@ mod codex;
 mod copilot_cli;
 mod cursor;
 mod event;
-mod exit_code;
 mod gemini_cli;
 mod qwen_code;
 mod rehearsal;

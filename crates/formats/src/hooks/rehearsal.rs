@@ -19,6 +19,7 @@ pub(super) fn event(session: &str, name: &str, lap: u32, more: Value) -> Value {
 
 /// As Codex says it.
 pub(super) fn plain(session: &str, lap: u32) -> Vec<Value> {
-    let response = json!({"tool_response": "make: *** No rule to make target\nProcess exited with code 2"});
+    let response =
+        json!({"tool_response": "Process exited with code 2\nOutput:\nmake: *** No rule to make target"});
     vec![event(session, "PreToolUse", lap, Value::Null), event(session, "PostToolUse", lap, response)]
 }

@@ -16,7 +16,7 @@ pub(crate) struct Items {
     texts: Vec<String>,
     calls: Vec<Call>,
     /// The results of tools that the vendor itself runs; they come with the call and follow its turn.
-    results: Vec<(String, Option<Outcome>, String)>,
+    results: Vec<(String, Option<Outcome>, Option<String>)>,
 }
 
 #[derive(Default, Deserialize)]
@@ -105,7 +105,11 @@ impl Items {
         if let (false, Some(id)) = (own, &id) {
             let failed = item.error.is_some() || field::text(item.status).is_some_and(|s| s == "failed");
             let text = output::text(item.error.or(item.output));
-            let outcome = if failed { Some(Outcome::Error) } else { output::outcome(item.output, &text) };
+            let outcome = if failed {
+                Some(Outcome::Error)
+            } else {
+                output::outcome(item.output, text.as_deref().unwrap_or_default())
+            };
             self.results.push((id.clone(), outcome, text));
         }
         self.calls.push(Call { id, tool, args });
@@ -116,7 +120,7 @@ impl Items {
         let text = output::text(item.output);
         let outcome = match field::text(item.status).as_deref() {
             Some("failed") => Some(Outcome::Error),
-            _ => output::outcome(item.output, &text),
+            _ => output::outcome(item.output, text.as_deref().unwrap_or_default()),
         };
         scribe.result(scribe::result(field::name(item.call_id), outcome, text), out);
     }

@@ -27,10 +27,14 @@ struct Ended<'a> {
     exit_code: Field<'a>,
 }
 
-/// The text that the model saw.
-pub(super) fn text(output: Field<'_>) -> String {
+/// The text that the model saw; `None` when it is not recorded.
+pub(super) fn text(output: Field<'_>) -> Option<String> {
+    output.map(|_| shown(output))
+}
+
+fn shown(output: Field<'_>) -> String {
     let text = field::content(output);
-    if !text.is_empty() || output.is_none() {
+    if !text.is_empty() {
         return text;
     }
     let printed: Vec<Printed<'_>> = printed(output).collect();

@@ -71,10 +71,11 @@ impl Reader for Document {
 
 #[cfg(test)]
 mod tests {
+    use deloop_types::Outcome;
     use serde_json::Value;
 
     use super::*;
-    use crate::fixture::{assert_sniffs, assert_survives, steps};
+    use crate::fixture::{assert_sniffs, assert_survives, results, steps};
 
     const STUCK: &[u8] = include_bytes!("fixtures/stuck.json");
     const QUIRKS: &[u8] = include_bytes!("fixtures/quirks.json");
@@ -83,6 +84,20 @@ mod tests {
     fn knows_its_own_files() {
         assert_sniffs(&Opencode, STUCK);
         assert_sniffs(&Opencode, QUIRKS);
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_not_empty() {
+        let export = |state: &str| {
+            format!(
+                r#"{{"info":{{"id":"s"}},"messages":[{{"info":{{"role":"assistant"}},"parts":[{{"type":"tool","callID":"c","tool":"x","state":{{{state}}}}}]}}]}}"#
+            )
+        };
+        let result = |state: &str| results(&Opencode, export(state).as_bytes()).remove(0);
+        assert_eq!(result(r#""status":"completed""#), (Some(Outcome::Ok), Value::Null));
+        assert_eq!(result(r#""status":"completed","output":"""#), (Some(Outcome::Ok), Value::from("")));
+        let dismissed = r#""status":"error","error":"The user dismissed this question""#;
+        assert_eq!(result(dismissed).0, Some(Outcome::Denied));
     }
 
     #[test]

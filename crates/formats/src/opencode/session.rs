@@ -1,5 +1,7 @@
 //! A session's messages to Steps, wherever they come from.
 
+use std::borrow::Cow;
+
 use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -112,10 +114,18 @@ impl Reader {
         if let Some(usage) = usage {
             self.author.usage(ts, usage).into_iter().for_each(|step| out.usage(step, key));
         }
-        for (ts, id, ended, output) in results {
+        for Answer { ts, id, ended, output } in results {
             out.step(self.author.result(ts, id, Some(ended), output));
         }
     }
+}
+
+/// What a call came back with, and when.
+struct Answer {
+    ts: Option<Millis>,
+    id: Option<String>,
+    ended: Outcome,
+    output: Option<String>,
 }
 
 /// One request to the model; older versions put several into one message.
@@ -124,7 +134,7 @@ struct Request {
     empty: bool,
     texts: Vec<String>,
     calls: Vec<Call>,
-    results: Vec<(Option<Millis>, Option<String>, Outcome, String)>,
+    results: Vec<Answer>,
     usage: Option<Usage>,
     key: Option<u64>,
 }
@@ -161,7 +171,8 @@ impl Request {
         let id = part.call.owned();
         if let Some(ended) = ended(&state) {
             let output = if ended_badly(&state) { state.error } else { state.output };
-            self.results.push((end, id.clone(), ended, output.owned().unwrap_or_default()));
+            let output = output.0.map(Cow::into_owned);
+            self.results.push(Answer { ts: end, id: id.clone(), ended, output });
         }
         self.calls.push(Call { id, tool: part.tool.owned().unwrap_or_default(), args: state.input.0 });
     }
@@ -173,8 +184,9 @@ fn ended_badly(state: &State<'_>) -> bool {
 
 /// How the call ended; nothing if it has not. A command that failed is `completed`, with its exit code beside it.
 fn ended(state: &State<'_>) -> Option<Outcome> {
-    const REFUSED: [&str; 4] = [
+    const REFUSED: [&str; 5] = [
         "rejected permission",
+        "The user dismissed this question",
         "Permission denied by ruleset",
         "Rule prevents tool usage",
         "specified a rule which prevents",
