@@ -34,6 +34,7 @@ fn args(args: &Value) {
     assert_eq!(&back, args, "{canonical}");
 
     let short = short_call("bash", args);
+    let short = short.to_string();
     assert!(short.chars().count() <= 81, "{short}");
     assert!(!short.contains(char::is_control), "{short:?}");
 }

@@ -1,7 +1,7 @@
 //! Any text as a shell command: it is cut into pieces that are together no longer than the text.
 
 use deloop_detect::shell::{Script, Token, lex};
-use deloop_detect::{ToolKind, command_line, is_test_command, target};
+use deloop_detect::{ToolKind, Vocabulary, command_line, is_test_command, target};
 use serde_json::json;
 
 /// # Panics
@@ -23,7 +23,7 @@ pub(crate) fn run(data: &[u8]) {
     let script = Script::parse(&text);
     assert!(script.commands.iter().all(|command| !command.words.is_empty()));
     assert!(!script.plain || script.commands.len() <= 1);
-    let _ = is_test_command(&script);
+    let _ = is_test_command(&script, &Vocabulary::builtin());
 
     let words: Vec<&str> = text.split(' ').collect();
     for args in [json!({ "command": text }), json!({ "cmd": words }), json!(["bash", "-lc", text])] {

@@ -17,8 +17,6 @@ pub struct Checkpoint {
     steps: u64,
     ledger: Ledger,
     #[serde(default)]
-    prompt: (u64, u32),
-    #[serde(default)]
     exchange: Exchange,
     agents: Vec<AgentCheckpoint>,
 }
@@ -68,7 +66,6 @@ impl Checkpoint {
             version: VERSION,
             steps: session.steps,
             ledger: session.ledger,
-            prompt: session.prompt,
             exchange: session.exchange.clone(),
             agents,
         })
@@ -103,12 +100,6 @@ impl Checkpoint {
             let AgentCheckpoint { name, seen, history, tried, told, .. } = agent;
             agents.push(Agent { name, seen, history, memories, tried, told });
         }
-        Ok(Session {
-            steps: self.steps,
-            ledger: self.ledger,
-            prompt: self.prompt,
-            exchange: self.exchange,
-            agents,
-        })
+        Ok(Session { steps: self.steps, ledger: self.ledger, exchange: self.exchange, agents })
     }
 }

@@ -1,7 +1,9 @@
-use deloop_detect::{Around, History, SwarmCount, fold, short_hash, target};
+use deloop_detect::{
+    Around, Ending, Happening, History, Swarm, SwarmCount, fold, short_hash, signature, target,
+};
 use deloop_policy::{Decided, Found, Profile, Setting, Told, Tried, decide, events};
 use deloop_store::{Codec, Store, StoreError};
-use deloop_types::{Body, Decision, Event, Mode, Origin, Step, UserText};
+use deloop_types::{Action, Body, Decision, Event, Mode, Origin, Step};
 
 use crate::session::{Agent, Session};
 use crate::{Checkpoint, RestoreError};
@@ -49,9 +51,14 @@ impl Engine {
     /// # Errors
     /// When the store fails.
     pub fn observe<S: Store<Session>>(&self, store: &S, step: &Step) -> Result<Observed, StoreError> {
-        let swarm = self.swarm_counts(store, step)?;
-        let observed =
+        let worker = format!("{}\0{}", step.session, step.agent.as_deref().unwrap_or_default());
+        let worker = short_hash(worker.as_bytes());
+        let swarm = self.swarm_counts(store, step, worker)?;
+        let (observed, in_vain) =
             store.update(self, &step.session, step.ts, |session| self.fold(session, step, &swarm))?;
+        if let (Some(swarm), Some(call)) = (&step.swarm, in_vain) {
+            store.swarm(swarm, |swarm| swarm.push_in_vain(call, worker))?;
+        }
         if step.body == Body::End {
             store.forget(&step.session)?;
         }
@@ -62,50 +69,66 @@ impl Engine {
         &self,
         store: &S,
         step: &Step,
+        worker: u64,
     ) -> Result<Vec<Option<SwarmCount>>, StoreError> {
         let (Some(swarm), Body::Turn(turn)) = (&step.swarm, &step.body) else { return Ok(Vec::new()) };
-        let worker = format!("{}\0{}", step.session, step.agent.as_deref().unwrap_or_default());
-        let worker = short_hash(worker.as_bytes());
         let about = turn.calls.iter().map(|call| {
             let kind = self.profile.tools.kind(&call.tool);
-            target(&call.tool, &call.args, kind).short()
+            (target(&call.tool, &call.args, kind).short(), signature(call, &self.profile.tools).short())
         });
-        let about: Vec<u64> = about.collect();
-        store.swarm(swarm, |swarm| about.iter().map(|t| Some(swarm.push(*t, worker))).collect())
+        let about: Vec<(u64, u64)> = about.collect();
+        let count = |swarm: &mut Swarm, (target, call): &(u64, u64)| {
+            let in_vain = swarm.in_vain(*call);
+            let (in_vain, in_vain_workers) = (in_vain.calls, in_vain.workers);
+            Some(SwarmCount { in_vain, in_vain_workers, ..swarm.push(*target, worker) })
+        };
+        store.swarm(swarm, |swarm| about.iter().map(|about| count(swarm, about)).collect())
     }
 
-    fn fold(&self, session: &mut Session, step: &Step, swarm: &[Option<SwarmCount>]) -> Observed {
-        let automatic = automatic(session, step);
-        let step = automatic.as_ref().unwrap_or(step);
+    fn fold(
+        &self,
+        session: &mut Session,
+        step: &Step,
+        swarm: &[Option<SwarmCount>],
+    ) -> (Observed, Option<u64>) {
         let index = session.steps;
         session.steps += 1;
         session.ledger.tick(step.ts);
         if let Body::Usage(usage) = &step.body {
             session.ledger.charge(usage);
         }
-        if step.agent.is_none() && from_a_person(step) {
-            // Who writes to the session writes to all who work in it.
-            session.agents.iter_mut().for_each(|agent| agent.tried.human());
-        }
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
+        let asked = matches!(&step.body, Body::User(user)
+            if user.origin == Origin::Human && session.agents[at].history.is_request(user));
+        if asked {
+            // Who writes to the session writes to all who work in it.
+            let all = step.agent.is_none();
+            let heard = |(n, _): &(usize, &mut Agent)| all || *n == at;
+            session.agents.iter_mut().enumerate().filter(heard).for_each(|(_, agent)| agent.tried.human());
+        }
         let ledger = session.ledger;
         let exchange = &mut session.exchange;
         let Agent { history, memories, tried, told, seen, .. } = &mut session.agents[at];
         *seen = index;
         match &step.body {
-            Body::User(_) if from_a_person(step) => tried.human(),
             Body::Compact => tried.compacted(),
             Body::Delivery(delivery) => tried.delivered(delivery.step, delivery.ok),
             _ => {}
         }
         let mut found: Vec<Found> = Vec::new();
         let mut calls = 0;
+        let mut in_vain = None;
         let around = Around { exchange, ledger: &ledger, tools: &self.profile.tools };
         fold(history, around, step, index, swarm, &mut |moment| {
             let call = match &moment.event {
-                deloop_detect::Happening::Call(view) => {
+                Happening::Call(view) => {
                     calls += 1;
                     Some((view.call.id.as_ref(), calls - 1))
+                }
+                Happening::Result(view) => {
+                    let empty = view.record.ending == Ending::Empty && view.record.searches();
+                    in_vain = (view.record.ending.in_vain() || empty).then_some(view.record.signature);
+                    None
                 }
                 _ => None,
             };
@@ -125,11 +148,15 @@ impl Engine {
             attended: self.options.attended,
         };
         let Decided { decision, clear } = decide(&self.profile, found, tried, &setting);
+        if decision.action == Action::Block {
+            let message = decision.message.as_deref().unwrap_or_default();
+            decision.calls.iter().for_each(|id| history.refuse(id, message));
+        }
         let events = events(step, &decision, &ledger, told);
         if clear {
             session.agents[at] = self.fresh_agent(step.agent.clone());
         }
-        Observed { decision, events }
+        (Observed { decision, events }, in_vain)
     }
 
     fn fresh_agent(&self, name: Option<String>) -> Agent {
@@ -142,23 +169,6 @@ impl Engine {
             told: Told::default(),
         }
     }
-}
-
-fn from_a_person(step: &Step) -> bool {
-    matches!(&step.body, Body::User(user) if user.origin == Origin::Human && !user.text.trim().is_empty())
-}
-
-/// From so many times the same message in a row on, it is a program that writes it.
-const AUTOMATIC: u32 = 3;
-
-/// The step as the harness's, if it is a message that no person would write so often.
-fn automatic(session: &mut Session, step: &Step) -> Option<Step> {
-    let Body::User(UserText { text, origin: Origin::Human }) = &step.body else { return None };
-    let hash = short_hash(text.as_bytes());
-    let times = if session.prompt.0 == hash { session.prompt.1.saturating_add(1) } else { 1 };
-    session.prompt = (hash, times);
-    let harness = || Body::User(UserText { text: text.clone(), origin: Origin::Harness });
-    (times >= AUTOMATIC).then(|| Step { body: harness(), ..step.clone() })
 }
 
 impl Codec<Session> for Engine {

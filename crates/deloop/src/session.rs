@@ -11,8 +11,6 @@ pub struct Session {
     pub(crate) steps: u64,
     /// What it has used.
     pub(crate) ledger: Ledger,
-    /// The last message from a person, hashed, and how often it came in a row.
-    pub(crate) prompt: (u64, u32),
     /// What its agents said lately.
     pub(crate) exchange: Exchange,
     /// Its agents; the one without a name is the session's own.

@@ -2,7 +2,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::canonical::write_canonical;
+use crate::reading::write_canonical;
 
 /// Names the hash and the version of what is hashed; a stored history says which one it was made with.
 /// XXH3-128, because its output is frozen upstream: the same on every platform and in every release.

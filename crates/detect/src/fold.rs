@@ -1,19 +1,14 @@
 //! The fold: how a Step becomes part of a [`History`], and what the detectors see of it.
 
-use deloop_types::{Body, Call, Outcome, Step, ToolResult};
+use deloop_types::{Body, Call, Step};
 use serde_json::Value;
 
-use crate::command::{command_line, is_file_operation};
-use crate::effect::{Effect, main_program};
 use crate::fingerprint::half;
-use crate::fruitless::fruitless;
-use crate::history::{Came, Nature, Size};
-use crate::mask::mask_into;
-use crate::shell::Script;
-use crate::test_runs::is_test_command;
+use crate::reading::shell::Script;
+use crate::reading::{Effect, command_line, is_file_operation, is_test_command, main_command, sought};
 use crate::{
-    CallRecord, CallView, Exchange, Fingerprint, Happening, History, Ledger, Moment, ResultView, SwarmCount,
-    ToolKind, Tools, short_hash,
+    CallRecord, CallView, Exchange, Fingerprint, Happening, History, Ledger, Moment, ResultView, Sketch,
+    SwarmCount, ToolKind, Tools, short_hash,
 };
 
 /// What a step is seen with, beside the history of its agent.
@@ -50,25 +45,27 @@ pub fn fold(
             history.push_turn();
             show(history, Happening::Turn(turn));
             for (i, call) in turn.calls.iter().enumerate() {
-                let record = history.push_call(&call.tool, record_of(call, tools, index));
+                let signature = signature(call, tools);
+                let record = record_of(call, signature, tools, index);
+                let words = match record.searches() {
+                    true => Sketch::of_pattern(&sought(call, tools.vocabulary()).unwrap_or_default()),
+                    false => Sketch::of(&call.args),
+                };
+                let record = history.push_call(call, words, step.ts, record);
                 let count = swarm.get(i).copied().flatten();
-                show(history, Happening::Call(CallView::new(call, record, count)));
+                show(history, Happening::Call(CallView::new(call, signature, record, count)));
             }
         }
         Body::Result(result) => {
             let id = result.id.as_ref().map(|id| half(short_hash(id.as_bytes())));
-            let came = |record: &CallRecord| {
-                // What deloop refused was called off: it says nothing about the call.
-                let outcome =
-                    if refused_by_deloop(result) { Some(Outcome::Cancelled) } else { result.ended() };
-                let (output, size) = output_print(result, record.nature == Nature::Measures);
-                Came { outcome, output, size, fruitless: half(fruitless(record, result, outcome)) }
-            };
-            if let Some(record) = history.answer(id, came) {
+            if let Some(record) = history.answer(id, step.ts, result, tools.vocabulary()) {
                 show(history, Happening::Result(ResultView { result, record }));
             }
         }
-        Body::User(user) => show(history, Happening::User(user)),
+        Body::User(user) => {
+            history.push_request(user);
+            show(history, Happening::User(user));
+        }
         Body::Usage(_) => show(history, Happening::Usage),
         Body::Chunk(text) => show(history, Happening::Chunk(text)),
         Body::Compact => show(history, Happening::Compact),
@@ -76,58 +73,49 @@ pub fn fold(
     }
 }
 
-fn record_of(call: &Call, tools: &Tools, step: u64) -> CallRecord {
+fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> CallRecord {
     let kind = tools.kind(&call.tool);
-    let (mut tests, mut file_operation) = (kind == ToolKind::Test, false);
-    let mut effect = Effect {
-        writes: kind == ToolKind::Write,
-        waits: kind == ToolKind::Poll,
-        searches: kind == ToolKind::Search,
-        moves: false,
-        measures: false,
-        switches: false,
+    let vocabulary = tools.vocabulary();
+    let mut record = CallRecord {
+        step: u32::try_from(step).unwrap_or(u32::MAX),
+        id: call.id.as_ref().map_or(0, |id| half(short_hash(id.as_bytes()))),
+        signature: signature.short(),
+        kind,
+        tests: kind == ToolKind::Test,
+        effect: match kind {
+            ToolKind::Write => Effect::Changes,
+            ToolKind::Poll => Effect::Waits,
+            ToolKind::Search => Effect::Searches,
+            ToolKind::Run | ToolKind::Other => Effect::Unknown,
+            ToolKind::Read | ToolKind::Page | ToolKind::Talk | ToolKind::Test => Effect::Looks,
+        },
+        ..CallRecord::default()
     };
     let mut program = short_hash(call.tool.as_bytes());
     if kind == ToolKind::Run
         && let Some(line) = command_line(&call.args)
     {
         let script = Script::parse(&line);
-        tests = is_test_command(&script);
-        effect = Effect::of(&script);
-        program = main_program(&script).map_or(program, |p| short_hash(p.as_bytes()));
-        file_operation = script.commands.first().is_some_and(|c| is_file_operation(c.program()));
+        record.tests = is_test_command(&script, vocabulary);
+        record.effect = if script.redirects { Effect::Changes } else { Effect::Prepares };
+        let effects = script.commands.iter().map(|command| vocabulary.effect(command));
+        record.effect = effects.fold(record.effect, Effect::max);
+        // What a search is piped into only shows what was found, and what it is piped from is no search.
+        let main = main_command(&script, vocabulary);
+        if record.effect == Effect::Searches && main.is_some_and(|c| vocabulary.effect(c) != Effect::Searches)
+        {
+            record.effect = Effect::Looks;
+        }
+        program = main.map_or(program, |c| short_hash(c.program().as_bytes()));
+        record.file_operation = script.commands.first().is_some_and(|c| is_file_operation(c.program()));
     }
-    CallRecord {
-        ordinal: 0,
-        step,
-        turn: 0,
-        id: call.id.as_ref().map_or(0, |id| half(short_hash(id.as_bytes()))),
-        signature: signature(call, tools),
-        tool: 0,
-        kind,
-        tests,
-        file_operation,
-        waits: effect.waits,
-        searches: effect.searches,
-        moves: effect.moves,
-        writes: effect.writes,
-        nature: match (effect.measures, effect.switches) {
-            (true, _) => Nature::Measures,
-            (false, true) => Nature::Switches,
-            (false, false) => Nature::Plain,
-        },
-        program: half(program),
-        changes: 0,
-        outcome: None,
-        answered: false,
-        output: 0,
-        size: Size::Short,
-        fruitless: 0,
-    }
+    record.program = half(program);
+    record
 }
 
 /// The tool and its arguments; only those that the user named for it, if any.
-fn signature(call: &Call, tools: &Tools) -> Fingerprint {
+#[must_use]
+pub fn signature(call: &Call, tools: &Tools) -> Fingerprint {
     match (tools.rule(&call.tool), &call.args) {
         (Some(rule), Value::Object(args)) if !rule.key.is_empty() => {
             let named = rule.key.iter().filter_map(|k| Some((k.clone(), args.get(k)?.clone())));
@@ -135,41 +123,4 @@ fn signature(call: &Call, tools: &Tools) -> Fingerprint {
         }
         _ => Fingerprint::of_call(&call.tool, &call.args),
     }
-}
-
-/// Whether a result holds words of deloop: every message of it begins so.
-pub(crate) fn speaks_deloop(result: &ToolResult) -> bool {
-    result.output.as_str().is_some_and(|text| text.contains("[deloop]"))
-}
-
-/// Whether a result is deloop's own refusal. One without a word is taken for it.
-fn refused_by_deloop(result: &ToolResult) -> bool {
-    match &result.output {
-        Value::String(text) if !text.is_empty() => {
-            speaks_deloop(result) && result.ended() != Some(Outcome::Ok)
-        }
-        Value::String(_) | Value::Null => result.outcome == Some(Outcome::Denied),
-        _ => false,
-    }
-}
-
-/// What came back with its volatile parts masked, hashed, and how long it is. Of what measures, nothing is volatile.
-fn output_print(result: &ToolResult, measures: bool) -> (u64, Size) {
-    let written = match &result.output {
-        Value::String(_) => None,
-        other => {
-            let mut text = String::new();
-            crate::canonical::write_canonical(other, &mut text);
-            Some(text)
-        }
-    };
-    let text = written.as_deref().or_else(|| result.output.as_str()).unwrap_or_default();
-    if measures {
-        let text = text.trim().as_bytes();
-        return (short_hash(text), Size::of(text.len()));
-    }
-    let mut masked = Vec::with_capacity(2048);
-    mask_into(text, &mut masked);
-    let masked = masked.trim_ascii();
-    (short_hash(masked), Size::of(masked.len()))
 }

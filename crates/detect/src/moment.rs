@@ -44,6 +44,8 @@ pub enum Happening<'a> {
 pub struct CallView<'a> {
     /// The call.
     pub call: &'a Call,
+    /// The tool and its arguments.
+    pub signature: Fingerprint,
     /// Its entry in the history.
     pub record: CallRecord,
     /// How its swarm stands, if it is in one.
@@ -53,12 +55,16 @@ pub struct CallView<'a> {
 }
 
 /// How often the whole swarm made a call, and how many workers did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SwarmCount {
     /// Calls with this structural fingerprint.
     pub calls: u64,
     /// Workers that made them.
     pub workers: u64,
+    /// Calls with these very arguments that failed or found nothing.
+    pub in_vain: u64,
+    /// Workers that made those.
+    pub in_vain_workers: u64,
 }
 
 /// A result and the call it belongs to.
@@ -72,8 +78,13 @@ pub struct ResultView<'a> {
 impl<'a> CallView<'a> {
     /// A call that is already in the history.
     #[must_use]
-    pub fn new(call: &'a Call, record: CallRecord, swarm: Option<SwarmCount>) -> Self {
-        Self { call, record, swarm, normalised: OnceCell::new(), words: OnceCell::new() }
+    pub fn new(
+        call: &'a Call,
+        signature: Fingerprint,
+        record: CallRecord,
+        swarm: Option<SwarmCount>,
+    ) -> Self {
+        Self { call, signature, record, swarm, normalised: OnceCell::new(), words: OnceCell::new() }
     }
 
     /// What the call is about; see [`target`].

@@ -1,10 +1,11 @@
 use crate::AnyDetector;
 use crate::detectors::{
     call_cycle::CallCycle, chanting::Chanting, duplicate_turn::DuplicateTurn, edit_revert::EditRevert,
-    failing_commands::FailingCommands, failing_tests::FailingTests, no_progress::NoProgress,
-    over_budget::OverBudget, ping_pong::PingPong, repeated_call::RepeatedCall, repeated_error::RepeatedError,
-    repeated_target::RepeatedTarget, similar_call::SimilarCall, similar_turn::SimilarTurn,
-    swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
+    empty_search::EmptySearch, failing_commands::FailingCommands, failing_run::FailingRun,
+    failing_tests::FailingTests, no_progress::NoProgress, over_budget::OverBudget, ping_pong::PingPong,
+    repeated_call::RepeatedCall, repeated_edit::RepeatedEdit, repeated_error::RepeatedError,
+    repeated_failure::RepeatedFailure, repeated_target::RepeatedTarget, similar_call::SimilarCall,
+    similar_turn::SimilarTurn, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
 };
 
 /// Every detector.
@@ -19,8 +20,12 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &FailingCommands,
     &TalkOnly,
     &SwarmRepeat,
+    &RepeatedFailure,
     &NoProgress,
     &RepeatedError,
+    &EmptySearch,
+    &RepeatedEdit,
+    &FailingRun,
     &EditRevert,
     &Chanting,
     &PingPong,

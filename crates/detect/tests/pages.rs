@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use deloop_detect::{
-    AnyDetector, Around, DETECTORS, Exchange, History, Ledger, Memory, Swarm, ToolKind, Tools, fold, target,
+    AnyDetector, Around, DETECTORS, Exchange, Happening, History, Ledger, Memory, Swarm, SwarmCount,
+    ToolKind, Tools, fold, signature, target,
 };
 use deloop_types::{Body, Finding, Step};
 use serde_json::Value;
@@ -61,7 +62,10 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
                         let kind = tools.kind(&call.tool);
                         assert_ne!(kind, ToolKind::Poll);
                         let about = target(&call.tool, &call.args, kind).short();
-                        Some(swarms.entry(swarm.clone()).or_default().push(about, worker))
+                        let swarm = swarms.entry(swarm.clone()).or_default();
+                        let vain = swarm.in_vain(signature(call, &tools).short());
+                        let (in_vain, in_vain_workers) = (vain.calls, vain.workers);
+                        Some(SwarmCount { in_vain, in_vain_workers, ..swarm.push(about, worker) })
                     }));
                 }
             }
@@ -71,6 +75,12 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         let (history, memory) = agents.entry(key).or_insert_with(|| (History::default(), tuned.fresh()));
         let mut last = None;
         fold(history, Around { exchange, ledger, tools: &tools }, &step, *index, &counts, &mut |moment| {
+            if let (Some(swarm), Happening::Result(view)) = (&step.swarm, &moment.event)
+                && view.record.ending.in_vain()
+            {
+                let worker = session.bytes().map(u64::from).sum();
+                swarms.entry(swarm.clone()).or_default().push_in_vain(view.record.signature, worker);
+            }
             last = tuned.look(moment, memory).or(last.take());
         });
         found.extend(last.map(|finding| (session, *index, finding)));

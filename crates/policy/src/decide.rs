@@ -1,7 +1,7 @@
 use deloop_detect::{ToolTally, short_hash};
 use deloop_types::{Action, Decision, Finding, Mode, SessionId, TaskMetadata, TaskUpdate};
 
-use crate::{By, Profile, Rules, Rung, Tried, Watch, render};
+use crate::{By, Profile, Rules, Rung, Tried, Watch, render, summary};
 
 /// What one detector found in a step.
 #[derive(Debug, Clone)]
@@ -31,9 +31,6 @@ pub struct Setting<'a> {
     pub attended: bool,
 }
 
-/// How many turns without a pattern end its episode.
-const GAP: u64 = 8;
-
 struct Candidate<'a> {
     found: usize,
     level: u32,
@@ -53,7 +50,10 @@ pub struct Decided {
 /// Climbs the ladders with what was found in one step. The strongest rung decides, ties going to the watch that
 /// stands first in the profile; all findings are listed.
 #[must_use]
-pub fn decide(profile: &Profile, found: Vec<Found>, tried: &mut Tried, setting: &Setting<'_>) -> Decided {
+pub fn decide(profile: &Profile, mut found: Vec<Found>, tried: &mut Tried, setting: &Setting<'_>) -> Decided {
+    for one in &mut found {
+        one.finding.summary = summary(&one.finding);
+    }
     let done = |decision, clear| Decided { decision: capped(decision, setting.mode), clear };
     let mut decision = Decision::go_on(setting.session.clone(), setting.step);
     if let Some(stopped) = tried.stopped() {
@@ -116,19 +116,20 @@ pub fn decide(profile: &Profile, found: Vec<Found>, tried: &mut Tried, setting: 
 
 /// What a person is asked in place of a refusal: the rung's own text would say that it has happened.
 fn question(finding: &Finding) -> String {
-    format!("[deloop] {}, and nudges did not help. Should this call run once more?", finding.summary)
+    format!("[deloop] {}, and two warnings didn't help. Run this call once more?", finding.summary)
 }
 
 /// In mode nudge the agent was told all there is to tell it: a text that speaks of a refusal or an end would be untrue.
 /// People learn what the mode held back.
 fn held_back(decision: Decision, found: &[Found]) -> Decision {
     let what = match decision.action {
-        Action::Stop => "ended the run",
-        _ => "refused this call",
+        Action::Stop => "stopped the run",
+        _ => "blocked this call",
     };
     let summary = found.first().map_or("it repeats itself", |f| f.finding.summary.as_str());
-    let message =
-        format!("[deloop] {summary}, and nudges did not help. In mode enforce deloop would have {what}.");
+    let message = format!(
+        "[deloop] {summary}, and two warnings didn't help. In enforce mode, deloop would have {what}."
+    );
     Decision {
         action: Action::Warn,
         message: Some(message),
@@ -163,7 +164,7 @@ fn climb<'a>(
         Rules::Counter => watch.ladder.reach(count)?,
         Rules::Episodes => {
             let told = tried.told(setting.turns, setting.step);
-            let episode = tried.episode(number, evidence.pattern, setting.turns, GAP);
+            let episode = tried.episode(number, evidence.pattern, finding.since, setting.turns);
             let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
             let rung = watch.ladder.rungs.get(next as usize)?;
             let had_a_turn = episode.rung == 0 || setting.turns > episode.turn;

@@ -63,7 +63,7 @@ pub fn events(
         calls: decision.calls.clone(),
         ..base(kind)
     };
-    if finding.evidence.budget {
+    if finding.is_budget() {
         out.push(about(EventKind::BudgetWarning));
     } else {
         out.push(about(EventKind::LoopDetected));

@@ -41,7 +41,7 @@ pub struct Rung {
     /// What is done.
     pub action: Action,
     /// What is said, with placeholders: `{count}`, `{tool}`, `{pattern}`, `{alternatives}`, `{workers}`,
-    /// `{summary}`, `{outcome}`, `{unit}`, `{similarity}`.
+    /// `{summary}` (for people), `{told}` and `{advice}` (for the agent), `{unit}`, `{similarity}`.
     pub message: String,
     /// Other messages, for what a detector tells apart.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

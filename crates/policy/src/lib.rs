@@ -13,6 +13,7 @@ mod profile;
 mod schema;
 mod template;
 mod tried;
+mod words;
 
 pub use agent_block::AGENT_VARIABLES;
 pub use decide::{Decided, Found, Setting, decide};
@@ -23,3 +24,4 @@ pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, Watch, profi
 pub use schema::{AgentBlock, CONFIG_KEYS, Fail, MemoryBlock, Price, config_schema};
 pub use template::render;
 pub use tried::Tried;
+pub use words::{advice, summary, told};

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use deloop_detect::{AnyDetector, DETECTORS, Tools, Tuned};
+use deloop_detect::{AnyDetector, DETECTORS, Lists, ToolRule, Tools, Tuned, Vocabulary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -101,7 +102,9 @@ struct Document {
     #[serde(default)]
     ladders: BTreeMap<String, Ladder>,
     #[serde(default)]
-    tools: Tools,
+    tools: BTreeMap<String, ToolRule>,
+    #[serde(default)]
+    vocabulary: Option<Lists>,
 }
 
 /// The TOML text of a profile that comes with deloop.
@@ -156,7 +159,7 @@ impl Profile {
     /// # Errors
     /// When it names a detector, ladder or placeholder that does not exist, or a value has the wrong type.
     pub fn from_document_unchecked(document: Value, registry: &Registry) -> Result<Self, ProfileError> {
-        let Document { name, about, rules, order, detectors, ladders, tools } =
+        let Document { name, about, rules, order, detectors, ladders, tools, vocabulary } =
             serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
         for (name, ladder) in &ladders {
             check_ladder(name, ladder)?;
@@ -192,6 +195,11 @@ impl Profile {
                 detector.tune(full.clone()).map_err(|e| DocumentError(format!("`detectors.{name}`: {e}")))?;
             watches.push(Watch { detector: tuned, params: full, ladder });
         }
+        let tools = Tools::new(tools);
+        let tools = match vocabulary {
+            Some(lists) => tools.speaking(Arc::new(Vocabulary::new(&lists))),
+            None => tools,
+        };
         Ok(Self { name, about, rules, watches, tools })
     }
 }

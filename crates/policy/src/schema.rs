@@ -36,6 +36,8 @@ struct Shape {
     ladders: Option<std::collections::BTreeMap<String, Ladder>>,
     /// What your own tools do, by tool name.
     tools: Option<std::collections::BTreeMap<String, deloop_detect::ToolRule>>,
+    /// What deloop knows about tools, commands and outputs: your lists, and which of its own to leave out.
+    vocabulary: Option<deloop_detect::Lists>,
     /// The `agent` block of the turn-hash profile.
     agent: Option<AgentBlock>,
     /// Where the behavioral hook keeps its notes.

@@ -7,8 +7,18 @@ use serde_json::Value;
 const MOST: usize = 2000;
 
 /// What may stand between braces in a message.
-pub(crate) const PLACEHOLDERS: [&str; 9] =
-    ["count", "tool", "pattern", "alternatives", "workers", "summary", "outcome", "unit", "similarity"];
+pub(crate) const PLACEHOLDERS: [&str; 10] = [
+    "count",
+    "tool",
+    "pattern",
+    "alternatives",
+    "workers",
+    "summary",
+    "told",
+    "advice",
+    "unit",
+    "similarity",
+];
 
 /// The first placeholder of a template that does not exist.
 pub(crate) fn unknown_placeholder(template: &str) -> Option<&str> {
@@ -67,8 +77,9 @@ fn value(name: &str, finding: &Finding, params: &Value, tools: &[deloop_detect::
         "count" => finding.count.to_string(),
         "tool" => deloop_detect::clean(finding.tool.as_deref().unwrap_or("the tool"), 64),
         "summary" => finding.summary.clone(),
-        "outcome" => finding.evidence.outcome.clone().unwrap_or_default(),
-        "pattern" => listed(&finding.evidence.calls),
+        "told" => crate::told(finding),
+        "advice" => crate::advice(finding).to_owned(),
+        "pattern" => listed(&finding.calls),
         "alternatives" => alternatives(finding, tools),
         "similarity" => params.get("similarity").map_or_else(String::new, Value::to_string),
         other => {
@@ -79,7 +90,7 @@ fn value(name: &str, finding: &Finding, params: &Value, tools: &[deloop_detect::
 }
 
 /// The calls of a lap, numbered, the first eight of them.
-fn listed(calls: &[String]) -> String {
+fn listed(calls: &[deloop_types::ShortCall]) -> String {
     let mut lines: Vec<String> =
         calls.iter().take(8).enumerate().map(|(i, c)| format!("  {}. {c}", i + 1)).collect();
     if calls.len() > 8 {
@@ -90,7 +101,7 @@ fn listed(calls: &[String]) -> String {
 
 /// Concrete suggestions, from what the session has tried and what it has not tried lately.
 fn alternatives(finding: &Finding, tools: &[deloop_detect::ToolTally]) -> String {
-    let in_loop = |name: &str| finding.evidence.calls.iter().any(|c| c.split('(').next() == Some(name));
+    let in_loop = |name: &str| finding.calls.iter().any(|call| call.tool == name);
     let name = |t: &&deloop_detect::ToolTally| deloop_detect::clean(&t.name, 40);
     let (mut working, mut looping): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
     for tool in tools {

@@ -1,6 +1,8 @@
 use deloop_types::Decision;
 use serde::{Deserialize, Serialize};
 
+/// How many turns without a pattern end its episode.
+const GAP: u64 = 8;
 /// How many patterns and episodes are remembered.
 const MOST: usize = 16;
 
@@ -82,9 +84,12 @@ impl Tried {
         left
     }
 
-    pub(crate) fn episode(&mut self, watch: u16, pattern: u64, turn: u64, gap: u64) -> &mut Episode {
-        self.episodes.retain(|e| turn.saturating_sub(e.seen) <= gap);
-        let index = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
+    /// The episode that a pattern, which began at step `since`, belongs to: its own, or one about which the agent was
+    /// told while this pattern was going on. Several detectors may see one loop, and a cycle is several calls.
+    pub(crate) fn episode(&mut self, watch: u16, pattern: u64, since: u64, turn: u64) -> &mut Episode {
+        self.episodes.retain(|e| turn.saturating_sub(e.seen) <= GAP);
+        let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
+        let index = own.or_else(|| self.episodes.iter().position(|e| e.rung > 0 && since <= e.step));
         let index = index.unwrap_or_else(|| {
             if self.episodes.len() >= MOST {
                 self.episodes.remove(0);

@@ -1,11 +1,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A pattern that a detector saw.
+/// A pattern that a detector found, as data. The words for people and agents are made from these fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Which detector saw it.
+    /// Which detector found it.
     pub detector: String,
+    /// What repeats.
+    #[serde(default)]
+    pub repeats: Repeats,
     /// How often, the first time included.
     pub count: u64,
     /// How many calls or turns make up one lap.
@@ -16,12 +19,91 @@ pub struct Finding {
     pub since: u64,
     /// The tool concerned, if it is one.
     pub tool: Option<String>,
-    /// What was seen, in words for people.
+    /// How it came back each time, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<CameBack>,
+    /// Whether anything that could change the outcome was changed in between, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
+    /// The calls concerned, newest last, shortened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ShortCall>,
+    /// What was found, in words for people.
     pub summary: String,
     /// What the policy needs and the wire does not show.
     #[serde(skip)]
     #[schemars(skip)]
     pub evidence: Evidence,
+}
+
+/// What a [`Finding`] is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Repeats {
+    /// The same call.
+    #[default]
+    Call,
+    /// Calls on the same target, whatever their other arguments.
+    Target,
+    /// Different calls that are alike.
+    Variants,
+    /// A sequence of calls.
+    Cycle,
+    /// A failure, whatever the calls.
+    Failure,
+    /// Nothing in particular: nearly everything brings nothing new.
+    Everything,
+    /// Test runs that fail.
+    Tests,
+    /// Shell commands that fail.
+    Commands,
+    /// An edit that is made again and again.
+    Edit,
+    /// An edit that is made and undone.
+    Revert,
+    /// Searches that find nothing.
+    Search,
+    /// Turns that say the same.
+    Turn,
+    /// Turns without a call.
+    Talk,
+    /// Words within one message.
+    Message,
+    /// An exchange between two agents.
+    Exchange,
+    /// A call that many workers make.
+    Swarm,
+    /// What the session may use.
+    Budget,
+}
+
+/// How what repeats came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CameBack {
+    /// It failed the same way each time.
+    SameFailure,
+    /// It failed each time, in different words.
+    Failures,
+    /// It was refused each time.
+    Refused,
+    /// It ran into a time limit each time.
+    TimedOut,
+    /// It brought the same output each time.
+    SameOutput,
+    /// It found nothing.
+    Nothing,
+    /// No result was seen.
+    Unseen,
+}
+
+/// A call in a few safe words: no control characters, no markup, and short.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ShortCall {
+    /// The tool.
+    pub tool: String,
+    /// The argument that says most, shortened; empty when there is none.
+    pub about: String,
 }
 
 /// What a detector tells the policy beyond what is shown.
@@ -33,18 +115,27 @@ pub struct Evidence {
     pub at: u64,
     /// Which of a rung's message variants fits.
     pub variant: Option<&'static str>,
-    /// The repeated calls of one lap in a short, sanitised form.
-    pub calls: Vec<String>,
     /// More placeholders for the message.
     pub fields: Vec<(&'static str, String)>,
     /// The run that a task update tells of.
     pub details: Option<crate::LoopDetails>,
     /// Made at a call whose outcome is not known yet: a reason to refuse it, not to tell the agent.
     pub pending: bool,
-    /// It is about what the session may use, not about a loop.
-    pub budget: bool,
-    /// Strong enough for a block or a stop: the same call with the same outcome and nothing changed.
+    /// Strong enough for a block or a stop: the same call, in vain or read again at once, and nothing changed.
     pub hard: bool,
-    /// What is repeated came back each time with this, in words ("exit code 1", "the same output").
-    pub outcome: Option<String>,
+}
+
+impl std::fmt::Display for ShortCall {
+    /// `tool(about)`, for tables and logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({})", self.tool, self.about)
+    }
+}
+
+impl Finding {
+    /// Whether it is about what the session may use, not about a loop.
+    #[must_use]
+    pub fn is_budget(&self) -> bool {
+        self.repeats == Repeats::Budget
+    }
 }

@@ -25,7 +25,7 @@ mod wire;
 pub use action::{Action, Mode, Role};
 pub use decision::{Decision, LoopDetails, Snapshot, TaskMetadata, TaskUpdate};
 pub use event::{Event, EventKind};
-pub use finding::{Evidence, Finding};
+pub use finding::{CameBack, Evidence, Finding, Repeats, ShortCall};
 pub use millis::Millis;
 pub use session::SessionId;
 pub use step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, Usage, UserText};

@@ -10,7 +10,19 @@ use crate::eval::score::Score;
 use crate::exit::Failure;
 
 /// Detector parameters that switch a rule off when they are 0: the detector and the parameter.
-const SWITCHES: &[(&str, &str)] = &[];
+const SWITCHES: &[(&str, &str)] = &[
+    ("repeated-failure", "at"),
+    ("repeated-failure", "edits"),
+    ("repeated-failure", "despite"),
+    ("no-progress", "at"),
+    ("no-progress", "window"),
+    ("no-progress", "unseen"),
+    ("repeated-error", "at"),
+    ("repeated-error", "bare"),
+    ("repeated-error", "exact"),
+    ("chanting", "times"),
+    ("chanting", "sentences"),
+];
 
 /// One part of a profile that can be switched off.
 pub(crate) struct Ablation {
@@ -34,8 +46,8 @@ impl Ablation {
     }
 }
 
-/// Lists everything of a profile that can be switched off: each detector, then each of [`SWITCHES`]. A new kind of
-/// rule is one more line here.
+/// Lists everything of a profile that can be switched off: each detector, each of [`SWITCHES`], each list of the
+/// vocabulary. A new kind of rule is one more line here.
 pub(crate) fn ablations(profile: &Profile) -> Vec<Ablation> {
     let order: Vec<&str> = profile.watches.iter().map(|w| w.detector.name()).collect();
     let without = |name: &str| {
@@ -46,6 +58,10 @@ pub(crate) fn ablations(profile: &Profile) -> Vec<Ablation> {
     let used = SWITCHES.iter().filter(|(detector, _)| order.contains(detector));
     all.extend(used.map(|(detector, parameter)| {
         Ablation::new(format!("{detector}.{parameter}"), format!("detectors.{detector}.{parameter} = 0"))
+    }));
+    let lists = profile.tools.vocabulary().lists().names().map(str::to_owned).collect::<Vec<_>>();
+    all.extend(lists.iter().map(|list| {
+        Ablation::new(format!("vocabulary: {list}"), format!("vocabulary.without = [{list:?}]"))
     }));
     all
 }

@@ -127,7 +127,7 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
             "[loop-detection] {}: {} similar actions. Task {}",
             output.action.to_uppercase(),
             output.run_length,
-            deloop::short_call(&task, &Value::Null).trim_end_matches("()")
+            deloop::clean(&task, 80)
         );
     }
     if let Some(folder) = memory.filter(|_| !off) {

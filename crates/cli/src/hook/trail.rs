@@ -79,7 +79,7 @@ fn crumb(call: &Call, step: u64) -> Crumb {
     Crumb {
         step,
         tool: clean(&call.tool, 40),
-        call: without_secrets(&short_call(&call.tool, &call.args)),
+        call: without_secrets(&short_call(&call.tool, &call.args).to_string()),
         print: format!("{:08x}", Fingerprint::of_call(&call.tool, &call.args).short() >> 32),
         came: None,
         output: None,

@@ -51,11 +51,10 @@ pub(crate) fn run(args: &AllowArgs, out: &mut dyn Write) -> Result<u8, Failure> 
 
 /// Whether a call is one that a person allowed.
 pub(crate) fn matches(allowed: &[String], call: &Call) -> bool {
-    let short = short_call(&call.tool, &call.args);
-    let text = short.split_once('(').map_or("", |(_, rest)| rest.strip_suffix(')').unwrap_or(rest));
+    let about = short_call(&call.tool, &call.args).about;
     allowed.iter().any(|pattern| {
         let (tool, rest) = parts(pattern);
-        is_like(tool, &call.tool) && is_like(rest, text)
+        is_like(tool, &call.tool) && is_like(rest, &about)
     })
 }
 

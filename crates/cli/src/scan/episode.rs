@@ -21,8 +21,6 @@ pub(crate) struct Loop {
     pub(crate) agent_name: Option<String>,
     /// The finding that says most about it.
     pub(crate) finding: Finding,
-    /// The call that it was found at, in a short form.
-    pub(crate) call: Option<String>,
     /// Other detectors that saw it.
     pub(crate) also: Vec<String>,
     /// The step at which it begins.
@@ -71,7 +69,8 @@ pub(crate) struct Episodes {
 
 struct Episode {
     finding: Finding,
-    call: Option<String>,
+    /// Its place among all findings of a step, in the profile's order.
+    rank: usize,
     since: u32,
     last: u32,
     turn: u32,
@@ -86,9 +85,9 @@ impl Episodes {
     }
 
     /// Takes in what was found at step `at`, the agent's `turn`-th turn.
-    pub(crate) fn found(&mut self, decision: &Decision, base: u64, at: u32, turn: u32, call: Option<&str>) {
+    pub(crate) fn found(&mut self, decision: &Decision, base: u64, at: u32, turn: u32) {
         let told = Told { step: at, turn, action: decision.action, level: decision.level };
-        for finding in decision.findings.iter().filter(|f| !f.evidence.budget) {
+        for (rank, finding) in decision.findings.iter().filter(|f| !f.is_budget()).enumerate() {
             let since = small(base + finding.since).min(at);
             let humans = self.humans;
             let same = |e: &Episode| {
@@ -104,7 +103,7 @@ impl Episodes {
                 None => {
                     self.all.push(Episode {
                         finding: finding.clone(),
-                        call: None,
+                        rank,
                         since,
                         last: at,
                         turn,
@@ -115,10 +114,10 @@ impl Episodes {
                 }
             };
             let episode = &mut self.all[index];
-            if finding.count >= episode.finding.count || episode.call.is_none() {
+            if finding.count >= episode.finding.count {
                 episode.finding.clone_from(finding);
-                episode.call = finding.evidence.calls.first().cloned().or_else(|| call.map(str::to_owned));
             }
+            episode.rank = episode.rank.min(rank);
             episode.since = episode.since.min(since);
             (episode.last, episode.turn) = (at, turn);
             let news =
@@ -152,9 +151,10 @@ fn merged(mut group: Vec<Episode>, last: u32, agent: &Agent, index: usize, steps
     let since = group.iter().map(|e| e.since).min()?;
     let strength = |e: &Episode| {
         let strongest = e.decisions.iter().map(|d| (d.action, d.level)).max();
-        (strongest, e.finding.count * u64::from(e.finding.period.max(1)))
+        let length = e.finding.count * u64::from(e.finding.period.max(1));
+        (strongest, std::cmp::Reverse(e.rank), length)
     };
-    // The first of equals, which stands first in the profile.
+    // Of equals the one whose detector stands first in the profile: it says most about the loop.
     let best = (0..group.len()).rev().max_by_key(|i| strength(&group[*i]))?;
     let best = group.swap_remove(best);
     let mut decisions = best.decisions.clone();
@@ -176,7 +176,6 @@ fn merged(mut group: Vec<Episode>, last: u32, agent: &Agent, index: usize, steps
         agent: u16::try_from(index).unwrap_or(u16::MAX),
         agent_name: agent.name.clone(),
         finding: best.finding,
-        call: best.call,
         also,
         since,
         until,

@@ -2,15 +2,10 @@
 
 use std::collections::HashMap;
 
-use deloop::{
-    Body, Engine, Limits, MemoryStore, Millis, Origin, Session, SessionId, Usage, short_call, short_hash,
-};
+use deloop::{Body, Engine, Limits, MemoryStore, Millis, Origin, Session, SessionId, Usage, short_hash};
 use deloop_formats::Item;
 
 use crate::scan::episode::{Episodes, Loop};
-
-/// How many calls of an agent are remembered by id, so that a result's finding can name its call.
-const CALLS: usize = 32;
 
 /// Follows every session of one file with each of the engines.
 pub(crate) struct Watch<'a> {
@@ -72,8 +67,6 @@ struct Follow {
 pub(crate) struct Agent {
     pub(crate) name: Option<String>,
     pub(crate) turns: Vec<TurnMark>,
-    calls: Vec<(u64, String)>,
-    next_call: usize,
     /// By engine.
     episodes: Vec<Episodes>,
 }
@@ -114,19 +107,12 @@ impl<'a> Watch<'a> {
         }
         let index = follow.agent(step.agent.as_deref(), self.engines.len());
         let agent = &mut follow.agents[index];
-        let mut call = None;
         match &step.body {
             Body::Turn(turn) => {
                 follow.turns += 1;
                 follow.calls += turn.calls.len() as u64;
                 agent.turns.push(TurnMark { step: small(at), line: small(line), ts: step.ts });
-                for one in &turn.calls {
-                    let short = short_call(&one.tool, &one.args);
-                    agent.remember(one.id.as_deref(), short);
-                }
-                call = agent.latest();
             }
-            Body::Result(result) => call = agent.called(result.id.as_deref()),
             Body::User(user) if user.origin == Origin::Human => {
                 agent.episodes.iter_mut().for_each(Episodes::human);
             }
@@ -151,8 +137,7 @@ impl<'a> Watch<'a> {
             if decision.findings.is_empty() {
                 continue;
             }
-            let call = call.and_then(|index| agent.calls.get(index)).map(|(_, short)| short.as_str());
-            agent.episodes[number].found(decision, follow.base, small(at), turn, call);
+            agent.episodes[number].found(decision, follow.base, small(at), turn);
         }
         if step.body == Body::End {
             follow.base += follow.steps;
@@ -176,8 +161,6 @@ impl Follow {
             self.agents.push(Agent {
                 name: name.map(str::to_owned),
                 turns: Vec::new(),
-                calls: Vec::new(),
-                next_call: 0,
                 episodes: std::iter::repeat_with(Episodes::default).take(engines).collect(),
             });
             self.agents.len() - 1
@@ -251,27 +234,7 @@ fn spread(usage: Vec<Used>, agents: &[Agent]) -> Vec<Used> {
     out
 }
 
-impl Agent {
-    fn remember(&mut self, id: Option<&str>, short: String) {
-        let call = (id.map_or(0, |id| short_hash(id.as_bytes())), short);
-        if self.calls.len() < CALLS {
-            self.calls.push(call);
-        } else {
-            self.calls[self.next_call % CALLS] = call;
-        }
-        self.next_call += 1;
-    }
-
-    fn latest(&self) -> Option<usize> {
-        self.next_call.checked_sub(1).map(|n| n % CALLS)
-    }
-
-    fn called(&self, id: Option<&str>) -> Option<usize> {
-        let Some(id) = id else { return self.latest() };
-        let id = short_hash(id.as_bytes());
-        self.calls.iter().position(|(known, _)| *known == id)
-    }
-}
+impl Agent {}
 
 impl Used {
     fn new(usage: &Usage, step: u32, agent: usize, model: u16, key: Option<u64>) -> Self {
@@ -302,7 +265,7 @@ mod tests {
     fn a_figure_for_many_turns_is_spread_over_them() {
         let turn = |step| TurnMark { step, line: 0, ts: None };
         let turns = [0, 2, 4, 6].map(turn).to_vec();
-        let agent = Agent { name: None, turns, calls: Vec::new(), next_call: 0, episodes: Vec::new() };
+        let agent = Agent { name: None, turns, episodes: Vec::new() };
         let used = |step, input, key| Used {
             step,
             agent: 0,

@@ -81,7 +81,9 @@ pub(crate) fn denied(reply: &Value) -> bool {
 }
 
 pub(crate) fn told(reply: &Value) -> bool {
-    reply["hookSpecificOutput"]["additionalContext"].as_str().is_some_and(|t| t.contains("Bash"))
+    reply["hookSpecificOutput"]["additionalContext"]
+        .as_str()
+        .is_some_and(|t| t.contains("Bash") || t.contains("make check"))
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn every_dialect_tells_the_same_story() {
                 calls += turn.calls.len();
             }
             let decision = guard.observe(&item.step);
-            for finding in decision.findings.iter().filter(|f| f.detector == "no-progress") {
+            for finding in &decision.findings {
                 most = most.max(finding.count);
             }
             if decision.action > Action::Continue {

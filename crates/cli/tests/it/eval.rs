@@ -174,8 +174,8 @@ fn an_ablation_has_a_row_per_detector_and_a_column_per_set() {
     write(&home.path().join("calm"), "labels.jsonl", "{\"path\":\"a.jsonl\",\"label\":\"none\"}\n");
     let profile = r#"
         name = "mine"
-        order = ["no-progress", "chanting"]
-        detectors.no-progress.ladder = "nudge"
+        order = ["repeated-failure", "chanting"]
+        detectors.repeated-failure.ladder = "nudge"
         [[ladders.nudge.rungs]]
         at = 3
         action = "nudge"
@@ -185,7 +185,7 @@ fn an_ablation_has_a_row_per_detector_and_a_column_per_set() {
     let arguments = ["runs/labels.jsonl", "calm/labels.jsonl", "--ablate", "-p", "mine.toml"];
     let report = report(home.path(), &arguments);
     let rows = report["ablation"].as_array().unwrap();
-    let main = json!({"without": "no-progress", "sets": [
+    let main = json!({"without": "repeated-failure", "sets": [
         {"set": "runs", "episodes_found": -2, "false_alarms": -1, "f1": -1.0},
         {"set": "calm", "episodes_found": 0, "false_alarms": 0, "f1": 0.0}]});
     assert_eq!(rows[1]["without"], "chanting");
@@ -193,7 +193,7 @@ fn an_ablation_has_a_row_per_detector_and_a_column_per_set() {
     let text = printed(home.path(), &arguments);
     assert!(text.contains("| runs                 | calm"), "{text}");
     assert!(
-        text.contains("no-progress                |    -2     -1  -1.000 |     0      0       0"),
+        text.contains("repeated-failure           |    -2     -1  -1.000 |     0      0       0"),
         "{text}"
     );
     assert!(!printed(home.path(), &["runs/labels.jsonl"]).contains("switching off"));

@@ -50,7 +50,7 @@ fn the_log_says_what_was_decided_and_explain_says_why() {
         rows[0].contains("claude-code") && rows[0].contains("  s1 ") && rows[0].contains("  nudge "),
         "{log}"
     );
-    assert!(rows[0].contains("Bash(make check)") && rows[0].contains("delivered at PostToolUseFailure"));
+    assert!(rows[0].contains("`make check`") && rows[0].contains("delivered at PostToolUseFailure"));
     assert!(
         rows[2].contains("  block ") && rows[2].contains("delivered at PreToolUse"),
         "newest last: {log}"
@@ -60,10 +60,10 @@ fn the_log_says_what_was_decided_and_explain_says_why() {
 
     let told = prints(&agent, &["explain", &ids[2]]);
     for part in [
-        "What was found\n  no-progress: Bash(make check)",
-        "rung 3 `refuse`",
+        "What was found\n  repeated-failure: `make check`",
+        "rung 3 `block`",
         "Bash(make check): error, output #",
-        "[deloop] Refused",
+        "[deloop] Blocked",
         "delivered at PreToolUse",
         &format!("deloop wrong {} --was legit", ids[2]),
     ] {
@@ -247,7 +247,7 @@ fn the_agent_is_not_invited_to_disable_the_guard() {
     let mut agent = Agent::new("claude-code", "default", "enforce");
     stuck(&mut agent, "deloop pause --for 9d", 6);
     let said: String = agent.query("SELECT group_concat(message, ' ') FROM decisions");
-    let said = said.replace("Bash(deloop pause --for 9d)", "");
+    let said = said.replace("`deloop pause --for 9d`", "");
     assert!(said.contains("[deloop]"));
     for word in ["pause", "allow", "uninstall", "deloop wrong", "DELOOP", "resume", "disable", "switch"] {
         assert!(!said.contains(word), "{word}: {said}");

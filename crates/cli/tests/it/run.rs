@@ -86,7 +86,7 @@ fn an_agent_that_ends_by_itself_after_a_stop_is_no_success() {
     assert_eq!(ran.code, Some(86), "{}", ran.stderr);
     assert_eq!(ran.stdout.matches("ran").count(), 5, "{}", ran.stdout);
     assert!(ran.stdout.contains("ended by itself: yes"));
-    assert!(ran.stderr.contains("stopped the run: Bash(make check)"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("stopped the run: `make check`"), "{}", ran.stderr);
     let text = handoff(&ran);
     for part in [
         "# deloop stopped this run",

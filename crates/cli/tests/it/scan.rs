@@ -64,7 +64,7 @@ fn a_loop_is_told_with_what_it_cost() {
     let report = scan(home.path(), &["s.jsonl"]);
     let one = &report["loops"][0];
     assert_eq!(report["loops"].as_array().unwrap().len(), 1);
-    assert_eq!(one["pattern"], "`cargo test` failed the same way 7 times");
+    assert_eq!(one["pattern"], "`cargo test` failed the same way 7 times, with nothing changed in between");
     assert_eq!((&one["session"], &one["format"]), (&json!("s1"), &json!("native")));
     assert_eq!((&one["turn"], &one["turns"], &one["of_turns"]), (&json!(2), &json!(7), &json!(9)));
     assert_eq!((&one["line"], &one["step"]), (&json!(4), &json!(3)));

@@ -1,10 +1,8 @@
-use deloop_types::{Evidence, Finding, Outcome};
+use deloop_types::{Evidence, Finding, Repeats, ShortCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    CallRecord, CallView, Detector, Fingerprint, Happening, Moment, Ring, WINDOW, short_call, short_hash,
-};
+use crate::{CallView, Detector, Fingerprint, Happening, Moment, Ring, short_call, short_hash};
 
 /// A sequence of calls repeated back to back.
 pub(crate) struct CallCycle;
@@ -19,13 +17,11 @@ pub(crate) struct Params {
     shortest: usize,
     /// The longest lap, in calls; 0 is any that the history can hold `laps` of.
     longest: usize,
-    /// Whether only laps count in which every call came back as it did in the lap before.
-    outcomes: bool,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { laps: 2, shortest: 1, longest: 0, outcomes: false }
+        Self { laps: 2, shortest: 1, longest: 0 }
     }
 }
 
@@ -41,11 +37,15 @@ impl Params {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Memory {
     runs: Vec<u32>,
+    /// The last calls: what they are and their steps.
+    calls: Ring<(Fingerprint, u64)>,
     /// Calls that came before, in their short form: what a cycle is told with.
-    names: Ring<(u64, String)>,
+    names: Ring<(u64, ShortCall)>,
 }
 
 const NAMES: usize = 16;
+/// How many calls are compared: enough for three laps of a cycle of thirteen.
+const WINDOW: usize = 40;
 
 impl Detector for CallCycle {
     type Params = Params;
@@ -61,14 +61,15 @@ impl Detector for CallCycle {
 
     fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
-        let recent = moment.history.recent();
+        memory.calls.push((call.signature, moment.step), WINDOW);
+        let recent = &memory.calls;
         let longest = params.longest();
         let mut again = false;
         for period in 1..=longest.min(recent.len().saturating_sub(1)) {
             if memory.runs.len() < period {
                 memory.runs.push(0);
             }
-            let same = recent.back(period).is_some_and(|r| r.signature == call.record.signature);
+            let same = recent.back(period).is_some_and(|(s, _)| *s == call.signature);
             again |= same;
             let run = &mut memory.runs[period - 1];
             *run = if same { run.saturating_add(1) } else { 0 };
@@ -76,10 +77,7 @@ impl Detector for CallCycle {
         if again {
             memory.remember(call);
         }
-        let laps = |period: usize, run: u32| {
-            let run = if params.outcomes { run.min(in_vain(recent, period)) } else { run };
-            u64::from(run) / period as u64 + 1
-        };
+        let laps = |period: usize, run: u32| u64::from(run) / period as u64 + 1;
         let (period, count) = memory
             .runs
             .iter()
@@ -87,56 +85,44 @@ impl Detector for CallCycle {
             .map(|(i, run)| (i + 1, laps(i + 1, *run)))
             .skip(params.shortest.saturating_sub(1))
             .find(|(_, count)| *count >= params.laps.max(2))?;
-        let lap: Vec<_> = (0..period).rev().filter_map(|back| recent.back(back)).collect();
-        let calls: Vec<String> =
-            lap.iter().map(|r| memory.name(r.signature, moment.history.tool(r))).collect();
+        let recent = &memory.calls;
+        let lap: Vec<Fingerprint> =
+            (0..period).rev().filter_map(|back| recent.back(back)).map(|c| c.0).collect();
+        let calls: Vec<ShortCall> = lap.iter().map(|call| memory.name(*call)).collect();
         let run = u64::from(memory.runs[period - 1]);
         let first =
             usize::try_from(run).unwrap_or(usize::MAX).saturating_add(period - 1).min(recent.len() - 1);
-        let text = calls.join(" → ");
         Some(Finding {
             detector: self.name().to_owned(),
             count,
             period: u32::try_from(period).unwrap_or(u32::MAX),
             score: 1.0,
-            since: recent.back(first).map_or(moment.step, |r| r.step),
+            since: recent.back(first).map_or(moment.step, |(_, step)| *step),
             tool: Some(call.call.tool.clone()),
-            summary: format!("{} repeated {count} times", crate::clean(&text, 120)),
+            calls,
+            repeats: Repeats::Cycle,
             evidence: Evidence {
-                pattern: pattern_of(lap.iter().map(|r| r.signature)),
-                at: call.record.ordinal,
-                calls,
+                pattern: pattern_of(lap.into_iter()),
+                at: call.record.ordinal.into(),
                 ..Evidence::default()
             },
+            ..Finding::default()
         })
     }
 }
 
 impl Memory {
     fn remember(&mut self, call: &CallView<'_>) {
-        let key = call.record.signature.short();
+        let key = call.signature.short();
         if !self.names.iter().any(|(k, _)| *k == key) {
             self.names.push((key, short_call(&call.call.tool, &call.call.args)), NAMES);
         }
     }
 
-    fn name(&self, signature: Fingerprint, tool: &str) -> String {
+    fn name(&self, signature: Fingerprint) -> ShortCall {
         let known = self.names.iter().find(|(k, _)| *k == signature.short());
-        known.map_or_else(|| crate::clean(tool, 40), |(_, name)| name.clone())
+        known.map_or_else(ShortCall::default, |(_, name)| name.clone())
     }
-}
-
-/// How many calls in a row came back as the one a period before did, up to the last that came back.
-fn in_vain(recent: &Ring<CallRecord>, period: usize) -> u32 {
-    let answered = (0..recent.len()).find(|back| recent.back(*back).is_some_and(|r| r.answered)).unwrap_or(0);
-    let same = |back: &usize| match (recent.back(*back), recent.back(back + period)) {
-        (Some(a), Some(b)) => {
-            let failed = |r: &CallRecord| r.outcome.is_some_and(Outcome::failed);
-            a.answered && b.answered && a.output == b.output && failed(a) == failed(b)
-        }
-        _ => false,
-    };
-    u32::try_from((answered..recent.len()).take_while(same).count()).unwrap_or(u32::MAX)
 }
 
 /// Names the set of calls in a lap, wherever the lap begins.

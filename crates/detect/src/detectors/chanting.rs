@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding};
+use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,17 +11,21 @@ pub(crate) struct Chanting;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Params {
-    /// From how many times in a row the same words are a finding.
+    /// From how many times in a row the same words are a finding; 0 switches this rule off.
     times: u32,
     /// How many words must be repetition, all together.
     words: u32,
     /// The same, in code and tables: they repeat by nature.
     code: u32,
+    /// From how many sentences on that were in the message before, wherever; 0 switches this rule off.
+    sentences: u32,
+    /// Of all sentences, this share must have been there before, 0 to 1.
+    share: f64,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { times: 5, words: 60, code: 600 }
+        Self { times: 5, words: 60, code: 600, sentences: 20, share: 0.5 }
     }
 }
 
@@ -31,6 +35,11 @@ const LONGEST: u32 = 256;
 const SLOTS: usize = 256;
 /// A word without an end is cut into pieces.
 const LONG_WORD: u32 = 24;
+
+/// Shorter sentences, in words, may well come again.
+const SENTENCE: u32 = 4;
+/// So many different sentences of a message are remembered.
+const KNOWN: usize = 256;
 
 /// The message that streams now, if one does.
 pub(crate) type Memory = Option<Box<Message>>;
@@ -54,6 +63,13 @@ pub(crate) struct Message {
     /// How the line begins; whether it is of code or of a table.
     line: LineStart,
     fenced: bool,
+    /// The sentence that is being read: its words, hashed, and how many; whether a full stop was the last thing read.
+    sentence: (u32, u32),
+    stopped: bool,
+    /// Sentences so far, how many of them were there before, and the last ones, hashed.
+    sentences: u32,
+    again: u32,
+    known: Ring<u32>,
     /// Whether it was told already.
     told: bool,
 }
@@ -102,13 +118,13 @@ impl Detector for Chanting {
             period: 1,
             score: 1.0,
             since: moment.step,
-            tool: None,
-            summary: format!("one message says the same words {times} times in a row"),
+            repeats: Repeats::Message,
             evidence: Evidence {
                 pattern: short_hash(b"chanting"),
                 at: moment.history.turns(),
                 ..Evidence::default()
             },
+            ..Finding::default()
         })
     }
 }
@@ -116,33 +132,52 @@ impl Detector for Chanting {
 impl Message {
     /// Reads on; says how often the words repeat as soon as that is too often.
     fn read(&mut self, params: &Params, text: &str) -> Option<u32> {
-        for byte in text.bytes() {
-            self.begin_line(byte);
-            // Letters of other scripts are words by themselves: many are written without spaces.
-            let part = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\'');
-            if part || !byte.is_ascii() {
-                self.hash = (self.hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193);
+        for letter in text.chars() {
+            self.begin_line(letter);
+            let part = letter.is_alphanumeric() || matches!(letter, '_' | '\'');
+            if part {
+                let lower = letter.to_ascii_lowercase();
+                self.hash = (self.hash ^ u32::from(lower)).wrapping_mul(0x0100_0193);
                 self.length += 1;
             }
-            let ends = !part && (byte.is_ascii() || self.length >= 3) || self.length >= LONG_WORD;
-            if self.length > 0
-                && ends
-                && let Some(times) = self.word(params)
-            {
-                return Some(times);
+            // Characters of scripts without spaces are words by themselves.
+            let ends = !part || letter >= '\u{2e80}' || self.length >= LONG_WORD;
+            let mut times = if self.length > 0 && ends { self.word(params) } else { None };
+            if letter == '\n' || self.stopped && letter.is_whitespace() {
+                times = times.or_else(|| self.end_sentence(params));
+            }
+            self.stopped = matches!(letter, '.' | '!' | '?');
+            if times.is_some() {
+                return times;
             }
         }
         None
     }
 
-    fn begin_line(&mut self, byte: u8) {
-        self.line = match (self.line, byte) {
-            (_, b'\n') => LineStart::Blank,
-            (LineStart::Blank, b' ' | b'\t') => LineStart::Blank,
-            (LineStart::Blank, b'|') => LineStart::Table,
-            (LineStart::Blank, b'`') => LineStart::Ticks(1),
-            (LineStart::Ticks(1), b'`') => LineStart::Ticks(2),
-            (LineStart::Ticks(2), b'`') => {
+    /// A sentence is complete: was it there before?
+    fn end_sentence(&mut self, params: &Params) -> Option<u32> {
+        let (hash, words) = std::mem::take(&mut self.sentence);
+        if words < SENTENCE || self.fenced || self.line == LineStart::Table || params.sentences == 0 {
+            return None;
+        }
+        self.sentences += 1;
+        if self.known.iter().any(|k| *k == hash) {
+            self.again += 1;
+        } else {
+            self.known.push(hash, KNOWN);
+        }
+        let most = f64::from(self.again) >= params.share * f64::from(self.sentences);
+        (self.again >= params.sentences && most).then_some(self.again)
+    }
+
+    fn begin_line(&mut self, letter: char) {
+        self.line = match (self.line, letter) {
+            (_, '\n') => LineStart::Blank,
+            (LineStart::Blank, ' ' | '\t') => LineStart::Blank,
+            (LineStart::Blank, '|') => LineStart::Table,
+            (LineStart::Blank, '`') => LineStart::Ticks(1),
+            (LineStart::Ticks(1), '`') => LineStart::Ticks(2),
+            (LineStart::Ticks(2), '`') => {
                 self.fenced = !self.fenced;
                 LineStart::Text
             }
@@ -155,6 +190,8 @@ impl Message {
     fn word(&mut self, params: &Params) -> Option<u32> {
         let word = std::mem::take(&mut self.hash);
         self.length = 0;
+        self.sentence =
+            ((self.sentence.0.rotate_left(7) ^ word).wrapping_mul(0x0100_0193), self.sentence.1 + 1);
         self.recent.push(word, LONGEST as usize + 3);
         self.count += 1;
         let back = |n: u32| self.recent.back(n as usize).copied();
@@ -182,6 +219,6 @@ impl Message {
         }
         let most = if self.fenced || self.line == LineStart::Table { params.code } else { params.words };
         let times = self.run / self.period + 1;
-        (times >= params.times && self.run >= most).then_some(times)
+        (params.times > 0 && times >= params.times && self.run >= most).then_some(times)
     }
 }

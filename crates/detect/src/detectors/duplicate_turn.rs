@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding, Turn};
+use deloop_types::{Evidence, Finding, Repeats, Turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +49,9 @@ impl Detector for DuplicateTurn {
             score: 1.0,
             since,
             tool: turn.calls.first().map(|c| c.tool.clone()),
-            summary: format!("the same turn {count} times within {} turns", params.window + 1),
+            repeats: Repeats::Turn,
             evidence: Evidence { pattern: hash, at: moment.history.turns(), ..Evidence::default() },
+            ..Finding::default()
         })
     }
 }

@@ -1,10 +1,10 @@
-use deloop_types::{Evidence, Finding, Outcome};
+use deloop_types::{Evidence, Finding, Repeats, ShortCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::edits::{Change, Edit, edits};
 use crate::fingerprint::half;
-use crate::{Detector, Happening, Moment, Ring, clean, short_hash};
+use crate::reading::{Change, Edit, Effect, edits};
+use crate::{Detector, Ending, Happening, Moment, Ring, clean, short_hash};
 
 /// An edit undone and done again.
 pub(crate) struct EditRevert;
@@ -85,23 +85,21 @@ impl Detector for EditRevert {
 
     fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
         match &moment.event {
-            Happening::Call(call) if call.record.writes => {
+            Happening::Call(call) if call.record.effect >= Effect::Changes => {
                 for edit in edits(call.call, call.record.kind) {
-                    memory.open.push((call.record.ordinal, Asked::from(&edit)), OPEN);
+                    memory.open.push((call.record.ordinal.into(), Asked::from(&edit)), OPEN);
                 }
                 None
             }
             Happening::Result(result) => {
                 let record = &result.record;
-                let asked = memory.asked(record.ordinal);
-                let refused = matches!(record.outcome, Some(Outcome::Denied | Outcome::Cancelled));
-                let failed = refused || record.fruitless != 0 || record.outcome.is_some_and(Outcome::failed);
-                if failed {
+                let asked = memory.asked(record.ordinal.into());
+                if !matches!(record.ending, Ending::Brought | Ending::Empty) {
                     return None;
                 }
                 let turned = asked
                     .iter()
-                    .filter_map(|a| Some((a, memory.make(a, (record.step, record.ordinal))?)))
+                    .filter_map(|a| Some((a, memory.make(a, (record.step.into(), record.ordinal.into()))?)))
                     .max_by_key(|t| t.1.turned);
                 let (asked, made) = turned?;
                 let first = memory.first(made);
@@ -115,12 +113,17 @@ impl Detector for EditRevert {
                     score: 1.0,
                     since: first.step,
                     tool: Some(moment.history.tool(record).to_owned()),
-                    summary: format!("the same edit of {} was made and undone {count} times", asked.name),
+                    repeats: Repeats::Revert,
+                    calls: vec![ShortCall {
+                        tool: clean(moment.history.tool(record), 40),
+                        about: asked.name.clone(),
+                    }],
                     evidence: Evidence {
                         pattern: u64::from(made.file ^ made.old ^ made.new),
-                        at: record.ordinal,
+                        at: record.ordinal.into(),
                         ..Evidence::default()
                     },
+                    ..Finding::default()
                 })
             }
             _ => None,

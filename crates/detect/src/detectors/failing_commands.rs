@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding, Outcome};
+use deloop_types::{Evidence, Finding, Outcome, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ impl Detector for FailingCommands {
             Outcome::Error | Outcome::Timeout => {}
             Outcome::Denied | Outcome::Cancelled | Outcome::Running => return None,
         }
-        memory.run.extend(0, record.step);
+        memory.run.extend(0, record.step.into());
         memory.file_operations += u64::from(record.file_operation);
         let count = memory.run.count;
         (count >= params.at).then(|| Finding {
@@ -64,12 +64,13 @@ impl Detector for FailingCommands {
             score: 1.0,
             since: memory.run.since,
             tool: Some(moment.history.tool(record).to_owned()),
-            summary: format!("{count} shell commands in a row failed"),
+            repeats: Repeats::Commands,
             evidence: Evidence {
-                at: record.ordinal,
+                at: record.ordinal.into(),
                 variant: (memory.file_operations == count).then_some("file-operations"),
                 ..Evidence::default()
             },
+            ..Finding::default()
         })
     }
 }

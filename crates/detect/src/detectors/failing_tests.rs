@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding, Outcome};
+use deloop_types::{Evidence, Finding, Outcome, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Detector for FailingTests {
                 None
             }
             false => {
-                run.extend(0, result.record.step);
+                run.extend(0, result.record.step.into());
                 (run.count >= params.at).then(|| Finding {
                     detector: self.name().to_owned(),
                     count: run.count,
@@ -53,8 +53,9 @@ impl Detector for FailingTests {
                     score: 1.0,
                     since: run.since,
                     tool: Some(moment.history.tool(&result.record).to_owned()),
-                    summary: format!("{} test runs in a row failed", run.count),
-                    evidence: Evidence { at: result.record.ordinal, ..Evidence::default() },
+                    repeats: Repeats::Tests,
+                    evidence: Evidence { at: result.record.ordinal.into(), ..Evidence::default() },
+                    ..Finding::default()
                 })
             }
         }

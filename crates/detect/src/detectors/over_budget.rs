@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding};
+use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,14 +67,13 @@ impl Detector for OverBudget {
                 period: 0,
                 score: 1.0,
                 since: 0,
-                tool: None,
-                summary: format!("{} of {} {unit} used ({percent} %)", amount(used), amount(limit)),
+                repeats: Repeats::Budget,
                 evidence: Evidence {
-                    fields: vec![("unit", unit.to_owned())],
-                    budget: true,
+                    fields: vec![("unit", unit.to_owned()), ("used", amount(used)), ("limit", amount(limit))],
                     hard: true,
                     ..Evidence::default()
                 },
+                ..Finding::default()
             }
         })
     }

@@ -1,8 +1,8 @@
-use deloop_types::{Evidence, Finding};
+use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::exchange::Said;
+use crate::Said;
 use crate::{Detector, Happening, Moment, short_hash};
 
 /// Two agents answering each other with nothing new.
@@ -66,13 +66,13 @@ impl Detector for PingPong {
             period: 2,
             score: newest.words.likeness(&turns.get(2).unwrap_or(&newest).words),
             since: first.step,
-            tool: None,
-            summary: format!("two agents answered each other {count} times with nothing new"),
+            repeats: Repeats::Exchange,
             evidence: Evidence {
                 pattern: short_hash(&(newest.agent ^ other.agent).to_le_bytes()),
                 at: moment.history.turns(),
                 ..Evidence::default()
             },
+            ..Finding::default()
         })
     }
 }

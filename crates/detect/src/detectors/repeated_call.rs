@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding};
+use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl Detector for RepeatedCall {
 
     fn look(&self, params: &Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
-        run.extend(call.record.signature.short(), moment.step);
+        run.extend(call.signature.short(), moment.step);
         (run.count >= params.at).then(|| {
             let short = short_call(&call.call.tool, &call.call.args);
             Finding {
@@ -46,13 +46,10 @@ impl Detector for RepeatedCall {
                 score: 1.0,
                 since: run.since,
                 tool: Some(call.call.tool.clone()),
-                summary: format!("{short} called {} times in a row", run.count),
-                evidence: Evidence {
-                    pattern: run.of,
-                    at: call.record.ordinal,
-                    calls: vec![short],
-                    ..Evidence::default()
-                },
+                repeats: Repeats::Call,
+                calls: vec![short],
+                evidence: Evidence { pattern: run.of, at: call.record.ordinal.into(), ..Evidence::default() },
+                ..Finding::default()
             }
         })
     }

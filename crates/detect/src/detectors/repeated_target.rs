@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding};
+use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,13 +46,10 @@ impl Detector for RepeatedTarget {
                 score: 1.0,
                 since: run.since,
                 tool: Some(call.call.tool.clone()),
-                summary: format!("{short} or the like called {} times in a row", run.count),
-                evidence: Evidence {
-                    pattern: run.of,
-                    at: call.record.ordinal,
-                    calls: vec![short],
-                    ..Evidence::default()
-                },
+                repeats: Repeats::Target,
+                calls: vec![short],
+                evidence: Evidence { pattern: run.of, at: call.record.ordinal.into(), ..Evidence::default() },
+                ..Finding::default()
             }
         })
     }

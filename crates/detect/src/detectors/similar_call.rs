@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding, LoopDetails, Snapshot};
+use deloop_types::{Evidence, Finding, LoopDetails, Repeats, Snapshot};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,11 +83,11 @@ impl Detector for SimilarCall {
             score,
             since: memory.since,
             tool: Some(memory.tool.clone()),
-            summary: format!("{} similar calls of {} in a row", memory.count, crate::clean(&memory.tool, 40)),
+            repeats: Repeats::Variants,
+            calls: vec![short_call(&call.call.tool, &call.call.args)],
             evidence: Evidence {
                 pattern: crate::short_hash(memory.first.as_bytes()),
-                at: call.record.ordinal,
-                calls: vec![short_call(&call.call.tool, &call.call.args)],
+                at: call.record.ordinal.into(),
                 details: Some(LoopDetails {
                     run_length: memory.count,
                     last_action: memory.first.clone(),
@@ -98,6 +98,7 @@ impl Detector for SimilarCall {
                 }),
                 ..Evidence::default()
             },
+            ..Finding::default()
         })
     }
 }

@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding, Turn};
+use deloop_types::{Evidence, Finding, Repeats, Turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,9 +67,9 @@ impl Detector for SimilarTurn {
             period: 1,
             score,
             since: memory.since,
-            tool: None,
-            summary: format!("{} turns in a row say nearly the same as a turn before", memory.similar),
+            repeats: Repeats::Turn,
             evidence: Evidence { at: moment.history.turns(), ..Evidence::default() },
+            ..Finding::default()
         })
     }
 }

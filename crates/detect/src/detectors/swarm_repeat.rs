@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding};
+use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +15,13 @@ pub(crate) struct Params {
     at: u64,
     /// By how many different workers at least.
     workers: u64,
+    /// Whether only calls count that failed or found nothing.
+    in_vain: bool,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { at: 10, workers: 2 }
+        Self { at: 10, workers: 2, in_vain: false }
     }
 }
 
@@ -37,23 +39,31 @@ impl Detector for SwarmRepeat {
 
     fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
-        let swarm = call.swarm.filter(|s| s.calls >= params.at && s.workers >= params.workers)?;
+        let swarm = call.swarm?;
+        let (count, workers) = match params.in_vain {
+            true => (swarm.in_vain, swarm.in_vain_workers),
+            false => (swarm.calls, swarm.workers),
+        };
+        if count < params.at || workers < params.workers {
+            return None;
+        }
         let short = short_call(&call.call.tool, &call.call.args);
         Some(Finding {
             detector: self.name().to_owned(),
-            count: swarm.calls,
+            count,
             period: 1,
             score: 1.0,
             since: moment.step,
             tool: Some(call.call.tool.clone()),
-            summary: format!("{short} called {} times by {} workers", swarm.calls, swarm.workers),
+            repeats: Repeats::Swarm,
+            calls: vec![short],
             evidence: Evidence {
                 pattern: call.target().short(),
-                at: call.record.ordinal,
-                calls: vec![short],
-                fields: vec![("workers", swarm.workers.to_string())],
+                at: call.record.ordinal.into(),
+                fields: vec![("workers", workers.to_string())],
                 ..Evidence::default()
             },
+            ..Finding::default()
         })
     }
 }

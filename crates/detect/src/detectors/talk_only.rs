@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding, Origin, Turn};
+use deloop_types::{Evidence, Finding, Origin, Repeats, Turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,9 @@ pub(crate) struct Memory {
     /// What the turns since an automatic message said.
     #[serde(default)]
     answers: Ring<Sketch>,
+    /// How many requests there had been at the last message.
+    #[serde(default)]
+    requests: u16,
     /// Whether the last message was automatic.
     #[serde(default)]
     automatic: bool,
@@ -57,18 +60,19 @@ impl Detector for TalkOnly {
     fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
         let turn = match &moment.event {
             Happening::Turn(turn) => turn,
-            Happening::User(user) if params.alike > 0.0 && user.origin == Origin::Human => {
-                *memory = Memory::default();
-                return None;
-            }
             Happening::User(user) => {
-                memory.automatic = user.origin == Origin::Harness;
+                // What asks for something new is answered anew, whoever asks.
+                let requests = moment.history.requests();
+                memory.automatic = user.origin == Origin::Harness || memory.requests == requests;
+                if params.alike > 0.0 && memory.requests != requests {
+                    *memory = Memory { requests, automatic: memory.automatic, ..Memory::default() };
+                }
                 return None;
             }
             _ => return None,
         };
         if !turn.calls.is_empty() {
-            *memory = Memory::default();
+            *memory = Memory { requests: memory.requests, ..Memory::default() };
             return None;
         }
         let text = turn.said()?;
@@ -90,9 +94,9 @@ impl Detector for TalkOnly {
             period: 1,
             score,
             since,
-            tool: None,
-            summary: format!("{count} turns in a row talked and did nothing"),
+            repeats: Repeats::Talk,
             evidence: Evidence { at: moment.history.turns(), ..Evidence::default() },
+            ..Finding::default()
         })
     }
 }

@@ -91,7 +91,7 @@ impl HookAgent for Cursor {
             _ => HookKind::Other,
         };
         let result = match kind {
-            HookKind::PostCall => Some((Outcome::Ok, sent.tool_output)),
+            HookKind::PostCall => Some((exit(&sent.tool_output), sent.tool_output)),
             HookKind::Failure => Some((failed(&sent.failure_type), sent.error_message)),
             _ => None,
         };
@@ -154,6 +154,13 @@ impl HookAgent for Cursor {
         };
         Encoded::json(out, carried)
     }
+}
+
+/// How a tool that ran ended: a command says so in the JSON of its output.
+fn exit(output: &Value) -> Outcome {
+    let parsed = output.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let code = parsed.as_ref().unwrap_or(output).get("exitCode").and_then(Value::as_i64);
+    if code.is_some_and(|code| code != 0) { Outcome::Error } else { Outcome::Ok }
 }
 
 fn failed(kind: &Value) -> Outcome {

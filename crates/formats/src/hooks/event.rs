@@ -159,11 +159,10 @@ impl HookEvent {
 
     /// That these calls were refused, as Steps.
     pub fn refused(&self, seen: &mut Seen) -> Vec<Step> {
-        let denied = |id: String| {
-            let outcome = Some(deloop_types::Outcome::Denied);
-            // In deloop's own words, which are never evidence.
-            let output = "[deloop] refused".into();
-            let result = ToolResult { id: Some(id), outcome, output, ..ToolResult::default() };
+        let called_off = |id: String| {
+            // Not a refusal by somebody else, which would be evidence.
+            let outcome = Some(deloop_types::Outcome::Cancelled);
+            let result = ToolResult { id: Some(id), outcome, ..ToolResult::default() };
             Step {
                 agent: self.subagent.clone(),
                 ts: self.ts,
@@ -171,6 +170,6 @@ impl HookEvent {
             }
         };
         let ids: Vec<String> = self.calls.iter().map(|c| seen.latest(&c.call)).collect();
-        ids.into_iter().filter(|id| seen.close(id)).map(denied).collect()
+        ids.into_iter().filter(|id| seen.close(id)).map(called_off).collect()
     }
 }

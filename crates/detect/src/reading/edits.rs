@@ -3,8 +3,8 @@
 use deloop_types::Call;
 use serde_json::{Map, Value};
 
-use crate::command::command_line;
-use crate::shell::{Script, SimpleCommand};
+use super::command::command_line;
+use super::shell::{Script, SimpleCommand};
 use crate::{ToolKind, short_hash};
 
 /// One change of one file.

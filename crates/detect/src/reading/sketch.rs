@@ -3,14 +3,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// How many words a sketch holds at most.
-const MOST: usize = 48;
+const MOST: usize = 40;
 /// Of one text, so many bytes are read.
 const READ: usize = 2048;
 
 /// The words of a call's arguments without standalone numbers, for telling a variation from another call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Sketch(Box<[u32]>);
+pub struct Sketch(Box<[u16]>);
 
 impl Sketch {
     /// Of these arguments.
@@ -31,6 +31,18 @@ impl Sketch {
         Self(words.into())
     }
 
+    /// Of what a search looks for: runs of letters, whatever the pattern around them.
+    #[must_use]
+    pub fn of_pattern(pattern: &str) -> Self {
+        let mut words = Vec::new();
+        for word in pattern.split(|c: char| !c.is_alphabetic()).filter(|w| w.len() > 2) {
+            add(word, &mut words);
+        }
+        words.sort_unstable();
+        words.dedup();
+        Self(words.into())
+    }
+
     /// Of what a turn says and asks for.
     #[must_use]
     pub fn of_turn(turn: &Turn) -> Self {
@@ -45,7 +57,7 @@ impl Sketch {
         Self(words.into())
     }
 
-    /// How many words there are; long arguments are counted up to 48.
+    /// How many words there are; long arguments are counted up to 40.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -72,7 +84,7 @@ impl Sketch {
     }
 }
 
-fn collect(value: &Value, words: &mut Vec<u32>) {
+fn collect(value: &Value, words: &mut Vec<u16>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
@@ -98,7 +110,7 @@ const CUTS: [bool; 256] = {
     cuts
 };
 
-fn add(text: &str, words: &mut Vec<u32>) {
+fn add(text: &str, words: &mut Vec<u16>) {
     // FNV-1a: words are short, and a sketch is compared, never looked up by others.
     const START: u32 = 0x811c_9dc5;
     let (mut hash, mut length, mut number) = (START, 0_u32, true);
@@ -114,7 +126,11 @@ fn add(text: &str, words: &mut Vec<u32>) {
             if words.len() >= MOST {
                 return;
             }
-            words.push(hash);
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "half of the hash: a sketch is small, and compared as a whole"
+            )]
+            words.push((hash ^ (hash >> 16)) as u16);
         }
         (hash, length, number) = (START, 0, true);
     }

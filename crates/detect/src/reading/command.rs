@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// The arguments that hold the command line of a shell tool, by how agents name them.
-const KEYS: &[&str] = &["command", "cmd", "script", "input", "code", "bash", "commands"];
+const KEYS: &[&str] = &["command", "cmd", "script", "input", "bash", "commands"];
 
 /// The command line that a shell tool's arguments ask for.
 ///
@@ -70,7 +70,7 @@ const READERS: &[(&str, &[&str])] = &[
 
 /// The files a simple command shows, if that is all it does: `head -n 5 foo.ts` shows `foo.ts`.
 #[must_use]
-pub(crate) fn files_read<'a>(command: &'a crate::shell::SimpleCommand<'_>) -> Option<Vec<&'a str>> {
+pub(crate) fn files_read<'a>(command: &'a super::shell::SimpleCommand<'_>) -> Option<Vec<&'a str>> {
     let (name, valued) = READERS.iter().find(|(name, _)| *name == command.program())?;
     let mut files = Vec::new();
     let mut words = command.arguments().iter().map(AsRef::as_ref);
@@ -98,8 +98,8 @@ pub(crate) fn is_file_operation(program: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shell::Script;
     use super::*;
-    use crate::shell::Script;
     use serde_json::json;
 
     #[test]

@@ -1,31 +1,15 @@
 //! Test runs: which calls run tests, and what their output says of them.
 
-use crate::shell::{Script, SimpleCommand};
-use crate::tools::name_words;
-
-/// Whether a tool of this name runs tests.
-#[must_use]
-pub fn is_test_tool(tool: &str) -> bool {
-    let words: Vec<String> = name_words(tool).map(str::to_lowercase).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["test" | "tests" | "pytest" | "jest" | "vitest" | "rspec" | "phpunit" | "ctest" | "unittest"] => {
-            true
-        }
-        words => {
-            let tests =
-                words.iter().any(|w| matches!(*w, "test" | "tests" | "testsuite" | "pytest" | "unittests"));
-            tests && words.iter().any(|w| matches!(*w, "run" | "execute" | "exec" | "runner" | "check"))
-        }
-    }
-}
+use super::Vocabulary;
+use super::shell::Script;
 
 /// Whether a shell command runs tests.
 #[must_use]
-pub fn is_test_command(script: &Script<'_>) -> bool {
+pub fn is_test_command(script: &Script<'_>, vocabulary: &Vocabulary) -> bool {
     script.commands.iter().any(|command| {
+        let command = vocabulary.unwrapped(command);
         let words: Vec<&str> = command.words.iter().map(AsRef::as_ref).collect();
-        runs_tests(&words, command)
+        runs_tests(&words)
     })
 }
 
@@ -34,70 +18,46 @@ fn base(word: &str) -> &str {
     name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)
 }
 
-fn runs_tests(words: &[&str], command: &SimpleCommand<'_>) -> bool {
-    let mut words = words;
-    // Each turn takes at least one word off, so this ends.
-    while let [first, rest @ ..] = words {
-        let flagless = |from: &[&str]| from.iter().position(|w| !w.starts_with('-')).unwrap_or(from.len());
-        match base(first) {
-            "sudo" | "nice" | "nohup" | "exec" | "command" | "env" | "npx" | "bunx" | "xvfb-run"
-            | "stdbuf" | "dotenv" => {
-                let mut skip = flagless(rest);
-                while rest.get(skip).is_some_and(|w| w.contains('=')) {
-                    skip += 1;
-                }
-                words = &rest[skip..];
-            }
-            "timeout" => words = rest.get(flagless(rest) + 1..).unwrap_or_default(),
-            "poetry" | "uv" | "pipenv" | "hatch" | "pdm" | "rye" if rest.first() == Some(&"run") => {
-                words = &rest[1..];
-            }
-            "bundle" | "composer" if rest.first() == Some(&"exec") => words = &rest[1..],
-            "python" | "python3" | "py" => {
-                return matches!(rest, ["-m", "pytest" | "unittest" | "nose" | "nose2" | "tox", ..])
-                    || rest.iter().any(|w| matches!(base(w), "runtests.py" | "pytest"))
-                    || matches!(rest, [script, "test", ..] if base(script) == "manage.py");
-            }
-            "pytest" | "py.test" | "jest" | "vitest" | "rspec" | "phpunit" | "ctest" | "tox" | "nox"
-            | "mocha" | "ava" | "runtests.py" | "nosetests" | "minitest" => return true,
-            "cargo" => return cargo_tests(rest),
-            "go" | "dotnet" | "deno" | "mix" | "swift" | "bazel" | "bun" | "flutter" | "dart" | "zig"
-            | "stack" | "cabal" | "sbt" | "lein" | "rebar3" | "nx" | "turbo" | "just" | "task" | "ng" => {
-                return rest.get(flagless(rest)).is_some_and(|w| *w == "test");
-            }
-            "node" => return rest.contains(&"--test"),
-            "npm" | "pnpm" | "yarn" => {
-                let mut rest = &rest[flagless(rest)..];
-                if matches!(
-                    rest.first(),
-                    Some(&("run" | "run-script" | "exec" | "dlx" | "workspaces" | "-r"))
-                ) {
-                    rest = &rest[1..];
-                }
-                return rest.first().is_some_and(|w| {
-                    *w == "test"
-                        || *w == "t"
-                        || w.starts_with("test:")
-                        || matches!(*w, "jest" | "vitest" | "mocha")
-                });
-            }
-            "mvn" | "mvnw" | "gradle" | "gradlew" => {
-                return rest.iter().any(|w| {
-                    let goal = w.rsplit(':').next().unwrap_or(w);
-                    matches!(goal, "test" | "verify" | "check" | "integration-test")
-                        || w.starts_with("-Dtest")
-                        || (goal.ends_with("Test") && !w.starts_with('-'))
-                });
-            }
-            "make" | "gmake" | "ninja" | "rake" => {
-                return rest
-                    .iter()
-                    .any(|w| matches!(*w, "test" | "tests" | "check") || w.starts_with("test-"));
-            }
-            _ => return command.program().contains("runtests") || base(first) == "test.sh",
+fn runs_tests(words: &[&str]) -> bool {
+    let [first, rest @ ..] = words else { return false };
+    let flagless = |from: &[&str]| from.iter().position(|w| !w.starts_with('-')).unwrap_or(from.len());
+    match base(first) {
+        "python" | "python3" | "py" => {
+            matches!(rest, ["-m", "pytest" | "unittest" | "nose" | "nose2" | "tox", ..])
+                || rest.iter().any(|w| matches!(base(w), "runtests.py" | "pytest"))
+                || matches!(rest, [script, "test", ..] if base(script) == "manage.py")
         }
+        "pytest" | "py.test" | "jest" | "vitest" | "rspec" | "phpunit" | "ctest" | "tox" | "nox"
+        | "mocha" | "ava" | "runtests.py" | "nosetests" | "minitest" => true,
+        "cargo" => cargo_tests(rest),
+        "go" | "dotnet" | "deno" | "mix" | "swift" | "bazel" | "bun" | "flutter" | "dart" | "zig"
+        | "stack" | "cabal" | "sbt" | "lein" | "rebar3" | "nx" | "turbo" | "just" | "task" | "ng" => {
+            rest.get(flagless(rest)).is_some_and(|w| *w == "test")
+        }
+        "node" => rest.contains(&"--test"),
+        "npm" | "pnpm" | "yarn" => {
+            let mut rest = &rest[flagless(rest)..];
+            if matches!(rest.first(), Some(&("run" | "run-script" | "exec" | "dlx" | "workspaces" | "-r"))) {
+                rest = &rest[1..];
+            }
+            rest.first().is_some_and(|w| {
+                *w == "test"
+                    || *w == "t"
+                    || w.starts_with("test:")
+                    || matches!(*w, "jest" | "vitest" | "mocha")
+            })
+        }
+        "mvn" | "mvnw" | "gradle" | "gradlew" => rest.iter().any(|w| {
+            let goal = w.rsplit(':').next().unwrap_or(w);
+            matches!(goal, "test" | "verify" | "check" | "integration-test")
+                || w.starts_with("-Dtest")
+                || (goal.ends_with("Test") && !w.starts_with('-'))
+        }),
+        "make" | "gmake" | "ninja" | "rake" => {
+            rest.iter().any(|w| matches!(*w, "test" | "tests" | "check") || w.starts_with("test-"))
+        }
+        program => program.contains("runtests") || program == "test.sh",
     }
-    false
 }
 
 fn cargo_tests(rest: &[&str]) -> bool {
@@ -260,7 +220,7 @@ mod tests {
             "node --test",
             "uv run pytest",
         ] {
-            assert!(is_test_command(&Script::parse(yes)), "{yes}");
+            assert!(is_test_command(&Script::parse(yes), &Vocabulary::builtin()), "{yes}");
         }
         for no in [
             "cargo build",
@@ -277,17 +237,7 @@ mod tests {
             "python test_data.py.bak",
             "dotnet build",
         ] {
-            assert!(!is_test_command(&Script::parse(no)), "{no}");
-        }
-    }
-
-    #[test]
-    fn test_tools_are_known_by_name() {
-        for yes in ["run_tests", "runTests", "test", "pytest", "execute_test_suite_tests", "test_runner"] {
-            assert!(is_test_tool(yes), "{yes}");
-        }
-        for no in ["bash", "latest", "contest", "get_test_file", "testimony"] {
-            assert!(!is_test_tool(no), "{no}");
+            assert!(!is_test_command(&Script::parse(no), &Vocabulary::builtin()), "{no}");
         }
     }
 

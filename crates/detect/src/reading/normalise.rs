@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::canonical::write_string;
+use super::canonical::write_string;
 
 /// The longest normalised form, in characters.
 pub const CUT: usize = 200;

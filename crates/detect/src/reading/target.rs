@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use super::canonical::write_canonical;
+use super::command::{command_line, files_read};
+use super::shell::Script;
+use super::tools::ToolKind;
 use crate::Fingerprint;
-use crate::canonical::write_canonical;
-use crate::command::{command_line, files_read};
-use crate::shell::Script;
-use crate::tools::ToolKind;
 
 /// The arguments that say what a call is about.
 const PRIMARY: [&str; 10] =

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::scan::bytes_before;
+use super::scan::bytes_before;
 
 /// Writes JSON with its keys sorted and no spaces: equal values give equal text.
 pub fn write_canonical(value: &Value, out: &mut String) {

@@ -1,5 +1,6 @@
 //! A call in a few safe words, for messages and reports.
 
+use deloop_types::ShortCall;
 use serde_json::Value;
 
 /// The longest short form, in characters.
@@ -28,16 +29,13 @@ const TELLING: &[&str] = &[
 /// ```
 /// use deloop_detect::short_call;
 /// let args = serde_json::json!({"command": "cargo test\n--all"});
-/// assert_eq!(short_call("bash", &args), "bash(cargo test --all)");
+/// assert_eq!(short_call("bash", &args).to_string(), "bash(cargo test --all)");
 /// ```
 #[must_use]
-pub fn short_call(tool: &str, args: &Value) -> String {
-    let mut out = clean(tool, 40);
-    out.push('(');
-    let room = MOST.saturating_sub(out.chars().count() + 1);
-    out.push_str(&telling(args, room));
-    out.push(')');
-    out
+pub fn short_call(tool: &str, args: &Value) -> ShortCall {
+    let tool = clean(tool, 40);
+    let about = telling(args, MOST.saturating_sub(tool.chars().count() + 2));
+    ShortCall { tool, about }
 }
 
 fn telling(args: &Value, room: usize) -> String {
@@ -66,7 +64,7 @@ fn telling(args: &Value, room: usize) -> String {
 
 fn args_text(args: &Value) -> String {
     let mut text = String::new();
-    crate::canonical::write_canonical(args, &mut text);
+    super::canonical::write_canonical(args, &mut text);
     text
 }
 
@@ -109,11 +107,11 @@ mod tests {
     #[test]
     fn is_one_short_line() {
         let args = json!({"command": format!("echo {}\u{1b}[31m\u{202e}x", "a ".repeat(200))});
-        let short = short_call("bash", &args);
+        let short = short_call("bash", &args).to_string();
         assert!(short.chars().count() <= MOST + 1, "{short}");
         assert!(!short.contains(['\u{1b}', '\n', '\u{202e}']));
-        assert_eq!(short_call("ls", &json!({})), "ls()");
-        assert_eq!(short_call("get", &json!({"x": {"y": 1}})), r#"get({"x":{"y":1}})"#);
-        assert_eq!(short_call("get", &json!({"zeta": 7})), "get(7)");
+        assert_eq!(short_call("ls", &json!({})).to_string(), "ls()");
+        assert_eq!(short_call("get", &json!({"x": {"y": 1}})).to_string(), r#"get({"x":{"y":1}})"#);
+        assert_eq!(short_call("get", &json!({"zeta": 7})).to_string(), "get(7)");
     }
 }

@@ -67,7 +67,7 @@ impl<T> Ring<T> {
     }
 
     /// Oldest first; reverse it for newest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator + Clone {
         self.0.iter()
     }
 

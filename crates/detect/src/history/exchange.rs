@@ -1,7 +1,7 @@
 use deloop_types::{Origin, Turn, UserText};
 use serde::{Deserialize, Serialize};
 
-use crate::tools::name_words;
+use crate::reading::name_words;
 use crate::{Ring, Sketch, ToolKind, Tools, short_hash};
 
 /// How many turns are remembered: six rounds between two agents.

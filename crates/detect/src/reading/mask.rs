@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::scan::bytes_before;
+use super::scan::bytes_before;
 
 /// Results longer than this are compared by their beginning, their end and their length.
 const MOST: usize = 64 * 1024;

@@ -1,0 +1,85 @@
+//! What the detectors of evidence count with.
+
+use deloop_types::{CameBack, Evidence, Finding};
+
+use crate::{CallRecord, Ending, History, Moment, Progress};
+
+/// In how many turns these calls were made: parallel calls count once.
+pub(crate) fn turns<'a>(records: impl Iterator<Item = &'a CallRecord>) -> u64 {
+    let mut turns: Vec<u32> = records.map(|r| r.turn).collect();
+    turns.sort_unstable();
+    turns.dedup();
+    turns.len() as u64
+}
+
+/// Which share of these calls brought nothing new, 0 to 1; 0 when there is none.
+pub(crate) fn stale_share<'a>(records: impl Iterator<Item = &'a CallRecord>) -> f64 {
+    let (mut all, mut stale) = (0_u32, 0_u32);
+    for record in records.filter(|r| r.progress != Progress::None) {
+        all += 1;
+        stale += u32::from(record.progress.nothing_new());
+    }
+    if all == 0 { 0.0 } else { f64::from(stale) / f64::from(all) }
+}
+
+/// Whether the agent said of each of these calls how it ended: what was only read from words is no reason to block.
+pub(crate) fn declared(group: &[&CallRecord]) -> bool {
+    group.iter().all(|r| r.outcome.is_some())
+}
+
+/// How these calls, of which `last` is the latest, came back.
+pub(crate) fn came_back<'a>(last: &CallRecord, group: impl Iterator<Item = &'a CallRecord>) -> CameBack {
+    let mut same = true;
+    let mut endings = true;
+    for record in group {
+        same &= record.output == last.output || record.failure != 0 && record.failure == last.failure;
+        endings &= record.ending == last.ending;
+    }
+    match last.ending {
+        Ending::Refused if endings => CameBack::Refused,
+        Ending::TimedOut if endings => CameBack::TimedOut,
+        Ending::Failed | Ending::Refused | Ending::TimedOut if !same => CameBack::Failures,
+        Ending::Failed | Ending::Refused | Ending::TimedOut => CameBack::SameFailure,
+        Ending::Empty => CameBack::Nothing,
+        Ending::Open | Ending::Unrecorded => CameBack::Unseen,
+        Ending::Brought | Ending::Running | Ending::CalledOff => CameBack::SameOutput,
+    }
+}
+
+/// What is the same in all findings about calls: `group` holds the calls concerned, newest first, `record` among them.
+pub(crate) fn finding(
+    detector: &str,
+    moment: &Moment<'_>,
+    record: &CallRecord,
+    group: &[&CallRecord],
+    pattern: u64,
+) -> Finding {
+    let history: &History = moment.history;
+    let first = group.last().copied().unwrap_or(record);
+    let mut calls = Vec::new();
+    for one in group.iter().rev().map(|r| history.short(r)) {
+        if !one.about.is_empty() && !calls.contains(&one) {
+            calls.push(one);
+        }
+    }
+    calls.drain(..calls.len().saturating_sub(SHOWN));
+    if calls.is_empty() {
+        calls.push(history.short(record));
+    }
+    Finding {
+        detector: detector.to_owned(),
+        count: turns(group.iter().copied()),
+        period: 1,
+        score: 1.0,
+        since: first.step.into(),
+        tool: Some(history.tool(record).to_owned()),
+        outcome: Some(came_back(record, group.iter().copied())),
+        changed: Some(first.changes != history.changes()),
+        calls,
+        evidence: Evidence { pattern, at: record.ordinal.into(), ..Evidence::default() },
+        ..Finding::default()
+    }
+}
+
+/// So many different calls are shown in a finding.
+const SHOWN: usize = 3;

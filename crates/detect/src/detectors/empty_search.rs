@@ -1,0 +1,71 @@
+use deloop_types::{Finding, Repeats};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::counting::{finding, turns};
+use crate::{CallRecord, Detector, Ending, Happening, Moment, short_hash};
+
+/// Searches in slightly other words that all find nothing.
+pub(crate) struct EmptySearch;
+
+/// How [`EmptySearch`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many searches on.
+    at: u64,
+    /// How many of their words two searches must share to be alike, 0 to 1.
+    alike: f64,
+    /// Of the calls meanwhile, this share must have found nothing or brought nothing new, 0 to 1.
+    share: f64,
+    /// Within how many turns.
+    within: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 5, alike: 0.5, share: 0.8, within: 20 }
+    }
+}
+
+impl Detector for EmptySearch {
+    type Params = Params;
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        "empty-search"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("empty-search.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+        let Happening::Result(result) = &moment.event else { return None };
+        let (record, history) = (&result.record, moment.history);
+        let empty = |r: &CallRecord| r.ending == Ending::Empty && r.searches();
+        if !empty(record) {
+            return None;
+        }
+        // What is looked for must be known: different questions may well have no answer, one after the other.
+        let words = history.words(record).filter(|words| !words.is_empty())?;
+        let alike = |r: &&CallRecord| {
+            empty(r)
+                && (r.tool, r.program) == (record.tool, record.program)
+                && r.turn + params.within > record.turn
+                && history.words(r).is_some_and(|other| words.likeness(other) >= params.alike)
+        };
+        let group: Vec<&CallRecord> = history.of_this_request().filter(alike).collect();
+        let lately = usize::try_from(params.at).unwrap_or(0) + 2;
+        let (mut all, mut barren) = (0.0, 0.0);
+        for one in history.recent().iter().rev().filter(|r| r.ending.tells()).take(lately) {
+            all += 1.0;
+            barren += f64::from(u8::from(empty(one) || one.progress.nothing_new()));
+        }
+        let enough = turns(group.iter().copied()) >= params.at && barren >= params.share * all;
+        enough.then(|| Finding {
+            repeats: Repeats::Search,
+            ..finding(self.name(), moment, record, &group, short_hash(&record.program.to_le_bytes()))
+        })
+    }
+}

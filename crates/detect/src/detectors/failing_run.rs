@@ -1,0 +1,56 @@
+use deloop_types::{Finding, Repeats};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::counting::{declared, finding, turns};
+use crate::{CallRecord, Detector, Happening, Moment, short_hash};
+
+/// A run in which everything fails, whatever the calls and the failures.
+pub(crate) struct FailingRun;
+
+/// How [`FailingRun`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many calls in a row on that fail or are refused.
+    at: u64,
+    /// In how many turns at least.
+    turns: u64,
+    /// From how many on a run that nobody attends may be stopped, after the agent was told.
+    hard: u64,
+    /// In how many turns at least.
+    hard_turns: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 10, turns: 8, hard: 20, hard_turns: 10 }
+    }
+}
+
+impl Detector for FailingRun {
+    type Params = Params;
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        "failing-run"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("failing-run.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+        let Happening::Result(result) = &moment.event else { return None };
+        let run = moment.history.of_this_request().take_while(|r| r.ending.in_vain());
+        let run: Vec<&CallRecord> = run.collect();
+        let (count, turns) = (run.len() as u64, turns(run.iter().copied()));
+        (count >= params.at && turns >= params.turns).then(|| {
+            let mut found = finding(self.name(), moment, &result.record, &run, short_hash(b"failing-run"));
+            found.repeats = Repeats::Failure;
+            found.count = count;
+            found.evidence.hard = count >= params.hard && turns >= params.hard_turns && declared(&run);
+            found
+        })
+    }
+}

@@ -1,0 +1,67 @@
+use deloop_types::{Finding, Repeats};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::counting::{finding, turns};
+use crate::{CallRecord, Detector, Ending, Happening, Moment, ToolKind, short_hash};
+
+/// The same edit made again at another place: only its numbers differ.
+pub(crate) struct RepeatedEdit;
+
+/// How [`RepeatedEdit`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many edits on.
+    at: u64,
+    /// How many of their words, numbers aside, two edits must share to be the same, 0 to 1.
+    alike: f64,
+    /// Within how many turns.
+    within: u32,
+    /// Edits with fewer words than this are too short to be compared.
+    words: usize,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { at: 4, alike: 0.95, within: 12, words: 8 }
+    }
+}
+
+impl Detector for RepeatedEdit {
+    type Params = Params;
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        "repeated-edit"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("repeated-edit.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+        let Happening::Result(result) = &moment.event else { return None };
+        let (record, history) = (&result.record, moment.history);
+        let edits = |r: &CallRecord| {
+            r.kind == ToolKind::Write
+                && matches!(r.ending, Ending::Brought | Ending::Empty)
+                && r.tool == record.tool
+        };
+        let words = history.words(record).filter(|w| w.len() >= params.words)?;
+        if !edits(record) {
+            return None;
+        }
+        let same = |r: &&CallRecord| {
+            edits(r)
+                && r.turn + params.within > record.turn
+                && history.words(r).is_some_and(|other| words.likeness(other) >= params.alike)
+        };
+        let group: Vec<&CallRecord> = history.of_this_request().filter(same).collect();
+        (turns(group.iter().copied()) >= params.at).then(|| Finding {
+            repeats: Repeats::Edit,
+            outcome: None,
+            ..finding(self.name(), moment, record, &group, short_hash(&[record.tool]))
+        })
+    }
+}

@@ -1,0 +1,119 @@
+use deloop_types::{Finding, Repeats};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::counting::{declared, finding, stale_share, turns};
+use crate::{CallRecord, Detector, Happening, Moment, ToolKind};
+
+/// The same call, failing or refused again and again, whatever the words.
+pub(crate) struct RepeatedFailure;
+
+/// How [`RepeatedFailure`] is tuned.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Params {
+    /// From how many failures of the same call on, with nothing changed in between; 0 switches this rule off.
+    at: u64,
+    /// The same for calls that wait for something or show its state: such a call may well fail until it is there.
+    polls: u64,
+    /// Within how many turns.
+    within: u32,
+    /// The same for an edit, even if something else was changed in between; 0 switches this rule off.
+    edits: u64,
+    /// Within how many turns.
+    edits_within: u32,
+    /// The same for any call that comes back with the same failure although something was changed; 0 switches this
+    /// rule off.
+    despite: u64,
+    /// Of the last `despite_of` calls, this share must have brought nothing new, 0 to 1.
+    despite_share: f64,
+    /// How many calls that is.
+    despite_of: usize,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            at: 3,
+            polls: 10,
+            within: 12,
+            edits: 4,
+            edits_within: 24,
+            despite: 4,
+            despite_share: 0.7,
+            despite_of: 8,
+        }
+    }
+}
+
+impl Detector for RepeatedFailure {
+    type Params = Params;
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        "repeated-failure"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("repeated-failure.md")
+    }
+
+    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+        let history = moment.history;
+        let (record, pending) = match &moment.event {
+            Happening::Call(call) => (&call.record, true),
+            Happening::Result(result) if result.record.ending.in_vain() => (&result.record, false),
+            _ => return None,
+        };
+        let in_vain: Vec<&CallRecord> = history
+            .of_this_request()
+            .take_while(|r| r.signature != record.signature || r.ending.in_vain())
+            .filter(|r| r.signature == record.signature)
+            .collect();
+        let last = *in_vain.first()?;
+        let near = |r: &&&CallRecord, within: u32| r.turn + within > record.turn;
+        let unchanged: Vec<&CallRecord> =
+            in_vain.iter().filter(|r| r.changes == history.changes()).copied().collect();
+        // Enough of them lately; then all that are remembered count.
+        let lately = unchanged.iter().filter(|r| near(r, params.within)).copied();
+        let at = moment
+            .tools
+            .rule(history.tool(record))
+            .and_then(|rule| rule.max)
+            .unwrap_or(if record.waits() { params.polls } else { params.at });
+        let stuck = at > 0 && turns(lately) >= at;
+        let hard = stuck && declared(&unchanged);
+        if pending {
+            // The call would fail once more: a reason to refuse it.
+            return hard.then(|| {
+                let mut found = self.found(moment, last, &unchanged);
+                found.count += 1;
+                found.evidence.at = record.ordinal.into();
+                found.evidence.pending = true;
+                found.evidence.hard = true;
+                found
+            });
+        }
+        if stuck {
+            let mut found = self.found(moment, record, &unchanged);
+            found.evidence.hard = hard;
+            return Some(found);
+        }
+        let edits: Vec<&CallRecord> =
+            in_vain.iter().filter(|r| near(r, params.edits_within)).copied().collect();
+        if params.edits > 0 && record.kind == ToolKind::Write && turns(edits.iter().copied()) >= params.edits
+        {
+            return Some(self.found(moment, record, &edits));
+        }
+        let same: Vec<&CallRecord> = in_vain.iter().filter(|r| r.came_back_as(record)).copied().collect();
+        let stale = || stale_share(history.recent().iter().rev().take(params.despite_of));
+        let despite = params.despite > 0 && !record.waits() && turns(same.iter().copied()) >= params.despite;
+        (despite && stale() >= params.despite_share).then(|| self.found(moment, record, &same))
+    }
+}
+
+impl RepeatedFailure {
+    fn found(&self, moment: &Moment<'_>, record: &CallRecord, group: &[&CallRecord]) -> Finding {
+        Finding { repeats: Repeats::Call, ..finding(self.name(), moment, record, group, record.signature) }
+    }
+}

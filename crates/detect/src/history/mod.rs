@@ -1,0 +1,368 @@
+use std::borrow::Cow;
+
+use deloop_types::{Call, Millis, Origin, Outcome, ShortCall, ToolResult, Usage, UserText};
+use serde::{Deserialize, Serialize};
+
+use crate::fingerprint::{SCHEME, half, short_hash};
+use crate::progress::progress;
+use crate::reading::{Sketch, Vocabulary, read_result, short_call};
+use crate::{Ending, Progress};
+
+mod exchange;
+mod record;
+mod ring;
+mod swarm;
+
+pub use exchange::{Exchange, Said};
+pub use record::CallRecord;
+pub use ring::Ring;
+pub use swarm::Swarm;
+
+/// How many calls a history holds: enough for three laps of a cycle of fourteen.
+pub const WINDOW: usize = 44;
+/// Of a turn that is over, so many calls are kept, the first ones: one turn must not push out all others.
+const OF_A_TURN: usize = 8;
+/// Of so many calls it is remembered what they were about.
+const KEPT: usize = 12;
+/// By so many characters of it a refusal is known again.
+const REFUSAL: usize = 80;
+/// How many tools are remembered by name.
+const TOOLS: usize = 24;
+/// How many characters of a tool's name are kept.
+const NAME: usize = 64;
+
+/// What is remembered of one agent of one session: rings and tallies, a few KiB, however long it runs.
+///
+/// Only the fold changes it; a detector reads it through a [`Moment`](crate::Moment).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// How fingerprints were made; histories made otherwise cannot be compared.
+    scheme: Cow<'static, str>,
+    /// Turns so far.
+    turns: u64,
+    /// Calls so far.
+    calls: u64,
+    /// Changes so far.
+    changes: u32,
+    /// Requests so far; the words of the last one, hashed, and how often they came in a row.
+    requests: u16,
+    request: (u32, u8),
+    /// When the first call was made, in milliseconds.
+    #[serde(default)]
+    origin: Option<Millis>,
+    /// The last calls.
+    recent: Ring<CallRecord>,
+    /// What some of them were about.
+    kept: Ring<Kept>,
+    /// The beginning of the last refusal.
+    #[serde(default)]
+    refusal: Box<str>,
+    /// The tools used, most recently first seen last.
+    tools: Vec<ToolTally>,
+}
+
+/// What a recent call was about: kept for as long as it may be part of a pattern.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Kept {
+    ordinal: u32,
+    words: Sketch,
+    about: Box<str>,
+}
+
+/// One tool of a session and how it fared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolTally {
+    /// Its name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// How often that failed.
+    pub failures: u64,
+}
+
+/// Tokens, dollars, steps and time of a whole session, its subagents included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Steps so far, the current one included.
+    pub steps: u64,
+    /// Tokens read and written so far.
+    pub tokens: u64,
+    /// Dollars so far, as far as the steps say.
+    pub usd: f64,
+    /// The earliest time seen.
+    pub first: Option<Millis>,
+    /// The latest time seen.
+    pub last: Option<Millis>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            scheme: Cow::Borrowed(SCHEME),
+            turns: 0,
+            calls: 0,
+            changes: 0,
+            requests: 0,
+            request: (0, 0),
+            origin: None,
+            recent: Ring::default(),
+            kept: Ring::default(),
+            refusal: Box::default(),
+            tools: Vec::new(),
+        }
+    }
+}
+
+impl History {
+    /// Whether its fingerprints were made as this release makes them.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.scheme == SCHEME
+    }
+
+    /// Turns so far, the current one included.
+    #[must_use]
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Calls so far, the current one included.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// How often something was changed so far: by a call that writes, that went well and that was not made before.
+    /// An edit that is made again, or undone and made again, is no change.
+    #[must_use]
+    pub fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    /// The last calls, newest last.
+    #[must_use]
+    pub fn recent(&self) -> &Ring<CallRecord> {
+        &self.recent
+    }
+
+    /// The tools of this session, with how often each was used.
+    #[must_use]
+    pub fn tools(&self) -> &[ToolTally] {
+        &self.tools
+    }
+
+    /// The name of a record's tool.
+    #[must_use]
+    pub fn tool(&self, record: &CallRecord) -> &str {
+        self.tools.get(usize::from(record.tool)).map_or("", |t| t.name.as_str())
+    }
+
+    /// How many requests the agent has had: messages in new words, from a person or a program.
+    #[must_use]
+    pub fn requests(&self) -> u16 {
+        self.requests
+    }
+
+    /// Whether a message asks for something new. The same words again from a program do not, and a person who writes
+    /// them for the third time in a row is a program. Numbers in them may differ: "continue (3 of 10)".
+    #[must_use]
+    pub fn is_request(&self, user: &UserText) -> bool {
+        let (words, empty) = request_words(&user.text);
+        let patience = match user.origin {
+            Origin::Human => 2,
+            Origin::Harness => 1,
+        };
+        !empty && (words != self.request.0 || self.request.1 < patience)
+    }
+
+    pub(crate) fn push_request(&mut self, user: &UserText) {
+        if self.is_request(user) {
+            self.requests = self.requests.wrapping_add(1);
+        }
+        let (words, empty) = request_words(&user.text);
+        if !empty {
+            let times = if words == self.request.0 { self.request.1.saturating_add(1) } else { 1 };
+            self.request = (words, times);
+        }
+    }
+
+    pub(crate) fn push_turn(&mut self) {
+        let last = u32::try_from(self.turns.saturating_sub(1)).unwrap_or(u32::MAX);
+        if self.recent.iter().rev().take_while(|r| r.turn == last).nth(OF_A_TURN).is_some() {
+            let mut kept = 0;
+            self.recent.retain(|r| {
+                kept += usize::from(r.turn == last);
+                r.turn != last || kept <= OF_A_TURN
+            });
+        }
+        self.turns += 1;
+    }
+
+    pub(crate) fn push_call(
+        &mut self,
+        call: &Call,
+        words: Sketch,
+        ts: Option<Millis>,
+        mut record: CallRecord,
+    ) -> CallRecord {
+        record.tool = self.tally(&call.tool);
+        record.ordinal = u32::try_from(self.calls).unwrap_or(u32::MAX);
+        record.changes = self.changes;
+        record.requests = self.requests;
+        record.turn = u32::try_from(self.turns.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.origin = self.origin.or(ts);
+        (record.at, record.took) = (self.tenths(ts).unwrap_or(u32::MAX), u16::MAX);
+        self.calls += 1;
+        self.recent.push(record, WINDOW);
+        let about = short_call(&call.tool, &call.args).about.into();
+        self.kept.push(Kept { ordinal: record.ordinal, words, about }, KEPT);
+        record
+    }
+
+    /// Tenths of a second since the first call.
+    fn tenths(&self, ts: Option<Millis>) -> Option<u32> {
+        u32::try_from(ts?.since(self.origin?) / 100).ok()
+    }
+
+    /// The words of a call's arguments, while they are remembered.
+    #[must_use]
+    pub fn words(&self, record: &CallRecord) -> Option<&Sketch> {
+        self.kept.iter().rev().find(|k| k.ordinal == record.ordinal).map(|k| &k.words)
+    }
+
+    /// A call in its short form; just the tool when nothing more is remembered.
+    #[must_use]
+    pub fn short(&self, record: &CallRecord) -> ShortCall {
+        let kept = self.kept.iter().rev().find(|k| k.ordinal == record.ordinal);
+        let about = kept.map_or_else(String::new, |k| k.about.to_string());
+        ShortCall { tool: crate::clean(self.tool(record), 40), about }
+    }
+
+    /// The calls that came back, newest first, since the agent was last asked for something new.
+    pub fn of_this_request(&self) -> impl Iterator<Item = &CallRecord> {
+        let requests = self.requests;
+        self.recent.iter().rev().take_while(move |r| r.requests == requests).filter(|r| r.ending.tells())
+    }
+
+    /// Notes that deloop refused a call, and with which words: a result in these words says nothing about the call.
+    pub fn refuse(&mut self, id: &str, message: &str) {
+        let id = half(short_hash(id.as_bytes()));
+        if let Some(record) = self.recent.iter_mut().rev().find(|r| r.id == id && !r.answered()) {
+            record.refused = true;
+            self.refusal = message.chars().take(REFUSAL).collect();
+        }
+    }
+
+    /// Whether a result is deloop's own refusal of a call: in the words that were given, or without any. A transcript
+    /// in which the call was made all the same has another result.
+    fn is_refusal(&self, record: &CallRecord, result: &ToolResult) -> bool {
+        record.refused
+            && match result.output.as_str() {
+                Some(text) if !text.is_empty() => {
+                    !self.refusal.is_empty() && text.contains(self.refusal.as_ref())
+                }
+                _ => result.outcome == Some(Outcome::Denied),
+            }
+    }
+
+    fn tally(&mut self, tool: &str) -> u8 {
+        let tool = tool.char_indices().nth(NAME).map_or(tool, |(end, _)| &tool[..end]);
+        let known = self.tools.iter().position(|t| t.name == tool);
+        let index = known.unwrap_or_else(|| {
+            let fresh = ToolTally { name: tool.to_owned(), calls: 0, failures: 0 };
+            if self.tools.len() < TOOLS {
+                self.tools.push(fresh);
+                self.tools.len() - 1
+            } else {
+                self.replace_rarest(fresh)
+            }
+        });
+        self.tools[index].calls += 1;
+        u8::try_from(index).unwrap_or(u8::MAX)
+    }
+
+    fn replace_rarest(&mut self, fresh: ToolTally) -> usize {
+        let rarest = (0..self.tools.len()).min_by_key(|i| self.tools[*i].calls).unwrap_or(0);
+        self.tools[rarest] = fresh;
+        rarest
+    }
+
+    /// The call that a result belongs to: the latest with its id; without an id the oldest
+    /// unanswered one of the latest turn that has any.
+    pub(crate) fn answer(
+        &mut self,
+        id: Option<u32>,
+        ts: Option<Millis>,
+        result: &ToolResult,
+        vocabulary: &Vocabulary,
+    ) -> Option<CallRecord> {
+        let at = match id {
+            Some(id) => self.recent.iter().rposition(|r| r.id == id),
+            None => {
+                let turn = self.recent.iter().rev().find(|r| !r.answered())?.turn;
+                self.recent.iter().position(|r| !r.answered() && r.turn == turn)
+            }
+        }?;
+        let mut record = self.recent.get(at).copied()?;
+        if record.answered() && record.outcome != Some(Outcome::Running) {
+            return None;
+        }
+        let reading = read_result(&record, result, vocabulary);
+        let outcome = result.ended();
+        record.outcome = outcome;
+        record.ending = if self.is_refusal(&record, result) { Ending::CalledOff } else { reading.ending };
+        record.output = reading.output;
+        record.length = u16::try_from(reading.length).unwrap_or(u16::MAX);
+        record.failure = reading.failure;
+        let took = self.tenths(ts).and_then(|now| now.checked_sub(record.at));
+        record.took = took.map_or(u16::MAX, |t| u16::try_from(t).unwrap_or(u16::MAX - 1));
+        record.progress = progress(&record, self.recent.iter().take(at).rev());
+        if record.progress == Progress::Changed {
+            self.changes = self.changes.saturating_add(1);
+        }
+        if outcome.is_some_and(Outcome::failed)
+            && let Some(tally) = self.tools.get_mut(usize::from(record.tool))
+        {
+            tally.failures += 1;
+        }
+        *self.recent.get_mut(at)? = record;
+        if matches!(record.progress, Progress::New | Progress::None) && record.ending != Ending::Empty {
+            self.kept.retain(|k| k.ordinal != record.ordinal);
+        }
+        Some(record)
+    }
+}
+
+/// The words of a message without numbers, hashed, and whether there are none.
+fn request_words(text: &str) -> (u32, bool) {
+    let words: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_digit() && !b.is_ascii_whitespace()).collect();
+    (half(short_hash(&words)), words.is_empty())
+}
+
+impl Ledger {
+    /// Enters a step's time. A clock that goes backwards moves the beginning, never shortens what was.
+    pub fn tick(&mut self, ts: Option<Millis>) {
+        self.steps += 1;
+        if let Some(ts) = ts {
+            self.first = Some(self.first.map_or(ts, |first| first.min(ts)));
+            self.last = Some(self.last.map_or(ts, |last| last.max(ts)));
+        }
+    }
+
+    /// Enters what a request to the model used. Sums stop at the largest number, so that a checkpoint can hold them.
+    pub fn charge(&mut self, usage: &Usage) {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
+    }
+
+    /// Minutes between the earliest and the latest step.
+    #[must_use]
+    pub fn minutes(&self) -> f64 {
+        match (self.first, self.last) {
+            #[expect(clippy::cast_precision_loss, reason = "minutes need no more")]
+            (Some(first), Some(last)) => last.since(first) as f64 / 60_000.0,
+            _ => 0.0,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Reading: what calls and results say, before anybody judges it. All vocabulary is data (`vocabulary.toml`).
+
+mod canonical;
+mod command;
+mod edits;
+mod ending;
+mod failure_kind;
+mod mask;
+mod normalise;
+mod requested;
+mod scan;
+pub mod shell;
+mod short;
+mod sketch;
+mod sought;
+mod target;
+mod test_runs;
+mod tools;
+mod vocabulary;
+mod words;
+
+pub use canonical::write_canonical;
+pub use command::command_line;
+pub(crate) use command::is_file_operation;
+pub(crate) use edits::{Change, Edit, edits};
+pub use ending::Ending;
+pub(crate) use ending::read_result;
+pub use mask::{mask, mask_into};
+pub use normalise::{CUT, normalise};
+pub(crate) use requested::requested_times;
+pub use short::{clean, short_call};
+pub use sketch::Sketch;
+pub(crate) use sought::sought;
+pub use target::target;
+pub use test_runs::{is_test_command, test_verdict};
+pub(crate) use tools::name_words;
+pub use tools::{ToolKind, ToolRule, Tools};
+pub(crate) use vocabulary::main_command;
+pub use vocabulary::{CommandList, Effect, Lists, Meaning, PhraseList, ToolList, VOCABULARY, Vocabulary};
+pub use words::Words;

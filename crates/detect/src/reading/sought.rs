@@ -1,0 +1,59 @@
+//! What a search looks for, as against where and how.
+
+use deloop_types::Call;
+use serde_json::Value;
+
+use super::shell::{Script, SimpleCommand};
+use super::{command_line, main_command, vocabulary::Vocabulary};
+
+/// The arguments of search tools that hold what they look for.
+const KEYS: [&str; 8] =
+    ["pattern", "query", "regex", "search_string", "search_term", "keyword", "name", "input"];
+
+/// What a call that searches looks for; `None` when its arguments do not tell.
+pub(crate) fn sought(call: &Call, vocabulary: &Vocabulary) -> Option<String> {
+    if let Some(line) = command_line(&call.args).filter(|_| call.args.get("input").is_none()) {
+        let script = Script::parse(&line);
+        return of_command(main_command(&script, vocabulary)?);
+    }
+    let Value::Object(map) = &call.args else { return call.args.as_str().map(str::to_owned) };
+    KEYS.iter().find_map(|key| map.get(*key)?.as_str()).map(str::to_owned)
+}
+
+fn of_command(command: &SimpleCommand<'_>) -> Option<String> {
+    let words = command.arguments();
+    match command.program() {
+        "find" => {
+            let named = |w: &str| {
+                matches!(w, "-name" | "-iname" | "-path" | "-ipath" | "-regex" | "-iregex" | "-wholename")
+            };
+            let values = words.windows(2).filter(|w| named(&w[0])).map(|w| w[1].as_ref());
+            let values: Vec<&str> = values.collect();
+            (!values.is_empty()).then(|| values.join(" "))
+        }
+        "ls" | "dpkg" => None,
+        _ => {
+            let given = words.windows(2).find(|w| matches!(w[0].as_ref(), "-e" | "--regexp")).map(|w| &w[1]);
+            given.or_else(|| words.iter().find(|w| !w.starts_with('-'))).map(ToString::to_string)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn places_and_options_do_not_count() {
+        let of = |tool: &str, args: Value| {
+            sought(&Call { id: None, tool: tool.to_owned(), args }, &Vocabulary::builtin())
+                .unwrap_or_default()
+        };
+        assert_eq!(of("bash", json!({"command": "cd x && rg -n 'old name' src"})), "old name");
+        assert_eq!(of("bash", json!({"command": "find / -type d -name 'java*' 2>/dev/null"})), "java*");
+        assert_eq!(of("Grep", json!({"pattern": "a.*b", "path": "src"})), "a.*b");
+        assert_eq!(of("bash", json!({"command": "ls -la"})), "");
+    }
+}

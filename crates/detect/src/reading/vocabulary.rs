@@ -1,0 +1,300 @@
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use aho_corasick::AhoCorasick;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::shell::{Script, SimpleCommand};
+use super::tools::{ToolKind, name_words};
+
+/// The vocabulary that comes with deloop, as its TOML text.
+pub const VOCABULARY: &str = include_str!("vocabulary.toml");
+
+/// The lists of a vocabulary, as they are written: `[vocabulary]` in a configuration adds to those of deloop.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lists {
+    /// The names of lists that do not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+    /// Programs that run another one: `sudo`, or with their subcommand, `uv run`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wrappers: Vec<String>,
+    /// What tools do, by their names.
+    pub tools: Vec<ToolList>,
+    /// What shell commands do.
+    pub commands: Vec<CommandList>,
+    /// What outputs say.
+    pub phrases: Vec<PhraseList>,
+}
+
+impl Lists {
+    /// The names of all lists.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let tools = self.tools.iter().map(|l| l.name.as_str());
+        let commands = self.commands.iter().map(|l| l.name.as_str());
+        tools.chain(commands).chain(self.phrases.iter().map(|l| l.name.as_str()))
+    }
+}
+
+/// Tools of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolList {
+    /// The list's name.
+    pub name: String,
+    /// What these tools do.
+    pub kind: ToolKind,
+    /// Whole names, in lower case and without `_`, `-` and spaces.
+    pub names: Vec<String>,
+    /// Words of a name, any of which makes a tool one of this list.
+    pub words: Vec<String>,
+    /// Groups of words: a name that has one of each is of this list.
+    pub all_of: Vec<Vec<String>>,
+    /// Why the list is there.
+    pub why: String,
+    /// Names that belong to it.
+    pub examples: Vec<String>,
+}
+
+/// What a command does, as far as later outcomes are concerned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// Prepares the shell for what follows.
+    Prepares,
+    /// Shows something and changes nothing.
+    #[default]
+    Looks,
+    /// Looks for something.
+    Searches,
+    /// Nobody knows.
+    Unknown,
+    /// Waits for something that runs elsewhere, or shows its state.
+    Waits,
+    /// Changes something.
+    Changes,
+    /// Goes to another state of the work; going back is a change as well.
+    Switches,
+}
+
+/// Commands with one effect.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CommandList {
+    /// The list's name.
+    pub name: String,
+    /// What these commands do.
+    pub effect: Effect,
+    /// The programs; `*` is any.
+    pub programs: Vec<String>,
+    /// Subcommands: the first argument that is no option must be one of them.
+    pub first: Vec<String>,
+    /// Arguments one of which must be there.
+    pub with: Vec<String>,
+    /// Beginnings of arguments one of which must be there.
+    pub starts: Vec<String>,
+    /// Arguments none of which may be there.
+    pub without: Vec<String>,
+    /// Why the list is there.
+    pub why: String,
+    /// Commands that belong to it.
+    pub examples: Vec<String>,
+}
+
+/// What a phrase in an output means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Meaning {
+    /// A line with it tells of a failure.
+    #[default]
+    Failure,
+    /// A short output that begins with it says that nothing was found.
+    Nothing,
+}
+
+/// Phrases of one meaning.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PhraseList {
+    /// The list's name.
+    pub name: String,
+    /// What these phrases mean.
+    pub meaning: Meaning,
+    /// The phrases, in lower case.
+    pub texts: Vec<String>,
+    /// Why the list is there.
+    pub why: String,
+    /// Outputs that have one.
+    pub examples: Vec<String>,
+}
+
+/// What is known about tools, commands and outputs, ready to be looked up.
+#[derive(Debug)]
+pub struct Vocabulary {
+    lists: Lists,
+    names: HashMap<String, ToolKind>,
+    programs: HashMap<String, Vec<usize>>,
+    failure: AhoCorasick,
+}
+
+impl Default for Vocabulary {
+    fn default() -> Self {
+        Self::new(&Lists::default())
+    }
+}
+
+impl Vocabulary {
+    /// The vocabulary that comes with deloop; made once.
+    #[must_use]
+    pub fn builtin() -> Arc<Self> {
+        static BUILTIN: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| Arc::new(Vocabulary::default()));
+        Arc::clone(&BUILTIN)
+    }
+
+    /// That vocabulary with a user's lists before it.
+    #[must_use]
+    pub fn new(own: &Lists) -> Self {
+        let mut lists: Lists = toml::from_str(VOCABULARY).unwrap_or_default();
+        lists.wrappers.extend(own.wrappers.iter().cloned());
+        lists.tools.splice(0..0, own.tools.iter().cloned());
+        lists.commands.splice(0..0, own.commands.iter().cloned());
+        lists.phrases.extend(own.phrases.iter().cloned());
+        let without: BTreeSet<&str> = own.without.iter().map(String::as_str).collect();
+        lists.tools.retain(|l| !without.contains(l.name.as_str()));
+        lists.commands.retain(|l| !without.contains(l.name.as_str()));
+        lists.phrases.retain(|l| !without.contains(l.name.as_str()));
+        if without.contains("wrappers") {
+            lists.wrappers.clear();
+        }
+        let mut names = HashMap::new();
+        for list in &lists.tools {
+            for name in &list.names {
+                names.entry(name.clone()).or_insert(list.kind);
+            }
+        }
+        let mut programs: HashMap<String, Vec<usize>> = HashMap::new();
+        let any: Vec<usize> = indexes(&lists.commands, "*");
+        let named: BTreeSet<&String> = lists.commands.iter().flat_map(|l| &l.programs).collect();
+        for name in named {
+            let mut rules = indexes(&lists.commands, name);
+            rules.extend(&any);
+            rules.sort_unstable();
+            rules.dedup();
+            programs.insert(name.clone(), rules);
+        }
+        let failures: Vec<&String> =
+            lists.phrases.iter().filter(|l| l.meaning == Meaning::Failure).flat_map(|l| &l.texts).collect();
+        let failure = AhoCorasick::builder().ascii_case_insensitive(true).build(failures);
+        #[expect(clippy::expect_used, reason = "the automaton of a few dozen words is far below its limits")]
+        let failure = failure.expect("few words");
+        Self { names, programs, failure, lists }
+    }
+
+    /// The lists it was made of.
+    #[must_use]
+    pub fn lists(&self) -> &Lists {
+        &self.lists
+    }
+
+    /// What a tool of this name does.
+    #[must_use]
+    pub fn kind(&self, tool: &str) -> ToolKind {
+        // An MCP tool is called after its server: mcp__SERVER__TOOL.
+        let own = tool.rsplit("__").next().unwrap_or(tool);
+        let mut squeezed = [0_u8; 32];
+        let mut length = 0;
+        for byte in own.bytes().filter(u8::is_ascii_alphanumeric).take(squeezed.len()) {
+            squeezed[length] = byte.to_ascii_lowercase();
+            length += 1;
+        }
+        if let Some(kind) = std::str::from_utf8(&squeezed[..length]).ok().and_then(|n| self.names.get(n)) {
+            return *kind;
+        }
+        let has = |wanted: &String| name_words(own).any(|word| word.eq_ignore_ascii_case(wanted));
+        let of = |list: &&ToolList| {
+            list.words.iter().any(has)
+                || !list.all_of.is_empty() && list.all_of.iter().all(|group| group.iter().any(has))
+        };
+        self.lists.tools.iter().find(of).map_or(ToolKind::Other, |list| list.kind)
+    }
+
+    /// What a simple command does.
+    #[must_use]
+    pub fn effect(&self, command: &SimpleCommand<'_>) -> Effect {
+        let command = &self.unwrapped(command);
+        let rules = self.programs.get(command.program()).or_else(|| self.programs.get("*"));
+        let fits = rules.into_iter().flatten().map(|i| &self.lists.commands[*i]).find(|l| l.fits(command));
+        fits.map_or(Effect::Unknown, |list| list.effect)
+    }
+
+    /// The command that a wrapper runs: `cargo test` of `sudo timeout 60 cargo test`.
+    pub(crate) fn unwrapped<'c>(&self, command: &'c SimpleCommand<'_>) -> SimpleCommand<'c> {
+        let mut words: &[Cow<'_, str>] = &command.words;
+        let wraps = |words: &[Cow<'_, str>]| {
+            let program =
+                SimpleCommand { words: words.iter().take(1).map(|w| Cow::Borrowed(w.as_ref())).collect() };
+            let second = words.get(1).map_or("", |w| w.as_ref());
+            self.lists.wrappers.iter().find_map(|wrapper| match wrapper.split_once(' ') {
+                Some((first, then)) => (program.program() == first && second == then).then_some(2),
+                None => (program.program() == wrapper).then_some(1),
+            })
+        };
+        while words.len() > 1
+            && let Some(taken) = wraps(words)
+        {
+            let skipped = |w: &&Cow<'_, str>| {
+                w.starts_with('-') || w.contains('=') || w.starts_with(|c: char| c.is_ascii_digit())
+            };
+            let options = words[taken..].iter().take_while(skipped).count();
+            words = &words[(taken + options).min(words.len())..];
+        }
+        SimpleCommand { words: words.iter().map(|w| Cow::Borrowed(w.as_ref())).collect() }
+    }
+
+    pub(crate) fn failure_words(&self) -> &AhoCorasick {
+        &self.failure
+    }
+
+    /// Whether a short output says that nothing was found.
+    pub(crate) fn found_nothing(&self, text: &str) -> bool {
+        let start: String = text.trim_start().chars().take(24).collect::<String>().to_lowercase();
+        text.lines().count() <= 3
+            && self.texts(Meaning::Nothing).any(|words| start.starts_with(words.as_str()))
+    }
+
+    fn texts(&self, meaning: Meaning) -> impl Iterator<Item = &String> {
+        self.lists.phrases.iter().filter(move |l| l.meaning == meaning).flat_map(|l| &l.texts)
+    }
+}
+
+fn indexes(lists: &[CommandList], program: &str) -> Vec<usize> {
+    (0..lists.len()).filter(|i| lists[*i].programs.iter().any(|p| p == program)).collect()
+}
+
+impl CommandList {
+    fn fits(&self, command: &SimpleCommand<'_>) -> bool {
+        let words = command.arguments();
+        let has = |wanted: &[String]| words.iter().any(|w| wanted.iter().any(|x| x == w.as_ref()));
+        let starts = || words.iter().any(|w| self.starts.iter().any(|x| w.starts_with(x.as_str())));
+        if has(&self.without) {
+            return false;
+        }
+        let first = || words.iter().find(|w| !w.starts_with(['-', '+']));
+        if !self.first.is_empty() && !first().is_some_and(|w| self.first.iter().any(|x| x == w.as_ref())) {
+            return false;
+        }
+        self.with.is_empty() && self.starts.is_empty() || has(&self.with) || starts()
+    }
+}
+
+/// The program a command is about: the first that does not only prepare.
+pub(crate) fn main_command<'a, 's>(
+    script: &'a Script<'s>,
+    vocabulary: &Vocabulary,
+) -> Option<&'a SimpleCommand<'s>> {
+    let prepares = |c: &&SimpleCommand<'_>| vocabulary.effect(c) == Effect::Prepares;
+    script.commands.iter().find(|c| !prepares(c)).or_else(|| script.commands.first())
+}

@@ -1,0 +1,192 @@
+//! Findings in words: one function for people, one for the agent. Both say only what the fields say.
+
+use deloop_types::{CameBack, Finding, Repeats, ShortCall};
+
+/// What was found, for people: terminals, reports, logs. Without a full stop.
+#[must_use]
+pub fn summary(finding: &Finding) -> String {
+    let count = so_far(finding);
+    let call = || finding.calls.last().map_or_else(|| tool(finding), quoted);
+    match finding.repeats {
+        Repeats::Call if finding.outcome.is_none() => format!("{} called {count} times in a row", call()),
+        Repeats::Call => format!("{} {} {count} times{}", call(), came_back(finding), unchanged(finding)),
+        Repeats::Target => format!("{} asked for {count} times in a row", call()),
+        Repeats::Variants if finding.outcome.is_none() => {
+            format!("{count} similar calls of {} in a row", tool(finding))
+        }
+        Repeats::Variants => format!("{count} variations of {} {}", call(), came_back(finding)),
+        Repeats::Cycle => {
+            let lap: Vec<String> = finding.calls.iter().map(quoted).collect();
+            format!("{} repeated {count} times", deloop_detect::clean(&lap.join(" → "), 120))
+        }
+        Repeats::Failure if finding.outcome == Some(CameBack::SameFailure) => {
+            format!("{count} calls failed the same way (last: {})", call())
+        }
+        Repeats::Failure => format!("{count} calls in a row failed (last: {})", call()),
+        Repeats::Everything => format!("{count} of the last calls brought nothing new (last: {})", call()),
+        Repeats::Tests => format!("{count} test runs in a row failed"),
+        Repeats::Commands => format!("{count} shell commands in a row failed"),
+        Repeats::Edit => format!("the same edit made {count} times, only its numbers differ ({})", call()),
+        Repeats::Revert => format!("the same edit of {} made and undone {count} times", about(finding)),
+        Repeats::Search => format!("{count} similar searches found nothing (last: {})", call()),
+        Repeats::Turn => format!("{count} turns say nearly the same"),
+        Repeats::Talk => format!("{count} turns in a row without a call"),
+        Repeats::Message => format!("one message repeats itself {count} times"),
+        Repeats::Exchange => format!("two agents answered each other {count} times with nothing new"),
+        Repeats::Swarm => format!("{} {count} times by {} workers", call(), field(finding, "workers")),
+        Repeats::Budget => {
+            let [used, limit, unit] = ["used", "limit", "unit"].map(|name| field(finding, name));
+            format!("{used} of {limit} {unit} used ({count} %)")
+        }
+    }
+}
+
+/// How often it happened: a call that is about to be made has not come back yet.
+fn so_far(finding: &Finding) -> u64 {
+    finding.count - u64::from(finding.evidence.pending).min(finding.count)
+}
+
+fn came_back(finding: &Finding) -> &'static str {
+    match finding.outcome {
+        Some(CameBack::SameFailure) => "failed the same way",
+        Some(CameBack::Failures) => "failed",
+        Some(CameBack::Refused) => "was refused",
+        Some(CameBack::TimedOut) => "timed out",
+        Some(CameBack::SameOutput) => "returned the same output",
+        Some(CameBack::Nothing) => "returned nothing",
+        Some(CameBack::Unseen) | None => "was called",
+    }
+}
+
+fn unchanged(finding: &Finding) -> &'static str {
+    match finding.changed {
+        Some(false) => ", with nothing changed in between",
+        _ => "",
+    }
+}
+
+fn tool(finding: &Finding) -> String {
+    deloop_detect::clean(finding.tool.as_deref().unwrap_or("a tool"), 40)
+}
+
+fn about(finding: &Finding) -> &str {
+    finding.calls.last().map_or("a file", |call| call.about.as_str())
+}
+
+fn field<'a>(finding: &'a Finding, name: &str) -> &'a str {
+    finding.evidence.fields.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
+}
+
+/// What was found, for the agent: one or two full sentences, addressed to it.
+#[must_use]
+pub fn told(finding: &Finding) -> String {
+    let count = so_far(finding);
+    let call = || finding.calls.last().map_or_else(|| tool(finding), quoted);
+    match finding.repeats {
+        Repeats::Call | Repeats::Target => {
+            let since = match finding.changed {
+                Some(false) => " without changing anything in between",
+                Some(true) | None => "",
+            };
+            let came = match finding.outcome {
+                Some(CameBack::SameFailure) => ", and it failed the same way each time",
+                Some(CameBack::Failures) => ", and it failed each time",
+                Some(CameBack::Refused) => ", and it was refused each time",
+                Some(CameBack::TimedOut) => ", and it timed out each time",
+                Some(CameBack::SameOutput) => ", and it returned the same output each time",
+                Some(CameBack::Nothing) => ", and it returned nothing each time",
+                Some(CameBack::Unseen) | None => "",
+            };
+            format!("You ran {} {count} times{since}{came}.", call())
+        }
+        Repeats::Variants | Repeats::Failure => {
+            let came = match finding.outcome {
+                Some(CameBack::SameFailure) => " failed the same way",
+                Some(CameBack::Refused) => " were refused",
+                Some(CameBack::TimedOut) => " timed out",
+                _ => " failed",
+            };
+            let row = if finding.outcome == Some(CameBack::Failures) { " in a row" } else { "" };
+            format!("{count} calls{row}{came}, among them {}.", list(&finding.calls))
+        }
+        Repeats::Everything => {
+            format!(
+                "{count} of your last calls brought nothing that you hadn't seen before, most recently {}.",
+                call()
+            )
+        }
+        Repeats::Edit => {
+            format!("You made the same edit {count} times ({}); only its line numbers differ.", call())
+        }
+        Repeats::Revert => format!("You made and undid the same edit of `{}` {count} times.", about(finding)),
+        Repeats::Search => {
+            format!("{count} similar searches found nothing, among them {}.", list(&finding.calls))
+        }
+        Repeats::Talk | Repeats::Turn => {
+            format!("Your last {count} replies say nearly the same, and nothing was done in between.")
+        }
+        Repeats::Message => format!("Your message repeats the same sentences {count} times."),
+        Repeats::Exchange => {
+            format!("You and another agent have answered each other {count} times with nothing new.")
+        }
+        Repeats::Swarm => {
+            let workers = field(finding, "workers");
+            format!(
+                "{} was tried {count} times by {workers} workers of this swarm and brought nothing.",
+                call()
+            )
+        }
+        Repeats::Cycle | Repeats::Tests | Repeats::Commands | Repeats::Budget => {
+            format!("{}.", summary(finding))
+        }
+    }
+}
+
+/// What the agent can do instead, fitting what it does.
+#[must_use]
+pub fn advice(finding: &Finding) -> &'static str {
+    match (finding.repeats, finding.outcome) {
+        (Repeats::Call | Repeats::Variants | Repeats::Failure, Some(CameBack::Refused)) => {
+            "Rewording the request won't help. Continue without it and state your assumption, or stop and report what you need."
+        }
+        (Repeats::Call | Repeats::Variants, Some(CameBack::TimedOut)) => {
+            "It won't finish by being started again. Find out what it waits for, or run a smaller part of it with a time limit."
+        }
+        (Repeats::Call | Repeats::Target, Some(CameBack::SameFailure | CameBack::Failures)) => {
+            "Running it again won't tell you anything new. Read what the error names and change that before the next attempt."
+        }
+        (Repeats::Call | Repeats::Target | Repeats::Everything, _) => {
+            "You already have this information. Use it: decide on the next step and take it, or name what is still missing and look for it elsewhere."
+        }
+        (Repeats::Variants | Repeats::Failure, _) => {
+            "Find what these calls have in common and change that, or check the assumption behind them with a different kind of call."
+        }
+        (Repeats::Edit, _) => "Read the file as it is now before you edit it again.",
+        (Repeats::Revert, _) => "Decide what would show which version is right, and check that first.",
+        (Repeats::Search, _) => {
+            "What you are looking for is probably not there. Take that as the answer, or look at a listing to see what is."
+        }
+        (Repeats::Talk | Repeats::Turn | Repeats::Message | Repeats::Exchange, _) => {
+            "Take the next step with a tool call, or state in one sentence what is missing."
+        }
+        (Repeats::Swarm, _) => "Work on another part of the goal, or report why this one can't be done.",
+        (Repeats::Cycle | Repeats::Tests | Repeats::Commands | Repeats::Budget, _) => {
+            "Check the assumption behind these calls with a different one."
+        }
+    }
+}
+
+fn quoted(call: &ShortCall) -> String {
+    match (call.about.is_empty(), call.tool.as_str()) {
+        (true, tool) => format!("`{tool}`"),
+        (false, tool) if deloop_detect::Tools::default().kind(tool) == deloop_detect::ToolKind::Run => {
+            format!("`{}`", call.about)
+        }
+        (false, tool) => format!("`{tool} {}`", call.about),
+    }
+}
+
+fn list(calls: &[ShortCall]) -> String {
+    let quoted: Vec<String> = calls.iter().map(quoted).collect();
+    quoted.join(", ")
+}
