@@ -51,13 +51,11 @@ impl Engine {
     /// # Errors
     /// When the store fails.
     pub fn observe<S: Store<Session>>(&self, store: &S, step: &Step) -> Result<Observed, StoreError> {
-        let worker = format!("{}\0{}", step.session, step.agent.as_deref().unwrap_or_default());
-        let worker = short_hash(worker.as_bytes());
-        let swarm = self.swarm_counts(store, step, worker)?;
+        let swarm = self.swarm_counts(store, step)?;
         let (observed, in_vain) =
             store.update(self, &step.session, step.ts, |session| self.fold(session, step, &swarm))?;
         if let (Some(swarm), Some(call)) = (&step.swarm, in_vain) {
-            store.swarm(swarm, |swarm| swarm.push_in_vain(call, worker))?;
+            store.swarm(swarm, |swarm| swarm.push_in_vain(call, worker(step)))?;
         }
         if step.body == Body::End {
             store.forget(&step.session)?;
@@ -69,7 +67,6 @@ impl Engine {
         &self,
         store: &S,
         step: &Step,
-        worker: u64,
     ) -> Result<Vec<Option<SwarmCount>>, StoreError> {
         let (Some(swarm), Body::Turn(turn)) = (&step.swarm, &step.body) else { return Ok(Vec::new()) };
         let about = turn.calls.iter().map(|call| {
@@ -80,7 +77,7 @@ impl Engine {
         let count = |swarm: &mut Swarm, (target, call): &(u64, u64)| {
             let in_vain = swarm.in_vain(*call);
             let (in_vain, in_vain_workers) = (in_vain.calls, in_vain.workers);
-            Some(SwarmCount { in_vain, in_vain_workers, ..swarm.push(*target, worker) })
+            Some(SwarmCount { in_vain, in_vain_workers, ..swarm.push(*target, worker(step)) })
         };
         store.swarm(swarm, |swarm| about.iter().map(|about| count(swarm, about)).collect())
     }
@@ -169,6 +166,11 @@ impl Engine {
             told: Told::default(),
         }
     }
+}
+
+/// Who made a step, among the workers of a swarm.
+fn worker(step: &Step) -> u64 {
+    short_hash(format!("{}\0{}", step.session, step.agent.as_deref().unwrap_or_default()).as_bytes())
 }
 
 impl Codec<Session> for Engine {

@@ -4,8 +4,8 @@ use deloop_types::{Body, Call, Step};
 use serde_json::Value;
 
 use crate::fingerprint::half;
-use crate::reading::shell::Script;
-use crate::reading::{Effect, command_line, is_file_operation, is_test_command, main_command, sought};
+use crate::reading::shell::{Script, program_name};
+use crate::reading::{Effect, command_line, is_file_operation, runs_tests, sought};
 use crate::{
     CallRecord, CallView, Exchange, Fingerprint, Happening, History, Ledger, Moment, ResultView, Sketch,
     SwarmCount, ToolKind, Tools, short_hash,
@@ -96,17 +96,25 @@ fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> C
         && let Some(line) = command_line(&call.args)
     {
         let script = Script::parse(&line);
-        record.tests = is_test_command(&script, vocabulary);
         record.effect = if script.redirects { Effect::Changes } else { Effect::Prepares };
-        let effects = script.commands.iter().map(|command| vocabulary.effect(command));
-        record.effect = effects.fold(record.effect, Effect::max);
-        // What a search is piped into only shows what was found, and what it is piped from is no search.
-        let main = main_command(&script, vocabulary);
-        if record.effect == Effect::Searches && main.is_some_and(|c| vocabulary.effect(c) != Effect::Searches)
-        {
-            record.effect = Effect::Looks;
+        let mut main = None;
+        for command in &script.commands {
+            let words: Vec<&str> = command.words.iter().map(AsRef::as_ref).collect();
+            let words = vocabulary.unwrapped(&words);
+            let effect = vocabulary.effect(words);
+            record.tests |= runs_tests(words);
+            record.effect = record.effect.max(effect);
+            if main.is_none() && effect != Effect::Prepares {
+                main = words.first().map(|w| (effect, short_hash(program_name(w).as_bytes())));
+            }
         }
-        program = main.map_or(program, |c| short_hash(c.program().as_bytes()));
+        // What is piped into a search is no search: it only shows what it finds in there.
+        if let Some((effect, hash)) = main {
+            program = hash;
+            if record.effect == Effect::Searches && effect != Effect::Searches {
+                record.effect = Effect::Looks;
+            }
+        }
         record.file_operation = script.commands.first().is_some_and(|c| is_file_operation(c.program()));
     }
     record.program = half(program);

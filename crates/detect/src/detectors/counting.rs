@@ -56,16 +56,15 @@ pub(crate) fn finding(
 ) -> Finding {
     let history: &History = moment.history;
     let first = group.last().copied().unwrap_or(record);
-    let mut calls = Vec::new();
-    for one in group.iter().rev().map(|r| history.short(r)) {
-        if !one.about.is_empty() && !calls.contains(&one) {
-            calls.push(one);
+    let mut calls: Vec<deloop_types::ShortCall> = Vec::new();
+    let mut seen: Vec<u64> = Vec::with_capacity(SHOWN);
+    for one in group {
+        if calls.len() < SHOWN && !seen.contains(&one.signature) {
+            seen.push(one.signature);
+            calls.extend(Some(history.short(one)).filter(|call| !call.about.is_empty() || calls.is_empty()));
         }
     }
-    calls.drain(..calls.len().saturating_sub(SHOWN));
-    if calls.is_empty() {
-        calls.push(history.short(record));
-    }
+    calls.reverse();
     Finding {
         detector: detector.to_owned(),
         count: turns(group.iter().copied()),

@@ -12,9 +12,9 @@ pub(crate) const TIMED_OUT: u32 = 2;
 /// Of a failure, so many bytes are looked at.
 const MOST: usize = 8 * 1024;
 /// So many of its telling lines are compared.
-const TELLING: usize = 24;
-/// So many lines of a failure without a telling one.
-const LINES: usize = 60;
+const TELLING: usize = 8;
+/// So many lines from the start, and as many from the end, of a failure without a telling one.
+const LINES: usize = 4;
 
 /// The kind of this failure, hashed: never 0. Two failures are of one kind when the lines that tell of a failure say
 /// the same, apart from what varies.
@@ -38,7 +38,8 @@ pub(crate) fn failure_kind(text: &str, vocabulary: &Vocabulary) -> u32 {
         at = end;
     }
     if lines == 0 {
-        for line in bytes.split(|b| *b == b'\n').take(LINES) {
+        let head = bytes.split(|b| *b == b'\n').take(LINES);
+        for line in head.chain(bytes.rsplit(|b| *b == b'\n').take(LINES)) {
             reduce_into(line, &mut said);
             said.push(b'\n');
         }

@@ -3,8 +3,8 @@
 use deloop_types::Call;
 use serde_json::Value;
 
-use super::shell::{Script, SimpleCommand};
-use super::{command_line, main_command, vocabulary::Vocabulary};
+use super::shell::{Script, program_name};
+use super::{Effect, Vocabulary, command_line};
 
 /// The arguments of search tools that hold what they look for.
 const KEYS: [&str; 8] =
@@ -14,26 +14,30 @@ const KEYS: [&str; 8] =
 pub(crate) fn sought(call: &Call, vocabulary: &Vocabulary) -> Option<String> {
     if let Some(line) = command_line(&call.args).filter(|_| call.args.get("input").is_none()) {
         let script = Script::parse(&line);
-        return of_command(main_command(&script, vocabulary)?);
+        return script.commands.iter().find_map(|command| {
+            let words: Vec<&str> = command.words.iter().map(AsRef::as_ref).collect();
+            let words = vocabulary.unwrapped(&words);
+            (vocabulary.effect(words) == Effect::Searches).then(|| of_command(words))
+        })?;
     }
     let Value::Object(map) = &call.args else { return call.args.as_str().map(str::to_owned) };
     KEYS.iter().find_map(|key| map.get(*key)?.as_str()).map(str::to_owned)
 }
 
-fn of_command(command: &SimpleCommand<'_>) -> Option<String> {
-    let words = command.arguments();
-    match command.program() {
+fn of_command(words: &[&str]) -> Option<String> {
+    let (program, words) = words.split_first()?;
+    match program_name(program) {
         "find" => {
             let named = |w: &str| {
                 matches!(w, "-name" | "-iname" | "-path" | "-ipath" | "-regex" | "-iregex" | "-wholename")
             };
-            let values = words.windows(2).filter(|w| named(&w[0])).map(|w| w[1].as_ref());
+            let values = words.windows(2).filter(|w| named(w[0])).map(|w| w[1]);
             let values: Vec<&str> = values.collect();
             (!values.is_empty()).then(|| values.join(" "))
         }
         "ls" | "dpkg" => None,
         _ => {
-            let given = words.windows(2).find(|w| matches!(w[0].as_ref(), "-e" | "--regexp")).map(|w| &w[1]);
+            let given = words.windows(2).find(|w| matches!(w[0], "-e" | "--regexp")).map(|w| &w[1]);
             given.or_else(|| words.iter().find(|w| !w.starts_with('-'))).map(ToString::to_string)
         }
     }

@@ -7,18 +7,18 @@ use super::shell::Script;
 #[must_use]
 pub fn is_test_command(script: &Script<'_>, vocabulary: &Vocabulary) -> bool {
     script.commands.iter().any(|command| {
-        let command = vocabulary.unwrapped(command);
         let words: Vec<&str> = command.words.iter().map(AsRef::as_ref).collect();
-        runs_tests(&words)
+        runs_tests(vocabulary.unwrapped(&words))
     })
 }
 
 fn base(word: &str) -> &str {
-    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    let name = super::shell::program_name(word);
     name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)
 }
 
-fn runs_tests(words: &[&str]) -> bool {
+/// Whether a simple command, without wrappers, runs tests.
+pub(crate) fn runs_tests(words: &[&str]) -> bool {
     let [first, rest @ ..] = words else { return false };
     let flagless = |from: &[&str]| from.iter().position(|w| !w.starts_with('-')).unwrap_or(from.len());
     match base(first) {

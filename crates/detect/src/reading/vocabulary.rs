@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
@@ -6,7 +5,7 @@ use aho_corasick::AhoCorasick;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shell::{Script, SimpleCommand};
+use super::shell::program_name;
 use super::tools::{ToolKind, name_words};
 
 /// The vocabulary that comes with deloop, as its TOML text.
@@ -137,6 +136,8 @@ pub struct Vocabulary {
     lists: Lists,
     names: HashMap<String, ToolKind>,
     programs: HashMap<String, Vec<usize>>,
+    /// Programs that run another one, with the subcommands that do; none is any.
+    wrappers: HashMap<String, Vec<String>>,
     failure: AhoCorasick,
 }
 
@@ -185,12 +186,21 @@ impl Vocabulary {
             rules.dedup();
             programs.insert(name.clone(), rules);
         }
+        let mut wrappers: HashMap<String, Vec<String>> = HashMap::new();
+        for wrapper in &lists.wrappers {
+            let (program, then) = wrapper.split_once(' ').unwrap_or((wrapper, ""));
+            let subcommands = wrappers.entry(program.to_owned()).or_default();
+            subcommands.extend((!then.is_empty()).then(|| then.to_owned()));
+        }
         let failures: Vec<&String> =
             lists.phrases.iter().filter(|l| l.meaning == Meaning::Failure).flat_map(|l| &l.texts).collect();
-        let failure = AhoCorasick::builder().ascii_case_insensitive(true).build(failures);
+        let failure = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(aho_corasick::AhoCorasickKind::DFA))
+            .build(failures);
         #[expect(clippy::expect_used, reason = "the automaton of a few dozen words is far below its limits")]
         let failure = failure.expect("few words");
-        Self { names, programs, failure, lists }
+        Self { names, programs, wrappers, failure, lists }
     }
 
     /// The lists it was made of.
@@ -221,37 +231,29 @@ impl Vocabulary {
         self.lists.tools.iter().find(of).map_or(ToolKind::Other, |list| list.kind)
     }
 
-    /// What a simple command does.
+    /// What a simple command does: the program and its arguments, without wrappers.
     #[must_use]
-    pub fn effect(&self, command: &SimpleCommand<'_>) -> Effect {
-        let command = &self.unwrapped(command);
-        let rules = self.programs.get(command.program()).or_else(|| self.programs.get("*"));
-        let fits = rules.into_iter().flatten().map(|i| &self.lists.commands[*i]).find(|l| l.fits(command));
+    pub fn effect(&self, words: &[&str]) -> Effect {
+        let Some(program) = words.first().map(|w| program_name(w)) else { return Effect::Prepares };
+        let rules = self.programs.get(program).or_else(|| self.programs.get("*"));
+        let fits =
+            rules.into_iter().flatten().map(|i| &self.lists.commands[*i]).find(|l| l.fits(&words[1..]));
         fits.map_or(Effect::Unknown, |list| list.effect)
     }
 
     /// The command that a wrapper runs: `cargo test` of `sudo timeout 60 cargo test`.
-    pub(crate) fn unwrapped<'c>(&self, command: &'c SimpleCommand<'_>) -> SimpleCommand<'c> {
-        let mut words: &[Cow<'_, str>] = &command.words;
-        let wraps = |words: &[Cow<'_, str>]| {
-            let program =
-                SimpleCommand { words: words.iter().take(1).map(|w| Cow::Borrowed(w.as_ref())).collect() };
-            let second = words.get(1).map_or("", |w| w.as_ref());
-            self.lists.wrappers.iter().find_map(|wrapper| match wrapper.split_once(' ') {
-                Some((first, then)) => (program.program() == first && second == then).then_some(2),
-                None => (program.program() == wrapper).then_some(1),
-            })
-        };
-        while words.len() > 1
-            && let Some(taken) = wraps(words)
+    pub(crate) fn unwrapped<'w, 't>(&self, words: &'w [&'t str]) -> &'w [&'t str] {
+        let mut words = words;
+        while let [first, second, ..] = words
+            && let Some(then) = self.wrappers.get(program_name(first))
+            && (then.is_empty() || then.iter().any(|t| t == second))
         {
-            let skipped = |w: &&Cow<'_, str>| {
-                w.starts_with('-') || w.contains('=') || w.starts_with(|c: char| c.is_ascii_digit())
-            };
-            let options = words[taken..].iter().take_while(skipped).count();
-            words = &words[(taken + options).min(words.len())..];
+            let taken = if then.is_empty() { 1 } else { 2 };
+            let option = |w: &&&str| w.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+            let skipped = words[taken..].iter().take_while(|w| option(w) || w.contains('=')).count();
+            words = &words[taken + skipped..];
         }
-        SimpleCommand { words: words.iter().map(|w| Cow::Borrowed(w.as_ref())).collect() }
+        words
     }
 
     pub(crate) fn failure_words(&self) -> &AhoCorasick {
@@ -275,26 +277,86 @@ fn indexes(lists: &[CommandList], program: &str) -> Vec<usize> {
 }
 
 impl CommandList {
-    fn fits(&self, command: &SimpleCommand<'_>) -> bool {
-        let words = command.arguments();
-        let has = |wanted: &[String]| words.iter().any(|w| wanted.iter().any(|x| x == w.as_ref()));
+    fn fits(&self, words: &[&str]) -> bool {
+        let has =
+            |wanted: &[String]| !wanted.is_empty() && words.iter().any(|w| wanted.iter().any(|x| x == w));
         let starts = || words.iter().any(|w| self.starts.iter().any(|x| w.starts_with(x.as_str())));
         if has(&self.without) {
             return false;
         }
         let first = || words.iter().find(|w| !w.starts_with(['-', '+']));
-        if !self.first.is_empty() && !first().is_some_and(|w| self.first.iter().any(|x| x == w.as_ref())) {
+        if !self.first.is_empty() && !first().is_some_and(|w| self.first.iter().any(|x| x == w)) {
             return false;
         }
-        self.with.is_empty() && self.starts.is_empty() || has(&self.with) || starts()
+        self.with.is_empty() && self.starts.is_empty()
+            || has(&self.with)
+            || !self.starts.is_empty() && starts()
     }
 }
 
-/// The program a command is about: the first that does not only prepare.
-pub(crate) fn main_command<'a, 's>(
-    script: &'a Script<'s>,
-    vocabulary: &Vocabulary,
-) -> Option<&'a SimpleCommand<'s>> {
-    let prepares = |c: &&SimpleCommand<'_>| vocabulary.effect(c) == Effect::Prepares;
-    script.commands.iter().find(|c| !prepares(c)).or_else(|| script.commands.first())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::shell::Script;
+
+    #[test]
+    fn every_list_has_a_reason_and_examples_that_it_decides() {
+        let vocabulary = Vocabulary::builtin();
+        let lists = vocabulary.lists();
+        for list in &lists.tools {
+            assert!(!list.why.is_empty() && !list.examples.is_empty(), "{}", list.name);
+            for example in &list.examples {
+                assert_eq!(vocabulary.kind(example), list.kind, "{}: {example}", list.name);
+            }
+        }
+        for list in &lists.commands {
+            assert!(!list.why.is_empty() && !list.examples.is_empty(), "{}", list.name);
+            for example in &list.examples {
+                let script = Script::parse(example);
+                let words: Vec<&str> = script.commands[0].words.iter().map(AsRef::as_ref).collect();
+                let words = vocabulary.unwrapped(&words);
+                assert!(list.fits(&words[1..]), "{}: {example}", list.name);
+                assert_eq!(vocabulary.effect(words), list.effect, "{}: {example}", list.name);
+            }
+        }
+        for list in &lists.phrases {
+            assert!(!list.why.is_empty() && !list.examples.is_empty(), "{}", list.name);
+            for example in &list.examples {
+                let said = match list.meaning {
+                    Meaning::Failure => vocabulary.failure_words().is_match(example),
+                    Meaning::Nothing => vocabulary.found_nothing(example),
+                };
+                assert!(said, "{}: {example}", list.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_lists_are_unique_and_switch_them_off() {
+        let names: Vec<String> = Vocabulary::builtin().lists().names().map(str::to_owned).collect();
+        let unique: BTreeSet<&String> = names.iter().collect();
+        assert_eq!(unique.len(), names.len());
+        let without = Lists { without: vec!["polls".to_owned()], ..Lists::default() };
+        assert_ne!(Vocabulary::new(&without).kind("BashOutput"), ToolKind::Poll);
+    }
+
+    #[test]
+    fn effects_are_told_from_the_command() {
+        let of = |text: &str| {
+            let script = Script::parse(text);
+            let words: Vec<&str> = script.commands[0].words.iter().map(AsRef::as_ref).collect();
+            let vocabulary = Vocabulary::builtin();
+            vocabulary.effect(vocabulary.unwrapped(&words))
+        };
+        for text in ["sudo npm install", "env A=1 timeout 60 git commit -m x", "uv run ruff check --fix"] {
+            assert_eq!(of(text), Effect::Changes, "{text}");
+        }
+        for text in
+            ["cargo test add", "uv run pytest -k update", "cargo fmt --check", "git status", "git reset a"]
+        {
+            assert!(of(text) < Effect::Changes, "{text}");
+        }
+        assert_eq!(of("git stash list"), Effect::Unknown);
+        assert_eq!(of("kubectl apply -f x"), Effect::Changes);
+    }
 }

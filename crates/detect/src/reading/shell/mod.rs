@@ -7,4 +7,5 @@ mod lexer;
 mod script;
 
 pub use lexer::{Token, lex};
+pub(crate) use script::program_name;
 pub use script::{Script, SimpleCommand};

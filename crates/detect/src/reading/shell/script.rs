@@ -77,8 +77,7 @@ impl SimpleCommand<'_> {
     /// The program's name without its folder.
     #[must_use]
     pub fn program(&self) -> &str {
-        let first = self.words.first().map_or("", |w| w.as_ref());
-        first.rsplit(['/', '\\']).next().unwrap_or(first)
+        program_name(self.words.first().map_or("", |w| w.as_ref()))
     }
 
     /// What stands behind the program.
@@ -86,6 +85,12 @@ impl SimpleCommand<'_> {
     pub fn arguments(&self) -> &[Cow<'_, str>] {
         self.words.get(1..).unwrap_or_default()
     }
+}
+
+/// The name of a program without its folder.
+pub(crate) fn program_name(path: &str) -> &str {
+    let bytes = path.as_bytes();
+    memchr::memrchr2(b'/', b'\\', bytes).map_or(path, |at| &path[at + 1..])
 }
 
 fn is_assignment(word: &str) -> bool {
