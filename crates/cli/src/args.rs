@@ -69,6 +69,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  \
         deloop show 3f2a1c9e\n  \
         deloop show run.jsonl --profile doom-loop --all\n  \
+        deloop show run.jsonl --all --evidence\n  \
         deloop show example-tests\n\n\
         ⟲ marks steps that repeat, ▲ what deloop would have done.")]
     Show(ShowArgs),
@@ -143,6 +144,10 @@ pub(crate) enum Command {
     /// Measure profiles on labelled sessions: loops found, false alarms per 1,000 calls, precision, recall, delay
     #[command(after_help = EVAL_HELP)]
     Eval(EvalArgs),
+    /// Print what deloop knows about tools, commands and outputs
+    #[command(after_help = "Your own lists go into `[vocabulary]` of your configuration, in the same form; \
+        `without = [\"NAME\"]` there switches a list off.")]
+    Vocabulary,
     /// Show where the configuration comes from and what it amounts to
     Config(ConfigArgs),
     /// Print a JSON Schema

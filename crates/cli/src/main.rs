@@ -77,6 +77,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Resume(args) => live::pause::resume(&args, out),
         Command::Allow(args) => live::allow::run(&args, out),
         Command::Eval(args) => eval::run(&args, out),
+        Command::Vocabulary => Ok(out.write_all(deloop::VOCABULARY.as_bytes()).map(|()| exit::OK)?),
         Command::Config(args) => config::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),
         Command::Completions(args) => shell::completions(&args, out),

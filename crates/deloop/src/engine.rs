@@ -1,5 +1,5 @@
 use deloop_detect::{
-    Around, Ending, Happening, History, Swarm, SwarmCount, fold, short_hash, signature, target,
+    Around, CallRecord, Ending, Happening, History, Swarm, SwarmCount, fold, short_hash, signature, target,
 };
 use deloop_policy::{Decided, Found, Profile, Setting, Told, Tried, decide, events};
 use deloop_store::{Codec, Store, StoreError};
@@ -24,6 +24,8 @@ pub struct Observed {
     pub decision: Decision,
     /// What people and other programs want to know.
     pub events: Vec<Event>,
+    /// The call that a result belongs to, with what it is evidence of.
+    pub judged: Option<CallRecord>,
 }
 
 /// The fold from Steps to Decisions, without a place to keep sessions: for those who bring their own
@@ -115,6 +117,7 @@ impl Engine {
         let mut found: Vec<Found> = Vec::new();
         let mut calls = 0;
         let mut in_vain = None;
+        let mut judged = None;
         let around = Around { exchange, ledger: &ledger, tools: &self.profile.tools };
         fold(history, around, step, index, swarm, &mut |moment| {
             let call = match &moment.event {
@@ -123,6 +126,7 @@ impl Engine {
                     Some((view.call.id.as_ref(), calls - 1))
                 }
                 Happening::Result(view) => {
+                    judged = Some(view.record);
                     let empty = view.record.ending == Ending::Empty && view.record.searches();
                     in_vain = (view.record.ending.in_vain() || empty).then_some(view.record.signature);
                     None
@@ -153,7 +157,7 @@ impl Engine {
         if clear {
             session.agents[at] = self.fresh_agent(step.agent.clone());
         }
-        (Observed { decision, events }, in_vain)
+        (Observed { decision, events, judged }, in_vain)
     }
 
     fn fresh_agent(&self, name: Option<String>) -> Agent {

@@ -66,6 +66,7 @@ impl Guard {
             // The memory store does not fail; if it ever did, the agent goes on.
             decision: Decision::go_on(step.session.clone(), 0),
             events: Vec::new(),
+            judged: None,
         })
     }
 

@@ -26,11 +26,11 @@ mod session;
 pub use checkpoint::{Checkpoint, RestoreError};
 pub use deloop_detect::{
     AnyDetector, CallRecord, CallView, DETECTORS, Detector, Fingerprint, Happening, History, Ledger, Moment,
-    ResultView, ToolKind, ToolRule, Tools, clean, mask, normalise, short_call, short_hash,
+    ResultView, ToolKind, ToolRule, Tools, VOCABULARY, clean, mask, normalise, short_call, short_hash,
 };
 pub use deloop_policy::{
     AGENT_VARIABLES, AgentBlock, CONFIG_KEYS, DocumentError, Fail, Ladder, MemoryBlock, PROFILES, Price,
-    Profile, ProfileError, Registry, Rules, Rung, config_schema, merge, profile_text, unknown_key,
+    Profile, ProfileError, Registry, Rules, Rung, config_schema, evidence, merge, profile_text, unknown_key,
 };
 #[cfg(feature = "sqlite")]
 pub use deloop_store::{

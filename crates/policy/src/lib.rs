@@ -24,4 +24,4 @@ pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, Watch, profi
 pub use schema::{AgentBlock, CONFIG_KEYS, Fail, MemoryBlock, Price, config_schema};
 pub use template::render;
 pub use tried::Tried;
-pub use words::{advice, summary, told};
+pub use words::{advice, evidence, summary, told};

@@ -1,5 +1,6 @@
 //! Findings in words: one function for people, one for the agent. Both say only what the fields say.
 
+use deloop_detect::{CallRecord, Ending, Progress};
 use deloop_types::{CameBack, Finding, Repeats, ShortCall};
 
 /// What was found, for people: terminals, reports, logs. Without a full stop.
@@ -173,6 +174,24 @@ pub fn advice(finding: &Finding) -> &'static str {
         (Repeats::Cycle | Repeats::Tests | Repeats::Commands | Repeats::Budget, _) => {
             "Check the assumption behind these calls with a different one."
         }
+    }
+}
+
+/// What a call is evidence of, and why, for people who ask how a decision came about.
+#[must_use]
+pub fn evidence(record: &CallRecord) -> &'static str {
+    match (record.progress, record.ending) {
+        (Progress::New, _) => "new: not seen before",
+        (Progress::Changed, _) => "change: later outcomes may differ",
+        (Progress::Same, _) => "nothing new: it came back as before",
+        (Progress::Failed, _) => "failure: the first of its kind",
+        (Progress::FailedAgain, _) => "failed again: this call, or this failure, was there before",
+        (Progress::None, Ending::Open) => "no evidence: no result yet",
+        (Progress::None, Ending::Running) => "no evidence: still running",
+        (Progress::None, Ending::CalledOff) => "no evidence: called off",
+        (Progress::None, Ending::Unrecorded) => "no evidence: the result is not recorded",
+        (Progress::None, _) if record.waits() => "no evidence: it waits for something",
+        (Progress::None, _) => "no evidence: a note, a receipt or a wait",
     }
 }
 

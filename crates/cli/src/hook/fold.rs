@@ -1,8 +1,8 @@
 //! One event, from the agent's Steps to its reply. All that changes in the database changes at once or not at all.
 
 use deloop::{
-    Action, Body, Circumstances, Decision, Delivery, Engine, Millis, Mode, Options, Origin, SessionId,
-    SourceRow, SqliteStore, Step, StoreError, UserText,
+    Action, Body, Circumstances, Decision, Delivery, Engine, Millis, Mode, Observed, Options, Origin,
+    SessionId, SourceRow, SqliteStore, Step, StoreError, UserText,
 };
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
 
@@ -185,8 +185,8 @@ impl Fold<'_> {
     /// Enters a step of a worker: what is decided about it, written down, with what a person wants left alone
     /// taken out.
     fn enter(&self, step: Step, worker: &mut Worker) -> Result<Decision, StoreError> {
-        let (step, decision) = self.observe(step)?;
-        trail::enter(&mut worker.trail, &step, decision.step);
+        let (step, Observed { decision, judged, .. }) = self.observe(step)?;
+        trail::enter(&mut worker.trail, &step, decision.step, judged.as_ref());
         if let Some(known) = worker.watch.as_mut().and_then(|watch| watch.enter(&step, &decision))
             && let Some(watch) = worker.watch.take()
         {
@@ -241,11 +241,11 @@ impl Fold<'_> {
         Ok(())
     }
 
-    fn observe(&self, mut step: Step) -> Result<(Step, Decision), StoreError> {
+    fn observe(&self, mut step: Step) -> Result<(Step, Observed), StoreError> {
         step.ts = Some(self.around.now);
         step.swarm = std::env::var(SWARM).ok();
-        let decision = self.engine.observe(self.store, &step)?.decision;
-        Ok((step, decision))
+        let observed = self.engine.observe(self.store, &step)?;
+        Ok((step, observed))
     }
 
     /// Tells the engine whether the message of an earlier decision has arrived.
@@ -255,8 +255,10 @@ impl Fold<'_> {
 
     /// Tells the engine that a person had a say: episodes are over, and a stop no longer stands.
     fn person_stepped_in(&self) -> Result<(), StoreError> {
-        // The same words again and again would be taken for a program's.
-        let text = format!("deloop was put off at {}", self.around.now.0);
+        // The same words again and again would be taken for a program's, whatever the numbers in them.
+        let number = self.around.now.0.to_string();
+        let letters: String = number.bytes().map(|b| char::from(b'a' + b % 16)).collect();
+        let text = format!("deloop was put off at {letters}");
         self.tell(Body::User(UserText { text, origin: Origin::Human }))
     }
 

@@ -1,6 +1,6 @@
 //! The last calls of an agent in short, sanitised forms: the evidence that people are shown later.
 
-use deloop::{Body, Call, Fingerprint, Outcome, Step, clean, mask, short_call, short_hash};
+use deloop::{Body, Call, CallRecord, Fingerprint, Outcome, Step, clean, mask, short_call, short_hash};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,18 +24,22 @@ pub(crate) struct Crumb {
     /// Tells what came back from other results, volatile parts apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<String>,
+    /// What it is evidence of, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) evidence: Option<String>,
     /// The id that its result names, hashed.
     #[serde(default)]
     id: u64,
 }
 
 /// Enters a step that has this index.
-pub(super) fn enter(trail: &mut Vec<Crumb>, step: &Step, index: u64) {
+pub(super) fn enter(trail: &mut Vec<Crumb>, step: &Step, index: u64, judged: Option<&CallRecord>) {
     match &step.body {
         Body::Turn(turn) => trail.extend(turn.calls.iter().map(|call| crumb(call, index))),
         Body::Result(result) => {
             let id = hash(result.id.as_deref());
             if let Some(crumb) = trail.iter_mut().rev().find(|c| c.id == id) {
+                crumb.evidence = judged.map(|record| deloop::evidence(record).to_owned());
                 crumb.came = result.ended();
                 let text = match &result.output {
                     Value::String(text) => mask(text),
@@ -83,6 +87,7 @@ fn crumb(call: &Call, step: u64) -> Crumb {
         print: format!("{:08x}", Fingerprint::of_call(&call.tool, &call.args).short() >> 32),
         came: None,
         output: None,
+        evidence: None,
         id: hash(call.id.as_deref()),
     }
 }
@@ -159,10 +164,10 @@ mod tests {
         for n in 0..40 {
             let call = Call { id: Some(format!("c{n}")), tool: "Bash".to_owned(), args: Value::Null };
             let turn = deloop::Turn { text: String::new(), calls: vec![call] };
-            enter(&mut trail, &Step::new("s", Body::Turn(turn)), n);
+            enter(&mut trail, &Step::new("s", Body::Turn(turn)), n, None);
         }
         let result = deloop::ToolResult { id: Some("c38".to_owned()), ok: Some(false), ..Default::default() };
-        enter(&mut trail, &Step::new("s", Body::Result(result)), 40);
+        enter(&mut trail, &Step::new("s", Body::Result(result)), 40, None);
         assert_eq!((trail.len(), trail[0].step), (MOST, 24));
         assert_eq!((trail[14].came, trail[15].came), (Some(Outcome::Error), None));
     }

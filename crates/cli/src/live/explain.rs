@@ -47,7 +47,7 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     writeln!(out, "\nThe rule")?;
     writeln!(out, "  rung {}{rung} of the profile's ladder", row.level)?;
     if let Some(detector) = findings.first().map(|f| f.detector.as_str()).or(row.detector.as_deref()) {
-        writeln!(out, "  `deloop explain {detector}` tells what it looks for")?;
+        writeln!(out, "  `deloop explain {detector}` explains the detector")?;
     }
     steps(&row, &veil, out)?;
     if let Some(message) = &row.message {
@@ -87,6 +87,9 @@ fn steps(row: &DecisionRow, veil: &Veil, out: &mut dyn Write) -> Result<(), Fail
         };
         let call = veil.line(&crumb.call, 100);
         writeln!(out, "  step {:>4}  #{}  {call}: {came}", crumb.step, crumb.print)?;
+        if let Some(evidence) = &crumb.evidence {
+            writeln!(out, "             = {}", veil.line(evidence, 100))?;
+        }
     }
     Ok(())
 }

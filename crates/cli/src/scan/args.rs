@@ -88,6 +88,9 @@ pub(crate) struct ShowArgs {
     /// Print every step, not only those around the loops
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print what each result is evidence of
+    #[arg(long)]
+    pub(crate) evidence: bool,
     /// Leave arguments and results out
     #[arg(long)]
     pub(crate) redact: bool,

@@ -266,6 +266,13 @@ impl Shower<'_> {
                     Some(Outcome::Ok) | None => "",
                 };
                 self.lines("              ← ", &format!("{word}{text}"), inside && *repeats, "2")?;
+                if let Some(evidence) = scene.evidence.filter(|_| self.args.evidence) {
+                    writeln!(
+                        self.out,
+                        "   {}",
+                        self.screen.paint("34", &format!("              = {evidence}"))
+                    )?;
+                }
             }
             Kind::User { text, human } => {
                 self.lines(if *human { "user            " } else { "harness         " }, text, false, "1")?;

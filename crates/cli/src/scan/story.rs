@@ -53,6 +53,8 @@ pub(crate) struct Scene {
     pub(crate) ts: Option<Millis>,
     pub(crate) agent: Option<String>,
     pub(crate) kind: Kind,
+    /// Of a result: what it is evidence of.
+    pub(crate) evidence: Option<&'static str>,
     /// What deloop would have done.
     pub(crate) told: Option<Telling>,
 }
@@ -143,7 +145,9 @@ impl Teller<'_> {
     fn step(&mut self, step: &Step) {
         let at = small(self.step);
         self.step += 1;
-        let decision = self.engine.observe(&self.store, step).map(|seen| seen.decision).unwrap_or_default();
+        let seen = self.engine.observe(&self.store, step).ok();
+        let evidence = seen.as_ref().and_then(|seen| seen.judged.as_ref()).map(deloop::evidence);
+        let decision = seen.map(|seen| seen.decision).unwrap_or_default();
         let index = self.agents.iter().position(|a| a.name == step.agent).unwrap_or_else(|| {
             self.agents.push(Telltale { name: step.agent.clone(), ..Telltale::default() });
             self.agents.len() - 1
@@ -174,6 +178,7 @@ impl Teller<'_> {
             ts: step.ts,
             agent: step.agent.as_deref().map(|a| veil.line(a, 60)),
             kind,
+            evidence,
             told,
         });
     }
