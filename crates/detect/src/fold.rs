@@ -98,8 +98,10 @@ fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> C
         let script = Script::parse(&line);
         record.effect = if script.redirects { Effect::Changes } else { Effect::Prepares };
         let mut main = None;
+        let mut words: Vec<&str> = Vec::new();
         for command in &script.commands {
-            let words: Vec<&str> = command.words.iter().map(AsRef::as_ref).collect();
+            words.clear();
+            words.extend(command.words.iter().map(AsRef::as_ref));
             let words = vocabulary.unwrapped(&words);
             let effect = vocabulary.effect(words);
             record.tests |= runs_tests(words);

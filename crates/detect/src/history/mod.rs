@@ -5,14 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::{SCHEME, half, short_hash};
 use crate::progress::progress;
-use crate::reading::{Sketch, Vocabulary, read_result, short_call};
+use crate::reading::{Sketch, Vocabulary, read_result};
 use crate::{Ending, Progress};
 
+mod about;
 mod exchange;
 mod record;
 mod ring;
 mod swarm;
 
+use about::About;
 pub use exchange::{Exchange, Said};
 pub use record::CallRecord;
 pub use ring::Ring;
@@ -66,7 +68,7 @@ pub struct History {
 struct Kept {
     ordinal: u32,
     words: Sketch,
-    about: Box<str>,
+    about: About,
 }
 
 /// One tool of a session and how it fared.
@@ -214,7 +216,7 @@ impl History {
         (record.at, record.took) = (self.tenths(ts).unwrap_or(u32::MAX), u16::MAX);
         self.calls += 1;
         self.recent.push(record, WINDOW);
-        let about = short_call(&call.tool, &call.args).about.into();
+        let about = About::of(call);
         self.kept.push(Kept { ordinal: record.ordinal, words, about }, KEPT);
         record
     }
@@ -234,7 +236,7 @@ impl History {
     #[must_use]
     pub fn short(&self, record: &CallRecord) -> ShortCall {
         let kept = self.kept.iter().rev().find(|k| k.ordinal == record.ordinal);
-        let about = kept.map_or_else(String::new, |k| k.about.to_string());
+        let about = kept.map_or_else(String::new, |k| k.about.short());
         ShortCall { tool: crate::clean(self.tool(record), 40), about }
     }
 

@@ -112,7 +112,7 @@ pub(crate) fn is_blank(text: &str) -> bool {
 /// failure in it. Data has such words as names and values.
 fn looks_failed(text: &str, vocabulary: &Vocabulary) -> bool {
     let data = text.trim_start().starts_with(['{', '[']);
-    text.len() < SHORT && !data && vocabulary.failure_words().is_match(text)
+    text.len() < SHORT && !data && vocabulary.failure_words().is_match(&text.to_ascii_lowercase())
 }
 
 /// What came back without its volatile parts, hashed, and how long it is.

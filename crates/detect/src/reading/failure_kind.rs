@@ -24,10 +24,11 @@ pub(crate) fn failure_kind(text: &str, vocabulary: &Vocabulary) -> u32 {
         return SILENT;
     }
     let bytes = &text.as_bytes()[..text.len().min(MOST)];
+    let lower = bytes.to_ascii_lowercase();
     let mut said = Vec::with_capacity(512);
     let (mut at, mut lines) = (0, 0);
     while lines < TELLING
-        && let Some(found) = vocabulary.failure_words().find(&bytes[at..])
+        && let Some(found) = vocabulary.failure_words().find(&lower[at..])
     {
         let found = at + found.start();
         let start = memchr::memrchr(b'\n', &bytes[at..found]).map_or(at, |n| at + n + 1);

@@ -29,6 +29,7 @@ pub use mask::{mask, mask_into};
 pub use normalise::{CUT, normalise};
 pub(crate) use requested::requested_times;
 pub use short::{clean, short_call};
+pub(crate) use short::{quote, telling};
 pub use sketch::Sketch;
 pub(crate) use sought::sought;
 pub use target::target;

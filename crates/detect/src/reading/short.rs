@@ -1,10 +1,12 @@
 //! A call in a few safe words, for messages and reports.
 
+use std::borrow::Cow;
+
 use deloop_types::ShortCall;
 use serde_json::Value;
 
-/// The longest short form, in characters.
-pub(crate) const MOST: usize = 80;
+/// The longest quote of an argument, in characters.
+pub(crate) const MOST: usize = 60;
 
 /// The arguments that say most about a call, most telling first.
 const TELLING: &[&str] = &[
@@ -33,32 +35,29 @@ const TELLING: &[&str] = &[
 /// ```
 #[must_use]
 pub fn short_call(tool: &str, args: &Value) -> ShortCall {
-    let tool = clean(tool, 40);
-    let about = telling(args, MOST.saturating_sub(tool.chars().count() + 2));
-    ShortCall { tool, about }
+    ShortCall { tool: clean(tool, 40), about: quote(&telling(args)) }
 }
 
-fn telling(args: &Value, room: usize) -> String {
-    let scalar = |value: &Value| match value {
-        Value::String(text) => Some(clean(text, room)),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
-        _ => None,
-    };
-    match args {
-        Value::Null => String::new(),
+/// An argument as a message may show it.
+pub(crate) fn quote(text: &str) -> String {
+    clean(text, MOST)
+}
+
+/// The argument that says most about a call.
+pub(crate) fn telling(args: &Value) -> Cow<'_, str> {
+    let scalar = |value: &&Value| matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_));
+    let value = match args {
         Value::Object(map) => {
-            let key = TELLING.iter().find(|k| map.get(**k).is_some_and(|v| scalar(v).is_some()));
-            let value = match key {
-                Some(key) => map.get(*key),
-                None => map.values().find(|v| scalar(v).is_some()),
-            };
-            match value.and_then(scalar) {
-                Some(text) => text,
-                None if map.is_empty() => String::new(),
-                None => clean(&args_text(args), room),
-            }
+            let known = TELLING.iter().find_map(|key| map.get(*key).filter(scalar));
+            known.or_else(|| map.values().find(scalar)).unwrap_or(args)
         }
-        other => scalar(other).unwrap_or_else(|| clean(&args_text(other), room)),
+        other => other,
+    };
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Null => Cow::Borrowed(""),
+        Value::Object(map) if map.is_empty() => Cow::Borrowed(""),
+        other => Cow::Owned(args_text(other)),
     }
 }
 
@@ -108,7 +107,7 @@ mod tests {
     fn is_one_short_line() {
         let args = json!({"command": format!("echo {}\u{1b}[31m\u{202e}x", "a ".repeat(200))});
         let short = short_call("bash", &args).to_string();
-        assert!(short.chars().count() <= MOST + 1, "{short}");
+        assert!(short.chars().count() <= MOST + 48, "{short}");
         assert!(!short.contains(['\u{1b}', '\n', '\u{202e}']));
         assert_eq!(short_call("ls", &json!({})).to_string(), "ls()");
         assert_eq!(short_call("get", &json!({"x": {"y": 1}})).to_string(), r#"get({"x":{"y":1}})"#);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shell::program_name;
 use super::tools::{ToolKind, name_words};
+use crate::short_hash;
 
 /// The vocabulary that comes with deloop, as its TOML text.
 pub const VOCABULARY: &str = include_str!("vocabulary.toml");
@@ -134,11 +135,30 @@ pub struct PhraseList {
 #[derive(Debug)]
 pub struct Vocabulary {
     lists: Lists,
-    names: HashMap<String, ToolKind>,
-    programs: HashMap<String, Vec<usize>>,
+    names: Index<ToolKind>,
+    /// Which lists may fit a program; those for any program are in all of them, and under `*`.
+    programs: Index<Vec<usize>>,
     /// Programs that run another one, with the subcommands that do; none is any.
-    wrappers: HashMap<String, Vec<String>>,
+    wrappers: Index<Vec<String>>,
     failure: AhoCorasick,
+}
+
+/// Looks names up by their hashes: a call asks for a handful of them, and std's hasher costs more than the look-up.
+#[derive(Debug)]
+struct Index<T>(Vec<(u64, T)>);
+
+impl<T> Index<T> {
+    fn new(entries: HashMap<String, T>) -> Self {
+        let mut all: Vec<(u64, T)> =
+            entries.into_iter().map(|(name, value)| (short_hash(name.as_bytes()), value)).collect();
+        all.sort_unstable_by_key(|(hash, _)| *hash);
+        Self(all)
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&T> {
+        let hash = short_hash(name);
+        self.0.binary_search_by_key(&hash, |(known, _)| *known).ok().map(|at| &self.0[at].1)
+    }
 }
 
 impl Default for Vocabulary {
@@ -194,12 +214,12 @@ impl Vocabulary {
         }
         let failures: Vec<&String> =
             lists.phrases.iter().filter(|l| l.meaning == Meaning::Failure).flat_map(|l| &l.texts).collect();
-        let failure = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(aho_corasick::AhoCorasickKind::DFA))
-            .build(failures);
+        // Of this kind, because only then it looks at many bytes at once; and that only works on one letter case.
+        let failure =
+            AhoCorasick::builder().match_kind(aho_corasick::MatchKind::LeftmostFirst).build(failures);
         #[expect(clippy::expect_used, reason = "the automaton of a few dozen words is far below its limits")]
         let failure = failure.expect("few words");
+        let (names, programs, wrappers) = (Index::new(names), Index::new(programs), Index::new(wrappers));
         Self { names, programs, wrappers, failure, lists }
     }
 
@@ -220,7 +240,7 @@ impl Vocabulary {
             squeezed[length] = byte.to_ascii_lowercase();
             length += 1;
         }
-        if let Some(kind) = std::str::from_utf8(&squeezed[..length]).ok().and_then(|n| self.names.get(n)) {
+        if let Some(kind) = self.names.get(&squeezed[..length]) {
             return *kind;
         }
         let has = |wanted: &String| name_words(own).any(|word| word.eq_ignore_ascii_case(wanted));
@@ -235,7 +255,7 @@ impl Vocabulary {
     #[must_use]
     pub fn effect(&self, words: &[&str]) -> Effect {
         let Some(program) = words.first().map(|w| program_name(w)) else { return Effect::Prepares };
-        let rules = self.programs.get(program).or_else(|| self.programs.get("*"));
+        let rules = self.programs.get(program.as_bytes()).or_else(|| self.programs.get(b"*"));
         let fits =
             rules.into_iter().flatten().map(|i| &self.lists.commands[*i]).find(|l| l.fits(&words[1..]));
         fits.map_or(Effect::Unknown, |list| list.effect)
@@ -245,7 +265,7 @@ impl Vocabulary {
     pub(crate) fn unwrapped<'w, 't>(&self, words: &'w [&'t str]) -> &'w [&'t str] {
         let mut words = words;
         while let [first, second, ..] = words
-            && let Some(then) = self.wrappers.get(program_name(first))
+            && let Some(then) = self.wrappers.get(program_name(first).as_bytes())
             && (then.is_empty() || then.iter().any(|t| t == second))
         {
             let taken = if then.is_empty() { 1 } else { 2 };
@@ -256,6 +276,7 @@ impl Vocabulary {
         words
     }
 
+    /// The words that tell of a failure, to be looked for in lower-case text.
     pub(crate) fn failure_words(&self) -> &AhoCorasick {
         &self.failure
     }
@@ -323,7 +344,7 @@ mod tests {
             assert!(!list.why.is_empty() && !list.examples.is_empty(), "{}", list.name);
             for example in &list.examples {
                 let said = match list.meaning {
-                    Meaning::Failure => vocabulary.failure_words().is_match(example),
+                    Meaning::Failure => vocabulary.failure_words().is_match(&example.to_lowercase()),
                     Meaning::Nothing => vocabulary.found_nothing(example),
                 };
                 assert!(said, "{}: {example}", list.name);
