@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use deloop_detect::{Exchange, History, Ledger};
+use deloop_detect::{History, Ledger};
 use deloop_policy::{Profile, Told, Tried};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,8 +16,6 @@ pub struct Checkpoint {
     version: u32,
     steps: u64,
     ledger: Ledger,
-    #[serde(default)]
-    exchange: Exchange,
     agents: Vec<AgentCheckpoint>,
 }
 
@@ -62,13 +60,7 @@ impl Checkpoint {
                 told: agent.told.clone(),
             });
         }
-        Ok(Self {
-            version: VERSION,
-            steps: session.steps,
-            ledger: session.ledger,
-            exchange: session.exchange.clone(),
-            agents,
-        })
+        Ok(Self { version: VERSION, steps: session.steps, ledger: session.ledger, agents })
     }
 
     pub(crate) fn into_session(self, profile: &Profile) -> Result<Session, RestoreError> {
@@ -100,6 +92,6 @@ impl Checkpoint {
             let AgentCheckpoint { name, seen, history, tried, told, .. } = agent;
             agents.push(Agent { name, seen, history, memories, tried, told });
         }
-        Ok(Session { steps: self.steps, ledger: self.ledger, exchange: self.exchange, agents })
+        Ok(Session { steps: self.steps, ledger: self.ledger, agents })
     }
 }

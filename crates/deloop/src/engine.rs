@@ -106,7 +106,6 @@ impl Engine {
             session.agents.iter_mut().enumerate().filter(heard).for_each(|(_, agent)| agent.tried.human());
         }
         let ledger = session.ledger;
-        let exchange = &mut session.exchange;
         let Agent { history, memories, tried, told, seen, .. } = &mut session.agents[at];
         *seen = index;
         match &step.body {
@@ -118,7 +117,7 @@ impl Engine {
         let mut calls = 0;
         let mut in_vain = None;
         let mut judged = None;
-        let around = Around { exchange, ledger: &ledger, tools: &self.profile.tools };
+        let around = Around { ledger: &ledger, tools: &self.profile.tools };
         fold(history, around, step, index, swarm, &mut |moment| {
             let call = match &moment.event {
                 Happening::Call(view) => {

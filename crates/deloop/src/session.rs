@@ -1,4 +1,4 @@
-use deloop_detect::{Exchange, History, Ledger, Memory};
+use deloop_detect::{History, Ledger, Memory};
 use deloop_policy::{Told, Tried};
 
 /// How many agents of a session are remembered; the longest silent goes first.
@@ -11,8 +11,6 @@ pub struct Session {
     pub(crate) steps: u64,
     /// What it has used.
     pub(crate) ledger: Ledger,
-    /// What its agents said lately.
-    pub(crate) exchange: Exchange,
     /// Its agents; the one without a name is the session's own.
     pub(crate) agents: Vec<Agent>,
 }

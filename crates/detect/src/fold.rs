@@ -7,14 +7,12 @@ use crate::fingerprint::half;
 use crate::reading::shell::{Script, program_name};
 use crate::reading::{Effect, command_line, is_file_operation, runs_tests, sought};
 use crate::{
-    CallRecord, CallView, Exchange, Fingerprint, Happening, History, Ledger, Moment, ResultView, Sketch,
-    SwarmCount, ToolKind, Tools, short_hash,
+    CallRecord, CallView, Fingerprint, Happening, History, Ledger, Moment, ResultView, Sketch, SwarmCount,
+    ToolKind, Tools, short_hash,
 };
 
 /// What a step is seen with, beside the history of its agent.
 pub struct Around<'a> {
-    /// What all agents of the session said lately; a turn is entered into it.
-    pub exchange: &'a mut Exchange,
     /// What the whole session has used.
     pub ledger: &'a Ledger,
     /// What is known about tools.
@@ -31,14 +29,9 @@ pub fn fold(
     swarm: &[Option<SwarmCount>],
     look: &mut dyn FnMut(&Moment<'_>),
 ) {
-    let Around { exchange, ledger, tools } = around;
-    match &step.body {
-        Body::Turn(turn) => exchange.push(step.agent.as_deref(), turn, tools, index),
-        Body::User(user) => exchange.heard(user),
-        _ => {}
-    }
+    let Around { ledger, tools } = around;
     let mut show = |history: &History, event| {
-        look(&Moment { history, exchange, ledger, tools, step: index, ts: step.ts, event });
+        look(&Moment { history, ledger, tools, step: index, ts: step.ts, event });
     };
     match &step.body {
         Body::Turn(turn) => {

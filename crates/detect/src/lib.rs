@@ -16,7 +16,7 @@ mod registry;
 pub use detector::{AnyDetector, Detector, Memory, Tuned};
 pub use fingerprint::{Fingerprint, SCHEME, short_hash};
 pub use fold::{Around, fold, signature};
-pub use history::{CallRecord, Exchange, History, Ledger, Ring, Said, Swarm, ToolTally, WINDOW};
+pub use history::{CallRecord, History, Ledger, Ring, Swarm, ToolTally, WINDOW};
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use progress::Progress;
 pub use reading::*;

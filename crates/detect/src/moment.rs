@@ -2,14 +2,12 @@ use std::cell::OnceCell;
 
 use deloop_types::{Call, Millis, ToolResult, Turn, UserText};
 
-use crate::{CallRecord, Exchange, Fingerprint, History, Ledger, ToolKind, Tools, Words, normalise, target};
+use crate::{CallRecord, Fingerprint, History, Ledger, ToolKind, Tools, Words, normalise, target};
 
 /// What a detector looks at: the history up to and including what just happened.
 pub struct Moment<'a> {
     /// What is remembered of this agent.
     pub history: &'a History,
-    /// What all agents of the session said lately.
-    pub exchange: &'a Exchange,
     /// What the whole session has used.
     pub ledger: &'a Ledger,
     /// What is known about tools.

@@ -1,11 +1,11 @@
 use crate::AnyDetector;
 use crate::detectors::{
-    call_cycle::CallCycle, chanting::Chanting, duplicate_turn::DuplicateTurn, edit_revert::EditRevert,
-    empty_search::EmptySearch, failing_commands::FailingCommands, failing_run::FailingRun,
-    failing_tests::FailingTests, no_progress::NoProgress, over_budget::OverBudget, ping_pong::PingPong,
-    repeated_call::RepeatedCall, repeated_edit::RepeatedEdit, repeated_error::RepeatedError,
-    repeated_failure::RepeatedFailure, repeated_target::RepeatedTarget, similar_call::SimilarCall,
-    similar_turn::SimilarTurn, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
+    call_cycle::CallCycle, chanting::Chanting, duplicate_turn::DuplicateTurn, empty_search::EmptySearch,
+    failing_commands::FailingCommands, failing_run::FailingRun, failing_tests::FailingTests,
+    no_progress::NoProgress, over_budget::OverBudget, repeated_call::RepeatedCall,
+    repeated_edit::RepeatedEdit, repeated_error::RepeatedError, repeated_failure::RepeatedFailure,
+    repeated_target::RepeatedTarget, similar_call::SimilarCall, similar_turn::SimilarTurn,
+    swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
 };
 
 /// Every detector.
@@ -26,9 +26,7 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &EmptySearch,
     &RepeatedEdit,
     &FailingRun,
-    &EditRevert,
     &Chanting,
-    &PingPong,
     &OverBudget,
 ];
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use deloop_detect::{
-    AnyDetector, Around, DETECTORS, Exchange, Happening, History, Ledger, Memory, Swarm, SwarmCount,
-    ToolKind, Tools, fold, signature, target,
+    AnyDetector, Around, DETECTORS, Happening, History, Ledger, Memory, Swarm, SwarmCount, ToolKind, Tools,
+    fold, signature, target,
 };
 use deloop_types::{Body, Finding, Step};
 use serde_json::Value;
@@ -41,13 +41,13 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
     let tuned = detector.tune(params).expect("parameters");
     let tools = Tools::default();
     let mut agents: HashMap<(String, Option<String>), (History, Memory)> = HashMap::new();
-    let mut sessions: HashMap<String, (u64, Ledger, Exchange)> = HashMap::new();
+    let mut sessions: HashMap<String, (u64, Ledger)> = HashMap::new();
     let mut swarms: HashMap<String, Swarm> = HashMap::new();
     let mut found = Vec::new();
     for line in steps.lines() {
         let step: Step = line.parse().unwrap_or_else(|e| panic!("{e}: {line}"));
         let session = step.session.to_string();
-        let (index, ledger, exchange) = sessions.entry(session.clone()).or_default();
+        let (index, ledger) = sessions.entry(session.clone()).or_default();
         ledger.tick(step.ts);
         let mut counts = Vec::new();
         match &step.body {
@@ -74,7 +74,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         let key = (session.clone(), step.agent.clone());
         let (history, memory) = agents.entry(key).or_insert_with(|| (History::default(), tuned.fresh()));
         let mut last = None;
-        fold(history, Around { exchange, ledger, tools: &tools }, &step, *index, &counts, &mut |moment| {
+        fold(history, Around { ledger, tools: &tools }, &step, *index, &counts, &mut |moment| {
             if let (Some(swarm), Happening::Result(view)) = (&step.swarm, &moment.event)
                 && view.record.ending.in_vain()
             {

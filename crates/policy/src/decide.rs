@@ -92,11 +92,9 @@ pub fn decide(profile: &Profile, mut found: Vec<Found>, tried: &mut Tried, setti
         decision.id = Some(id_of(setting));
         clear = best.rung.clear && best.action == Action::Stop;
         if matches!(best.action, Action::Block | Action::Ask) {
-            // Parallel calls of one pattern climb one rung together.
-            let climbed = |n: usize| candidates.iter().any(|c| c.found == n && c.action == best.action);
-            let pattern = |f: &Found| (f.watch, f.finding.evidence.pattern);
-            let with_it = |f: &Found| pattern(f) == pattern(one) && fits(best.action, f);
-            let refused = found.iter().enumerate().filter(|(n, f)| climbed(*n) || with_it(f));
+            // Parallel calls that would all come to nothing again are refused together.
+            let too = |f: &Found| f.finding.count >= best.rung.at && fits(best.action, f);
+            let refused = found.iter().enumerate().filter(|(n, f)| *n == best.found || too(f));
             decision.calls = refused.filter_map(|(_, f)| f.call.clone()).collect();
             decision.calls.dedup();
         }

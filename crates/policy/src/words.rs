@@ -28,12 +28,10 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Tests => format!("{count} test runs in a row failed"),
         Repeats::Commands => format!("{count} shell commands in a row failed"),
         Repeats::Edit => format!("the same edit made {count} times, only its numbers differ ({})", call()),
-        Repeats::Revert => format!("the same edit of {} made and undone {count} times", about(finding)),
         Repeats::Search => format!("{count} similar searches found nothing (last: {})", call()),
         Repeats::Turn => format!("{count} turns say nearly the same"),
         Repeats::Talk => format!("{count} turns in a row without a call"),
-        Repeats::Message => format!("one message repeats itself {count} times"),
-        Repeats::Exchange => format!("two agents answered each other {count} times with nothing new"),
+        Repeats::Message => format!("one message with {count} sentences that were in it before"),
         Repeats::Swarm => format!("{} {count} times by {} workers", call(), field(finding, "workers")),
         Repeats::Budget => {
             let [used, limit, unit] = ["used", "limit", "unit"].map(|name| field(finding, name));
@@ -68,10 +66,6 @@ fn unchanged(finding: &Finding) -> &'static str {
 
 fn tool(finding: &Finding) -> String {
     deloop_detect::clean(finding.tool.as_deref().unwrap_or("a tool"), 40)
-}
-
-fn about(finding: &Finding) -> &str {
-    finding.calls.last().map_or("a file", |call| call.about.as_str())
 }
 
 fn field<'a>(finding: &'a Finding, name: &str) -> &'a str {
@@ -119,17 +113,13 @@ pub fn told(finding: &Finding) -> String {
         Repeats::Edit => {
             format!("You made the same edit {count} times ({}); only its line numbers differ.", call())
         }
-        Repeats::Revert => format!("You made and undid the same edit of `{}` {count} times.", about(finding)),
         Repeats::Search => {
             format!("{count} similar searches found nothing, among them {}.", list(&finding.calls))
         }
         Repeats::Talk | Repeats::Turn => {
             format!("Your last {count} replies say nearly the same, and nothing was done in between.")
         }
-        Repeats::Message => format!("Your message repeats the same sentences {count} times."),
-        Repeats::Exchange => {
-            format!("You and another agent have answered each other {count} times with nothing new.")
-        }
+        Repeats::Message => format!("{count} sentences of your message were in it before."),
         Repeats::Swarm => {
             let workers = field(finding, "workers");
             format!(
@@ -163,11 +153,10 @@ pub fn advice(finding: &Finding) -> &'static str {
             "Find what these calls have in common and change that, or check the assumption behind them with a different kind of call."
         }
         (Repeats::Edit, _) => "Read the file as it is now before you edit it again.",
-        (Repeats::Revert, _) => "Decide what would show which version is right, and check that first.",
         (Repeats::Search, _) => {
             "What you are looking for is probably not there. Take that as the answer, or look at a listing to see what is."
         }
-        (Repeats::Talk | Repeats::Turn | Repeats::Message | Repeats::Exchange, _) => {
+        (Repeats::Talk | Repeats::Turn | Repeats::Message, _) => {
             "Take the next step with a tool call, or state in one sentence what is missing."
         }
         (Repeats::Swarm, _) => "Work on another part of the goal, or report why this one can't be done.",

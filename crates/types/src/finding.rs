@@ -59,8 +59,6 @@ pub enum Repeats {
     Commands,
     /// An edit that is made again and again.
     Edit,
-    /// An edit that is made and undone.
-    Revert,
     /// Searches that find nothing.
     Search,
     /// Turns that say the same.
@@ -69,8 +67,6 @@ pub enum Repeats {
     Talk,
     /// Words within one message.
     Message,
-    /// An exchange between two agents.
-    Exchange,
     /// A call that many workers make.
     Swarm,
     /// What the session may use.

@@ -20,8 +20,6 @@ const SWITCHES: &[(&str, &str)] = &[
     ("repeated-error", "at"),
     ("repeated-error", "bare"),
     ("repeated-error", "exact"),
-    ("chanting", "times"),
-    ("chanting", "sentences"),
 ];
 
 /// One part of a profile that can be switched off.

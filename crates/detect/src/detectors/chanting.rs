@@ -11,13 +11,7 @@ pub(crate) struct Chanting;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Params {
-    /// From how many times in a row the same words are a finding; 0 switches this rule off.
-    times: u32,
-    /// How many words must be repetition, all together.
-    words: u32,
-    /// The same, in code and tables: they repeat by nature.
-    code: u32,
-    /// From how many sentences on that were in the message before, wherever; 0 switches this rule off.
+    /// From how many sentences on that were in the message before.
     sentences: u32,
     /// Of all sentences, this share must have been there before, 0 to 1.
     share: f64,
@@ -25,19 +19,14 @@ pub(crate) struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self { times: 5, words: 60, code: 600, sentences: 20, share: 0.5 }
+        Self { sentences: 20, share: 0.5 }
     }
 }
 
-/// The longest piece that is seen to repeat, in words.
-const LONGEST: u32 = 256;
-/// Where three words in a row were last seen: so many places, as a byte can name.
-const SLOTS: usize = 256;
-/// A word without an end is cut into pieces.
-const LONG_WORD: u32 = 24;
-
 /// Shorter sentences, in words, may well come again.
-const SENTENCE: u32 = 4;
+const SHORTEST: u32 = 4;
+/// A sentence without an end is cut into pieces of so many words: what repeats has few different ones.
+const LONGEST: u32 = 16;
 /// So many different sentences of a message are remembered.
 const KNOWN: usize = 256;
 
@@ -48,25 +37,16 @@ pub(crate) type Memory = Option<Box<Message>>;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Message {
-    /// The last words, hashed.
-    recent: Ring<u32>,
-    /// Words so far.
-    count: u32,
-    /// For three words in a row, hashed, which word was the last of them.
-    seen: Vec<u32>,
-    /// The distance at which the words repeat now, and how many in a row do.
-    period: u32,
-    run: u32,
-    /// The word that is being read.
-    hash: u32,
-    length: u32,
-    /// How the line begins; whether it is of code or of a table.
+    /// The word that is being read, hashed; 0 between two words.
+    word: u32,
+    /// The sentence that is being read: its words, hashed, and how many.
+    sentence: (u32, u32),
+    /// Whether a full stop was the last thing read.
+    stopped: bool,
+    /// How the line begins; whether it is of code.
     line: LineStart,
     fenced: bool,
-    /// The sentence that is being read: its words, hashed, and how many; whether a full stop was the last thing read.
-    sentence: (u32, u32),
-    stopped: bool,
-    /// Sentences so far, how many of them were there before, and the last ones, hashed.
+    /// Sentences so far, how many of them were there before, and the different ones, hashed.
     sentences: u32,
     again: u32,
     known: Ring<u32>,
@@ -130,44 +110,54 @@ impl Detector for Chanting {
 }
 
 impl Message {
-    /// Reads on; says how often the words repeat as soon as that is too often.
+    /// Reads on; says how many sentences were there before as soon as that are too many. Code and tables repeat by
+    /// nature and do not count.
     fn read(&mut self, params: &Params, text: &str) -> Option<u32> {
         for letter in text.chars() {
+            let table = self.line == LineStart::Table;
             self.begin_line(letter);
-            let part = letter.is_alphanumeric() || matches!(letter, '_' | '\'');
-            if part {
+            if letter.is_alphanumeric() {
                 let lower = letter.to_ascii_lowercase();
-                self.hash = (self.hash ^ u32::from(lower)).wrapping_mul(0x0100_0193);
-                self.length += 1;
+                self.word = ((self.word ^ u32::from(lower)).wrapping_mul(0x0100_0193)).max(1);
             }
             // Characters of scripts without spaces are words by themselves.
-            let ends = !part || letter >= '\u{2e80}' || self.length >= LONG_WORD;
-            let mut times = if self.length > 0 && ends { self.word(params) } else { None };
-            if letter == '\n' || self.stopped && letter.is_whitespace() {
-                times = times.or_else(|| self.end_sentence(params));
+            if !letter.is_alphanumeric() || letter >= '\u{2e80}' {
+                self.end_word();
             }
-            self.stopped = matches!(letter, '.' | '!' | '?');
-            if times.is_some() {
-                return times;
+            let ends = letter == '\n' || self.stopped && letter.is_whitespace() || self.sentence.1 >= LONGEST;
+            self.stopped = matches!(letter, '.' | '!' | '?' | '。');
+            if ends && self.is_again(self.fenced || table) {
+                let most = f64::from(self.again) >= params.share * f64::from(self.sentences);
+                if self.again >= params.sentences && most {
+                    return Some(self.again);
+                }
             }
         }
         None
     }
 
+    fn end_word(&mut self) {
+        let word = std::mem::take(&mut self.word);
+        if word != 0 {
+            let (hash, words) = self.sentence;
+            self.sentence = ((hash.rotate_left(7) ^ word).wrapping_mul(0x0100_0193), words + 1);
+        }
+    }
+
     /// A sentence is complete: was it there before?
-    fn end_sentence(&mut self, params: &Params) -> Option<u32> {
+    fn is_again(&mut self, code: bool) -> bool {
         let (hash, words) = std::mem::take(&mut self.sentence);
-        if words < SENTENCE || self.fenced || self.line == LineStart::Table || params.sentences == 0 {
-            return None;
+        if words < SHORTEST || code {
+            return false;
         }
         self.sentences += 1;
-        if self.known.iter().any(|k| *k == hash) {
+        let again = self.known.iter().any(|k| *k == hash);
+        if again {
             self.again += 1;
         } else {
             self.known.push(hash, KNOWN);
         }
-        let most = f64::from(self.again) >= params.share * f64::from(self.sentences);
-        (self.again >= params.sentences && most).then_some(self.again)
+        again
     }
 
     fn begin_line(&mut self, letter: char) {
@@ -184,41 +174,5 @@ impl Message {
             (LineStart::Blank | LineStart::Ticks(_), _) => LineStart::Text,
             (other, _) => other,
         };
-    }
-
-    /// A word is complete.
-    fn word(&mut self, params: &Params) -> Option<u32> {
-        let word = std::mem::take(&mut self.hash);
-        self.length = 0;
-        self.sentence =
-            ((self.sentence.0.rotate_left(7) ^ word).wrapping_mul(0x0100_0193), self.sentence.1 + 1);
-        self.recent.push(word, LONGEST as usize + 3);
-        self.count += 1;
-        let back = |n: u32| self.recent.back(n as usize).copied();
-        if self.period > 0 && back(self.period) == Some(word) {
-            self.run += 1;
-        } else {
-            (self.period, self.run) = (0, 0);
-        }
-        if self.seen.is_empty() {
-            self.seen = vec![0; SLOTS];
-        }
-        let three = [word, back(1).unwrap_or(0), back(2).unwrap_or(0)];
-        let slot = three.iter().fold(0_u32, |h, w| (h.rotate_left(9) ^ w).wrapping_mul(0x9e37_79b1)) >> 24;
-        let last = std::mem::replace(&mut self.seen[slot as usize], self.count);
-        if self.period == 0 && last > 0 && self.count - last <= LONGEST {
-            let distance = self.count - last;
-            let same = |n: &u32| back(*n).is_some() && back(*n) == back(*n + distance);
-            let run = (0..=LONGEST).take_while(same).count();
-            if run >= 3 {
-                (self.period, self.run) = (distance, u32::try_from(run).unwrap_or(LONGEST));
-            }
-        }
-        if self.period == 0 {
-            return None;
-        }
-        let most = if self.fenced || self.line == LineStart::Table { params.code } else { params.words };
-        let times = self.run / self.period + 1;
-        (params.times > 0 && times >= params.times && self.run >= most).then_some(times)
     }
 }

@@ -32,6 +32,13 @@ impl About {
     }
 }
 
+impl About {
+    /// Keeps the short form alone: the call may be shown from now on.
+    pub(super) fn settle(&mut self) {
+        *self = Self::from(self.short());
+    }
+}
+
 impl From<String> for About {
     fn from(text: String) -> Self {
         Self { text: text.into(), short: true }

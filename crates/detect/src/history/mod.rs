@@ -9,13 +9,11 @@ use crate::reading::{Sketch, Vocabulary, read_result};
 use crate::{Ending, Progress};
 
 mod about;
-mod exchange;
 mod record;
 mod ring;
 mod swarm;
 
 use about::About;
-pub use exchange::{Exchange, Said};
 pub use record::CallRecord;
 pub use ring::Ring;
 pub use swarm::Swarm;
@@ -24,6 +22,8 @@ pub use swarm::Swarm;
 pub const WINDOW: usize = 44;
 /// Of a turn that is over, so many calls are kept, the first ones: one turn must not push out all others.
 const OF_A_TURN: usize = 8;
+/// So many calls more are held while a turn has more than that.
+const MORE: usize = 120;
 /// Of so many calls it is remembered what they were about.
 const KEPT: usize = 12;
 /// By so many characters of it a refusal is known again.
@@ -215,7 +215,9 @@ impl History {
         self.origin = self.origin.or(ts);
         (record.at, record.took) = (self.tenths(ts).unwrap_or(u32::MAX), u16::MAX);
         self.calls += 1;
-        self.recent.push(record, WINDOW);
+        // What a turn has more than its share of makes room for itself until the turn is over.
+        let of_turn = self.recent.iter().rev().take_while(|r| r.turn == record.turn).count();
+        self.recent.push(record, WINDOW + of_turn.saturating_sub(OF_A_TURN).min(MORE));
         let about = About::of(call);
         self.kept.push(Kept { ordinal: record.ordinal, words, about }, KEPT);
         record
@@ -328,8 +330,11 @@ impl History {
             tally.failures += 1;
         }
         *self.recent.get_mut(at)? = record;
-        if matches!(record.progress, Progress::New | Progress::None) && record.ending != Ending::Empty {
-            self.kept.retain(|k| k.ordinal != record.ordinal);
+        let shown =
+            !matches!(record.progress, Progress::New | Progress::None) || record.ending == Ending::Empty;
+        self.kept.retain(|k| shown || k.ordinal != record.ordinal);
+        if let Some(kept) = self.kept.iter_mut().rev().find(|k| k.ordinal == record.ordinal) {
+            kept.about.settle();
         }
         Some(record)
     }

@@ -2,7 +2,6 @@
 
 mod canonical;
 mod command;
-mod edits;
 mod ending;
 mod failure_kind;
 mod mask;
@@ -22,7 +21,6 @@ mod words;
 pub use canonical::write_canonical;
 pub use command::command_line;
 pub(crate) use command::is_file_operation;
-pub(crate) use edits::{Change, Edit, edits};
 pub use ending::Ending;
 pub(crate) use ending::read_result;
 pub use mask::{mask, mask_into};
@@ -35,7 +33,6 @@ pub(crate) use sought::sought;
 pub use target::target;
 pub(crate) use test_runs::runs_tests;
 pub use test_runs::{is_test_command, test_verdict};
-pub(crate) use tools::name_words;
 pub use tools::{ToolKind, ToolRule, Tools};
 pub use vocabulary::{CommandList, Effect, Lists, Meaning, PhraseList, ToolList, VOCABULARY, Vocabulary};
 pub use words::Words;
