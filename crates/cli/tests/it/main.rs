@@ -16,6 +16,7 @@ mod install;
 mod intervention;
 mod live;
 mod pages;
+mod reproductions;
 mod run;
 mod scan;
 mod scan_files;
