@@ -78,7 +78,12 @@ impl Detector for RepeatedError {
         if at > 0 && turns(group.iter().copied()) >= at && lately(6) >= params.share {
             let failure = u64::from(record.failure);
             let found = finding(self.name(), moment, record, &group, failure);
-            return Some(Finding { repeats: Repeats::Variants, ..found });
+            let same = group.iter().all(|r| r.signature == record.signature);
+            // The same call may have failed in other ways in between, after the same edits made again.
+            return Some(match same {
+                true => Finding { repeats: Repeats::Call, changed: None, ..found },
+                false => Finding { repeats: Repeats::Variants, ..found },
+            });
         }
         let exact = |r: &&CallRecord| r.output == record.output && r.changes == history.changes();
         let group: Vec<&CallRecord> = history.of_this_request().filter(near).filter(exact).collect();
