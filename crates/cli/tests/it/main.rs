@@ -4,6 +4,7 @@ mod agent_hooks;
 mod bad_input;
 mod behavioral_hook;
 mod binary;
+mod claims;
 mod compare;
 mod configuration;
 mod conformance;
