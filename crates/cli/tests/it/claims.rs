@@ -92,6 +92,9 @@ fn check_file(path: &Path) -> (Option<usize>, Vec<String>) {
         let decision = guard.observe(step);
         let now = seen.enter(step);
         assert_eq!(decision.step, now.step, "{}", path.display());
+        if let Err(why) = check::message(&decision) {
+            untrue.push(format!("{} step {}: {why}\n    {decision:?}", path.display(), decision.step));
+        }
         for finding in &decision.findings {
             findings += 1;
             if let Err(why) = check::check(finding, &now, &seen) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use deloop::{CameBack, Finding, Outcome, Repeats, ShortCall};
+use deloop::{Action, CameBack, Decision, Finding, Outcome, Repeats, ShortCall};
 use serde_json::Value;
 
 use super::record::{Agent, Made, Now, Seen};
@@ -59,9 +59,29 @@ pub(super) fn check(finding: &Finding, now: &Now, seen: &Seen) -> Checked {
             at_least(count, turns(&calls))
         }
         Repeats::Talk => talk(count, agent),
-        Repeats::Message => message(count, agent),
+        Repeats::Message => chant(count, agent),
         Repeats::Swarm | Repeats::Budget => Ok(()),
         other => Err(format!("`default` doesn't look for {other:?}")),
+    }
+}
+
+/// What the agent is told has the count of a finding, and no more about changes than the findings say.
+pub(super) fn message(decision: &Decision) -> Checked {
+    let told =
+        decision.message.as_deref().filter(|_| matches!(decision.action, Action::Nudge | Action::Block));
+    let Some(told) = told else { return Ok(()) };
+    let counted = |f: &Finding| told.contains(&(f.count - u64::from(f.evidence.pending)).to_string());
+    if !decision.findings.iter().any(counted) {
+        return Err("the message has the count of no finding".to_owned());
+    }
+    let unchanged = told.contains("without changing anything");
+    if unchanged && !decision.findings.iter().any(|f| f.changed == Some(false)) {
+        return Err("the message says that nothing was changed, and no finding does".to_owned());
+    }
+    if told.starts_with("[deloop] ") && told.len() <= 1000 {
+        Ok(())
+    } else {
+        Err(format!("{} bytes", told.len()))
     }
 }
 
@@ -235,7 +255,7 @@ fn talk(count: u64, agent: &Agent) -> Checked {
 }
 
 /// Some words of the message come so often, or so many of its sentences do.
-fn message(count: u64, agent: &Agent) -> Checked {
+fn chant(count: u64, agent: &Agent) -> Checked {
     let text = match agent.streams.is_empty() {
         false => &agent.streams,
         true => &agent.turns.last().ok_or("there is no message")?.0,

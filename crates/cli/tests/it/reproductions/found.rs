@@ -138,6 +138,14 @@ fn twenty_failing_calls_in_each_turn() {
     assert_told_then_refused(&many_a_turn(&|_| batch(20)));
 }
 
+/// Of so many calls not all arguments are remembered. The shell alone was called far more often than three times.
+#[test]
+fn a_call_without_its_arguments_is_not_named_by_its_tool_alone() {
+    let agent = many_a_turn(&|_| batch(20));
+    let told = agent.first()["message"].as_str().unwrap();
+    assert!(told.starts_with("[deloop] You made the same call of `Bash` 3 times without changing"), "{told}");
+}
+
 #[test]
 fn ten_failing_calls_in_each_turn() {
     assert_told_then_refused(&many_a_turn(&|_| batch(10)));
