@@ -18,7 +18,9 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Variants if finding.outcome.is_none() => {
             format!("{count} similar calls of {} in a row", tool(finding))
         }
-        Repeats::Variants => format!("{count} variations of {} {}", call(), came_back(finding)),
+        Repeats::Variants => {
+            format!("{count} variations of {} {}", call(), came_back(finding).replacen("was", "were", 1))
+        }
         Repeats::Cycle => {
             let lap: Vec<String> = finding.calls.iter().map(quoted).collect();
             format!("{} repeated {count} times", deloop_detect::clean(&lap.join(" → "), 120))
