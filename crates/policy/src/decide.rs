@@ -93,8 +93,9 @@ pub fn decide(profile: &Profile, mut found: Vec<Found>, tried: &mut Tried, setti
         clear = best.rung.clear && best.action == Action::Stop;
         if matches!(best.action, Action::Block | Action::Ask) {
             // Parallel calls that would all come to nothing again are refused together.
+            let climbed = |n: usize| candidates.iter().any(|c| c.found == n && c.action == best.action);
             let too = |f: &Found| f.finding.count >= best.rung.at && fits(best.action, f);
-            let refused = found.iter().enumerate().filter(|(n, f)| *n == best.found || too(f));
+            let refused = found.iter().enumerate().filter(|(n, f)| climbed(*n) || too(f));
             decision.calls = refused.filter_map(|(_, f)| f.call.clone()).collect();
             decision.calls.dedup();
         }

@@ -9,13 +9,19 @@ pub fn summary(finding: &Finding) -> String {
     let count = so_far(finding);
     let call = || finding.calls.last().map_or_else(|| tool(finding), quoted);
     match finding.repeats {
-        Repeats::Call if finding.outcome.is_none() => format!("{} called {count} times in a row", call()),
-        Repeats::Call => format!("{} {} {count} times{}", call(), came_back(finding), unchanged(finding)),
+        Repeats::Call if finding.outcome.is_none() && finding.changed.is_none() => {
+            format!("{} called {count} times in a row", call())
+        }
+        Repeats::Call => {
+            format!("{} {} {count} times{}", same_call(finding), came_back(finding), unchanged(finding))
+        }
         Repeats::Target => format!("{} asked for {count} times in a row", call()),
         Repeats::Variants if finding.outcome.is_none() => {
             format!("{count} similar calls of {} in a row", tool(finding))
         }
-        Repeats::Variants => format!("{count} variations of {} {}", call(), came_back(finding)),
+        Repeats::Variants => {
+            format!("{count} variations of {} {}", call(), came_back(finding).replacen("was", "were", 1))
+        }
         Repeats::Cycle => {
             let lap: Vec<String> = finding.calls.iter().map(quoted).collect();
             format!("{} repeated {count} times", deloop_detect::clean(&lap.join(" → "), 120))
@@ -92,7 +98,8 @@ pub fn told(finding: &Finding) -> String {
                 Some(CameBack::Nothing) => ", and it returned nothing each time",
                 Some(CameBack::Unseen) | None => "",
             };
-            format!("You ran {} {count} times{since}{came}.", call())
+            let verb = if names_argument(finding) { "ran" } else { "made" };
+            format!("You {verb} {} {count} times{since}{came}.", same_call(finding))
         }
         Repeats::Variants | Repeats::Failure => {
             let came = match finding.outcome {
@@ -182,6 +189,18 @@ pub fn evidence(record: &CallRecord) -> &'static str {
         (Progress::None, _) if record.waits() => "no evidence: it waits for something",
         (Progress::None, _) => "no evidence: a note, a receipt or a wait",
     }
+}
+
+/// The call that repeats. Without an argument to show, its tool alone may stand for other calls as well.
+fn same_call(finding: &Finding) -> String {
+    match finding.calls.last().filter(|_| names_argument(finding)) {
+        Some(call) => quoted(call),
+        None => format!("the same call of `{}`", tool(finding)),
+    }
+}
+
+fn names_argument(finding: &Finding) -> bool {
+    finding.calls.last().is_some_and(|call| !call.about.is_empty())
 }
 
 fn quoted(call: &ShortCall) -> String {

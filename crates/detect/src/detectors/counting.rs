@@ -2,6 +2,7 @@
 
 use deloop_types::{CameBack, Evidence, Finding};
 
+use crate::reading::Effect;
 use crate::{CallRecord, Ending, History, Moment, Progress};
 
 /// In how many turns these calls were made: parallel calls count once.
@@ -27,23 +28,38 @@ pub(crate) fn declared(group: &[&CallRecord]) -> bool {
     group.iter().all(|r| r.outcome.is_some())
 }
 
-/// How these calls, of which `last` is the latest, came back.
-pub(crate) fn came_back<'a>(last: &CallRecord, group: impl Iterator<Item = &'a CallRecord>) -> CameBack {
+/// How these calls, of which `last` is the latest, came back; `None` when they succeeded with different outputs.
+pub(crate) fn came_back<'a>(
+    last: &CallRecord,
+    group: impl Iterator<Item = &'a CallRecord>,
+) -> Option<CameBack> {
     let mut same = true;
     let mut endings = true;
     for record in group {
         same &= record.output == last.output || record.failure != 0 && record.failure == last.failure;
         endings &= record.ending == last.ending;
     }
-    match last.ending {
+    Some(match last.ending {
         Ending::Refused if endings => CameBack::Refused,
         Ending::TimedOut if endings => CameBack::TimedOut,
         Ending::Failed | Ending::Refused | Ending::TimedOut if !same => CameBack::Failures,
         Ending::Failed | Ending::Refused | Ending::TimedOut => CameBack::SameFailure,
         Ending::Empty => CameBack::Nothing,
         Ending::Open | Ending::Unrecorded => CameBack::Unseen,
+        Ending::Brought if !same => return None,
         Ending::Brought | Ending::Running | Ending::CalledOff => CameBack::SameOutput,
-    }
+    })
+}
+
+/// Whether anything was changed since `first`. An edit that is made again is no progress, but it is a change.
+fn changed(history: &History, first: &CallRecord, record: &CallRecord) -> bool {
+    let edits = |r: &CallRecord| {
+        r.effect >= Effect::Changes
+            && matches!(r.ending, Ending::Brought | Ending::Empty)
+            && r.signature != record.signature
+    };
+    first.changes != history.changes()
+        || history.recent().iter().any(|r| r.ordinal > first.ordinal && edits(r))
 }
 
 /// What is the same in all findings about calls: `group` holds the calls concerned, newest first, `record` among them.
@@ -72,8 +88,8 @@ pub(crate) fn finding(
         score: 1.0,
         since: first.step.into(),
         tool: Some(history.tool(record).to_owned()),
-        outcome: Some(came_back(record, group.iter().copied())),
-        changed: Some(first.changes != history.changes()),
+        outcome: came_back(record, group.iter().copied()),
+        changed: Some(changed(history, first, record)),
         calls,
         evidence: Evidence { pattern, at: record.ordinal.into(), ..Evidence::default() },
         ..Finding::default()

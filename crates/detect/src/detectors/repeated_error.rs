@@ -3,7 +3,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counting::{finding, stale_share, turns};
-use crate::{CallRecord, Detector, Happening, Moment, ToolKind};
+use crate::reading::Effect;
+use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind};
 
 /// Different calls that fail the same way.
 pub(crate) struct RepeatedError;
@@ -60,6 +61,8 @@ impl Detector for RepeatedError {
             return None;
         }
         let near = |r: &&CallRecord| r.turn + params.within > record.turn && r.ending.in_vain();
+        // In another state of the tree the same failure is an answer: that is how one bisects.
+        let same_state = |r: &&CallRecord| !(r.effect == Effect::Switches && r.progress == Progress::Changed);
         let lately = |n: usize| stale_share(history.recent().iter().rev().take(n));
         let words = history.words(record);
         // Calls with next to nothing in their arguments are one call in other words, and so are questions to a person.
@@ -73,12 +76,18 @@ impl Detector for RepeatedError {
                         .zip(history.words(r))
                         .is_some_and(|(a, b)| a.likeness(b) >= params.alike || bare))
         };
-        let group: Vec<&CallRecord> = history.of_this_request().filter(near).filter(alike).collect();
+        let group: Vec<&CallRecord> =
+            history.of_this_request().take_while(same_state).filter(near).filter(alike).collect();
         let at = if bare && params.bare > 0 { params.bare } else { params.at };
         if at > 0 && turns(group.iter().copied()) >= at && lately(6) >= params.share {
             let failure = u64::from(record.failure);
             let found = finding(self.name(), moment, record, &group, failure);
-            return Some(Finding { repeats: Repeats::Variants, ..found });
+            let same = group.iter().all(|r| r.signature == record.signature);
+            // The same call may have failed in other ways in between, after the same edits made again.
+            return Some(match same {
+                true => Finding { repeats: Repeats::Call, changed: None, ..found },
+                false => Finding { repeats: Repeats::Variants, ..found },
+            });
         }
         let exact = |r: &&CallRecord| r.output == record.output && r.changes == history.changes();
         let group: Vec<&CallRecord> = history.of_this_request().filter(near).filter(exact).collect();
