@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// What a step is seen with, beside the history of its agent.
+#[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// What the whole session has used.
     pub ledger: &'a Ledger,

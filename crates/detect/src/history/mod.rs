@@ -25,7 +25,7 @@ const OF_A_TURN: usize = 8;
 /// So many calls more are held while a turn has more than that.
 const MORE: usize = 120;
 /// Of so many calls it is remembered what they were about.
-const KEPT: usize = 12;
+const KEPT: usize = 11;
 /// By so many characters of it a refusal is known again.
 const REFUSAL: usize = 80;
 /// How many tools are remembered by name.
