@@ -15,10 +15,10 @@ mod ledger;
 mod lines;
 mod live;
 mod notes;
-mod private;
 mod profiles;
 mod purge;
 mod run;
+mod safe_file;
 mod scan;
 mod schema;
 mod shell;
@@ -26,6 +26,7 @@ mod state;
 mod status;
 mod steps;
 mod stream;
+mod trust;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -77,6 +78,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Resume(args) => live::pause::resume(&args, out),
         Command::Allow(args) => live::allow::run(&args, out),
         Command::Eval(args) => eval::run(&args, out),
+        Command::Trust(args) => trust::run(&args, out),
         Command::Config(args) => config::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),
         Command::Completions(args) => shell::completions(&args, out),

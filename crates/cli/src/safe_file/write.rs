@@ -1,0 +1,511 @@
+//! Writing: no link is followed, a new file is created exclusively under a random name, and one that somebody else
+//! changed meanwhile is left alone.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Result, Write};
+use std::path::{Component, Path, PathBuf};
+
+use super::read::{Links, is_stream, read};
+
+/// How often a random name is tried before giving up.
+const TRIES: u32 = 16;
+/// A larger file is not compared: deloop has never read it.
+const MOST: u64 = 64 << 20;
+
+/// A file to write: its folder, held open, and its name in it.
+pub(crate) struct Target {
+    folder: Folder,
+    name: OsString,
+    path: PathBuf,
+}
+
+/// What the file must hold for it to be replaced.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Expected<'a> {
+    /// Anything, or nothing.
+    Any,
+    /// There is no such file.
+    Absent,
+    /// These bytes.
+    Bytes(&'a [u8]),
+}
+
+/// Who may read the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Permission {
+    /// The user alone, mode 0600.
+    Private,
+    /// Whoever could read the file before; for a new file, whom the umask allows.
+    Keep,
+    /// As this other file, if it is there, else as the umask allows.
+    Mode(Option<u32>),
+}
+
+impl Target {
+    /// A path that the user chose: links in its folders lead where the user wants, the file itself must not be one.
+    pub(crate) fn named(path: &Path) -> Result<Self> {
+        let name = path.file_name().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file name"))?;
+        let parent = folder_of(path);
+        Ok(Self { folder: Folder::open(parent)?, name: name.to_owned(), path: path.to_owned() })
+    }
+
+    /// As [`Target::named`]; folders that are missing are made, for the user alone.
+    pub(crate) fn making_folders(path: &Path) -> Result<Self> {
+        private_folder(folder_of(path))?;
+        Self::named(path)
+    }
+
+    /// A path below `root`, a folder that somebody else may have filled: nothing between them may be a link, and it
+    /// must not lead out of `root`. Folders that are missing are made.
+    pub(crate) fn below(root: &Path, relative: &Path) -> Result<Self> {
+        let mut folder = Folder::open(root)?;
+        let mut path = root.to_owned();
+        let mut names = Vec::new();
+        for part in relative.components() {
+            match part {
+                Component::Normal(name) => names.push(name),
+                Component::CurDir => {}
+                _ => {
+                    let why = format!("leads out of {}; use a path inside it", root.display());
+                    return Err(Error::new(ErrorKind::InvalidInput, why));
+                }
+            }
+        }
+        let name = names.pop().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file name"))?;
+        for part in names {
+            path.push(part);
+            folder =
+                folder.enter(part).map_err(|e| Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+        }
+        path.push(name);
+        Ok(Self { folder, name: name.to_owned(), path })
+    }
+
+    /// Puts these bytes in the file's place: a reader sees the old file or the new one.
+    ///
+    /// # Errors
+    /// When the file is a link, is not a regular file, belongs to somebody else or is read-only, when it does not
+    /// hold what is expected, or when it cannot be written. Nothing is left behind then.
+    pub(crate) fn replace(&self, bytes: &[u8], permission: Permission, expected: Expected<'_>) -> Result<()> {
+        let before = self.folder.look(&self.name)?;
+        if let Some(before) = &before {
+            before.check()?;
+        }
+        let mode = match permission {
+            Permission::Private => Some(0o600),
+            Permission::Keep => before.as_ref().map(|b| b.mode),
+            Permission::Mode(mode) => mode,
+        };
+        let (fresh, mut file) = self.folder.create_fresh(if mode.is_some() { 0o600 } else { 0o666 })?;
+        let mut write = || -> Result<()> {
+            if let Some(mode) = mode {
+                set_mode(&file, mode)?;
+            }
+            if let Some(before) = &before {
+                before.keep_owner(&file);
+            }
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            self.expect(expected)?;
+            self.folder.rename(&fresh, &self.name)
+        };
+        let done = write();
+        if done.is_err() {
+            let _ = self.folder.remove(&fresh);
+        }
+        done
+    }
+
+    /// Opens the file to append to; it is made, for the user alone, if it is not there.
+    ///
+    /// # Errors
+    /// When it is a link or has another name elsewhere, is not a regular file or belongs to somebody else.
+    pub(crate) fn append(&self) -> Result<File> {
+        self.check_alone()?;
+        self.folder.append(&self.name)
+    }
+
+    /// Opens the file to read and change it in place; it is made, for the user alone, if it is not there.
+    ///
+    /// # Errors
+    /// As [`Target::append`].
+    pub(crate) fn edit(&self) -> Result<File> {
+        self.check_alone()?;
+        self.folder.edit(&self.name)
+    }
+
+    /// Checks that writing into the file changes no other.
+    fn check_alone(&self) -> Result<()> {
+        let Some(before) = self.folder.look(&self.name)? else { return Ok(()) };
+        before.check()?;
+        if before.names > 1 {
+            let why = "has another name in another folder (a hard link); put a file of its own in its place";
+            return Err(Error::new(ErrorKind::InvalidInput, why));
+        }
+        Ok(())
+    }
+
+    /// Removes the file if it holds what is expected.
+    ///
+    /// # Errors
+    /// When it does not, or cannot be removed.
+    pub(crate) fn remove(&self, expected: Expected<'_>) -> Result<()> {
+        self.expect(expected)?;
+        match self.folder.remove(&self.name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    fn expect(&self, expected: Expected<'_>) -> Result<()> {
+        let now = match expected {
+            Expected::Any => return Ok(()),
+            _ => match read(&self.path, MOST, Links::Refuse) {
+                Ok(bytes) => Some(bytes),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            },
+        };
+        let same = match expected {
+            Expected::Any => true,
+            Expected::Absent => now.is_none(),
+            Expected::Bytes(bytes) => now.as_deref() == Some(bytes),
+        };
+        if same {
+            return Ok(());
+        }
+        Err(Error::other(
+            "another program changed it in the meantime; nothing was written: run the command again",
+        ))
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Replaces a file that a person named on the command line.
+///
+/// # Errors
+/// As [`Target::replace`].
+pub(crate) fn replace_named(path: &Path, bytes: &[u8]) -> Result<()> {
+    if is_stream(path) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    Target::named(path)?.replace(bytes, Permission::Private, Expected::Any)
+}
+
+/// Opens a file that a person named on the command line, to append to.
+///
+/// # Errors
+/// As [`Target::append`].
+pub(crate) fn append_named(path: &Path) -> Result<File> {
+    if is_stream(path) {
+        return OpenOptions::new().append(true).open(path);
+    }
+    Target::named(path)?.append()
+}
+
+/// Makes a folder and those above it for the user alone, whatever the umask is; one that is there stays as it is.
+pub(crate) fn private_folder(folder: &Path) -> Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// What is known about the file that is in the way.
+struct Before {
+    is_link: bool,
+    is_file: bool,
+    mode: u32,
+    owner: u32,
+    group: u32,
+    names: u64,
+}
+
+impl Before {
+    fn check(&self) -> Result<()> {
+        let refused = |why: &str| Err(Error::new(ErrorKind::InvalidInput, why.to_owned()));
+        if self.is_link {
+            return refused(
+                "is a link, which deloop does not follow here; put a file in its place, or remove it",
+            );
+        }
+        if !self.is_file {
+            return refused("is not a regular file; remove it, or name another file");
+        }
+        if self.mode & 0o200 == 0 {
+            return refused("is read-only; make it writable first: chmod u+w");
+        }
+        self.check_owner()
+    }
+
+    #[cfg(unix)]
+    fn check_owner(&self) -> Result<()> {
+        let me = rustix::process::geteuid();
+        if me.is_root() || me.as_raw() == self.owner {
+            return Ok(());
+        }
+        let why = format!("belongs to another user (uid {}); remove it, or name another file", self.owner);
+        Err(Error::new(ErrorKind::InvalidInput, why))
+    }
+
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same as on Unix")]
+    fn check_owner(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Root that changes a user's file leaves it the user's.
+    #[cfg(unix)]
+    fn keep_owner(&self, file: &File) {
+        if rustix::process::geteuid().is_root() {
+            let (owner, group) =
+                (rustix::fs::Uid::from_raw(self.owner), rustix::fs::Gid::from_raw(self.group));
+            let _ = rustix::fs::fchown(file, Some(owner), Some(group));
+        }
+    }
+
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_self, reason = "the same as on Unix")]
+    fn keep_owner(&self, _: &File) {}
+}
+
+#[cfg(unix)]
+fn set_mode(file: &File, mode: u32) -> Result<()> {
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode & 0o777))
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same as on Unix")]
+fn set_mode(_: &File, _: u32) -> Result<()> {
+    Ok(())
+}
+
+/// A name nobody can foresee.
+fn random_name() -> OsString {
+    use std::hash::{BuildHasher, Hasher};
+    // The keys of a RandomState come from the system's random numbers.
+    let number = |n: u32| {
+        let mut hasher = std::hash::RandomState::new().build_hasher();
+        hasher.write_u32(n ^ std::process::id());
+        hasher.finish()
+    };
+    format!(".deloop-{:016x}{:016x}.tmp", number(0), number(1)).into()
+}
+
+/// A folder that stays the same one, whatever is put in its place meanwhile.
+#[cfg(unix)]
+struct Folder(rustix::fd::OwnedFd);
+
+#[cfg(unix)]
+impl Folder {
+    fn open(path: &Path) -> Result<Self> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// The folder of this name in it, made if it is not there; a link is none.
+    fn enter(&self, name: &OsStr) -> Result<Self> {
+        use rustix::fs::{Mode, OFlags};
+        match rustix::fs::mkdirat(&self.0, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+            Err(rustix::io::Errno::EXIST) | Ok(()) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+            Ok(folder) => Ok(Self(folder)),
+            Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) => Err(Error::new(
+                ErrorKind::InvalidInput,
+                "is a link or a file, not a folder; deloop follows no link here: put a folder in its place",
+            )),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn look(&self, name: &OsStr) -> Result<Option<Before>> {
+        use rustix::fs::{AtFlags, FileType};
+        let about = match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(about) => about,
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        #[allow(clippy::useless_conversion, clippy::unnecessary_cast, clippy::allow_attributes)]
+        let (mode, names) = (about.st_mode as u32, about.st_nlink as u64);
+        let kind = FileType::from_raw_mode(about.st_mode);
+        Ok(Some(Before {
+            is_link: kind.is_symlink(),
+            is_file: kind.is_file(),
+            mode,
+            owner: about.st_uid,
+            group: about.st_gid,
+            names,
+        }))
+    }
+
+    fn create_fresh(&self, mode: u32) -> Result<(OsString, File)> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+        for _ in 0..TRIES {
+            let name = random_name();
+            match rustix::fs::openat(&self.0, &name, flags, Mode::from_bits_truncate(mode as _)) {
+                Ok(file) => return Ok((name, File::from(file))),
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::new(ErrorKind::AlreadyExists, "no free name for a temporary file"))
+    }
+
+    fn append(&self, name: &OsStr) -> Result<File> {
+        self.open_in_place(name, rustix::fs::OFlags::APPEND | rustix::fs::OFlags::WRONLY)
+    }
+
+    fn edit(&self, name: &OsStr) -> Result<File> {
+        self.open_in_place(name, rustix::fs::OFlags::RDWR)
+    }
+
+    fn open_in_place(&self, name: &OsStr, how: rustix::fs::OFlags) -> Result<File> {
+        use rustix::fs::{Mode, OFlags};
+        let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = how | OFlags::CREATE | safe;
+        let file = File::from(rustix::fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?);
+        if !file.metadata()?.is_file() {
+            return Err(Error::new(ErrorKind::InvalidInput, "is not a regular file; remove it"));
+        }
+        Ok(file)
+    }
+
+    fn rename(&self, from: &OsStr, to: &OsStr) -> Result<()> {
+        rustix::fs::renameat(&self.0, from, &self.0, to)?;
+        // The name lasts once the folder is on disk; a file system that cannot do that has the file all the same.
+        let _ = rustix::fs::fsync(&self.0);
+        Ok(())
+    }
+
+    fn remove(&self, name: &OsStr) -> Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, rustix::fs::AtFlags::empty())?)
+    }
+}
+
+/// Elsewhere a folder is known by its path.
+#[cfg(not(unix))]
+struct Folder(PathBuf);
+
+#[cfg(not(unix))]
+impl Folder {
+    fn open(path: &Path) -> Result<Self> {
+        Ok(Self(path.to_owned()))
+    }
+
+    fn enter(&self, name: &OsStr) -> Result<Self> {
+        let path = self.0.join(name);
+        if let Err(error) = std::fs::create_dir(&path)
+            && error.kind() != ErrorKind::AlreadyExists
+        {
+            return Err(error);
+        }
+        if !std::fs::symlink_metadata(&path)?.is_dir() {
+            return Err(Error::new(ErrorKind::NotADirectory, "is a link or a file, not a folder"));
+        }
+        Ok(Self(path))
+    }
+
+    fn look(&self, name: &OsStr) -> Result<Option<Before>> {
+        let about = match std::fs::symlink_metadata(self.0.join(name)) {
+            Ok(about) => about,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mode = if about.permissions().readonly() { 0o400 } else { 0o600 };
+        let (is_link, is_file) = (about.is_symlink(), about.is_file());
+        Ok(Some(Before { is_link, is_file, mode, owner: 0, group: 0, names: 1 }))
+    }
+
+    fn create_fresh(&self, _: u32) -> Result<(OsString, File)> {
+        for _ in 0..TRIES {
+            let name = random_name();
+            match OpenOptions::new().create_new(true).write(true).open(self.0.join(&name)) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => return made.map(|file| (name, file)),
+            }
+        }
+        Err(Error::new(ErrorKind::AlreadyExists, "no free name for a temporary file"))
+    }
+
+    fn append(&self, name: &OsStr) -> Result<File> {
+        OpenOptions::new().create(true).append(true).open(self.0.join(name))
+    }
+
+    fn edit(&self, name: &OsStr) -> Result<File> {
+        OpenOptions::new().create(true).read(true).write(true).truncate(false).open(self.0.join(name))
+    }
+
+    fn rename(&self, from: &OsStr, to: &OsStr) -> Result<()> {
+        std::fs::rename(self.0.join(from), self.0.join(to))
+    }
+
+    fn remove(&self, name: &OsStr) -> Result<()> {
+        std::fs::remove_file(self.0.join(name))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn links_are_neither_followed_nor_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        fs::write(at("mine"), "mine").unwrap();
+        fs::create_dir(at("repo")).unwrap();
+        symlink(at("mine"), at("repo/file")).unwrap();
+        symlink(home.path(), at("repo/folder")).unwrap();
+        let below = |path: &str| Target::below(&at("repo"), Path::new(path));
+        let write = |target: &Target| target.replace(b"theirs", Permission::Private, Expected::Any);
+        assert!(write(&below("file").unwrap()).unwrap_err().to_string().contains("is a link"));
+        assert!(below("file").unwrap().append().unwrap_err().to_string().contains("is a link"));
+        assert!(below("folder/mine").err().unwrap().to_string().contains("no link"));
+        assert!(below("../mine").err().unwrap().to_string().contains("leads out of"));
+        assert!(below("/mine").err().unwrap().to_string().contains("leads out of"));
+        fs::hard_link(at("mine"), at("repo/hard")).unwrap();
+        assert!(below("hard").unwrap().append().unwrap_err().to_string().contains("hard link"));
+        assert_eq!(fs::read_to_string(at("mine")).unwrap(), "mine");
+        write(&below("new/deep/file").unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(at("repo/new/deep/file")).unwrap(), "theirs");
+        assert_eq!(fs::read_dir(at("repo/new/deep")).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn an_edit_in_between_is_kept_and_modes_are() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a");
+        let target = Target::named(&path).unwrap();
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        target.replace(b"1", Permission::Private, Expected::Absent).unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = target.replace(b"3", Permission::Keep, Expected::Bytes(b"2")).unwrap_err();
+        assert!(error.to_string().contains("another program changed it"), "{error}");
+        assert!(target.replace(b"3", Permission::Keep, Expected::Absent).is_err());
+        target.replace(b"2", Permission::Keep, Expected::Bytes(b"1")).unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode()), ("2", 0o640));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
+        assert!(target.replace(b"4", Permission::Keep, Expected::Any).is_err(), "it is read-only");
+        assert!(target.remove(Expected::Bytes(b"1")).is_err());
+        target.remove(Expected::Bytes(b"2")).unwrap();
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+    }
+}
