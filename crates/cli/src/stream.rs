@@ -119,7 +119,10 @@ impl Stream {
         }
         if let (Some(notes), Some(_)) = (&self.notes, &observed.decision.task_update) {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());
-            notes.force_done(task, &observed.decision)?;
+            // A note that cannot be written must not end the guard.
+            if let Err(Failure::Told(why)) = notes.force_done(task, &observed.decision) {
+                let _ = writeln!(std::io::stderr(), "deloop: no note was written: {why}");
+            }
         }
         if step.body == Body::End
             && let Some(notes) = &mut self.notes

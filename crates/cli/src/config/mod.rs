@@ -156,45 +156,41 @@ pub(crate) fn check(project: &Layer) -> Result<(), Failure> {
 /// Tries what applies here, then less and less of it until something works: the built-in default always does.
 fn guarding(args: &RuleArgs, base: Base<'_>, remember: bool) -> Config {
     let Sources { own, project, ignored } = sources::find(args.config.as_deref());
-    let last = own.as_ref().and_then(last_good::recall);
     let all = Given { args, profile: true, environment: true };
-    let less = Given { profile: false, ..all };
-    let least = Given { environment: false, ..less };
-    let own_name = "your own configuration";
-    let last_name = "the last configuration of yours that worked";
-    let name = "the built-in configuration";
-    let layers = |own: &Option<Layer>| own.clone().into_iter().collect::<Vec<_>>();
-    let attempts = [
-        (own.iter().chain(&project).cloned().collect(), all, own_name),
-        (layers(&own), all, own_name),
-        (layers(&last), all, last_name),
-        (layers(&own), less, own_name),
-        (layers(&last), less, last_name),
-        (layers(&own), least, own_name),
-        (layers(&last), least, last_name),
-        (Vec::new(), least, name),
-    ];
-    let mut broken: Option<String> = None;
-    for (layers, given, name) in attempts {
-        if broken.is_some() && layers.is_empty() && name != "the built-in configuration" {
-            continue;
-        }
-        let layers: Vec<&Layer> = layers.iter().collect();
-        match assemble(&layers, given, base) {
-            Ok(mut config) => {
-                if let Some(why) = broken {
-                    let why = deloop::clean(&why, 500);
-                    config.notices.push(Notice::Broken(format!(
-                        "the configuration does not work: {why}. Until you fix it, {name} applies"
-                    )));
-                } else if let Some(own) = own.as_ref().filter(|_| remember) {
-                    last_good::remember(own);
-                }
-                config.notices.extend(ignored);
-                return config;
+    let layers: Vec<&Layer> = own.iter().chain(&project).collect();
+    let mut config = match assemble(&layers, all, base) {
+        Ok(config) => {
+            if let Some(own) = own.as_ref().filter(|_| remember) {
+                last_good::remember(own);
             }
-            Err(Failure::Told(why)) => drop(broken.get_or_insert(why)),
-            Err(Failure::ClosedPipe) => {}
+            config
+        }
+        Err(failure) => fallback(own.as_ref(), all, base, &failure),
+    };
+    config.notices.extend(ignored);
+    config
+}
+
+/// What applies while the configuration does not work.
+fn fallback(own: Option<&Layer>, all: Given<'_>, base: Base<'_>, failure: &Failure) -> Config {
+    let last = own.and_then(last_good::recall);
+    let yours = own.map(|own| (vec![own], "your own configuration"));
+    let earlier = last.as_ref().map(|last| (vec![last], "the last configuration of yours that worked"));
+    let built_in = Some((Vec::new(), "the built-in configuration"));
+    let without_profile = Given { profile: false, ..all };
+    let without_any = Given { environment: false, ..without_profile };
+    for given in [all, without_profile, without_any] {
+        for (layers, name) in [&yours, &earlier, &built_in].into_iter().flatten() {
+            let Ok(mut config) = assemble(layers, given, base) else { continue };
+            let why = match failure {
+                Failure::Told(why) => deloop::clean(why, 500),
+                Failure::ClosedPipe => "it cannot be read".to_owned(),
+            };
+            let why = why.trim_end_matches('.');
+            config.notices.push(Notice::Broken(format!(
+                "the configuration does not work: {why}. Until you fix it, {name} applies"
+            )));
+            return config;
         }
     }
     unreachable!("the profiles that come with deloop load; a test reads each of them")
@@ -217,10 +213,12 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Base<'_>) -> Result<Confi
     }
     let named = given.args.profile.as_deref().filter(|_| given.profile);
     let mut document = match (named, over.get("profile")) {
+        (_, Some(value)) if !value.is_string() && !value.is_null() => {
+            return Err(Failure::new("`profile` must be the name of a profile, in quotes"));
+        }
         (Some(name), _) => document::of_profile(name, None)?,
-        (None, None | Some(Value::Null)) => document::of_profile(base.profile, None)?,
         (None, Some(Value::String(name))) => document::of_profile(name, profile_from)?,
-        (None, Some(_)) => return Err(Failure::new("`profile` must be the name of a profile, in quotes")),
+        (None, _) => document::of_profile(base.profile, None)?,
     };
     merge(&mut document, over);
     if let Some(agent) = document.get("agent").filter(|a| !a.is_null()).cloned() {
@@ -231,10 +229,9 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Base<'_>) -> Result<Confi
     if given.environment {
         AgentBlock::from_env(|variable| std::env::var(variable).ok())?.apply(&mut document);
     }
-    let mode = match given.args.mode {
-        Some(mode) => mode.into(),
-        None => field::<Mode>(&document, "mode")?.unwrap_or(base.mode),
-    };
+    // A bad value is an error even where the command line says otherwise: it would surprise somewhere else.
+    let mode = field::<Mode>(&document, "mode")?.unwrap_or(base.mode);
+    let mode = given.args.mode.map_or(mode, Mode::from);
     let attended = given.args.attended || field::<bool>(&document, "attended")?.unwrap_or(false);
     let memory = field::<MemoryBlock>(&document, "memory")?.and_then(|m| m.folder);
     let memory = memory.map(|folder| notes_folder(Path::new(&folder), memory_from)).transpose()?;

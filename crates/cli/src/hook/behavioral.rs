@@ -123,11 +123,12 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     let output = output_of(if off { Decision::go_on(step.session.clone(), 0) } else { decision.clone() });
     if output.level > 0 {
         let event = event_of(&output, &task, &tool)?;
-        match (&args.tool_events, &memory) {
-            (Some(path), _) => append_to(path, &event)?,
-            (None, Some(folder)) => folder.append("tool-events.jsonl", &event)?,
-            (None, None) => append_to(&state.join("tool-events.jsonl"), &event)?,
-        }
+        let written = match (&args.tool_events, &memory) {
+            (Some(path), _) => append_to(path, &event),
+            (None, Some(folder)) => folder.append("tool-events.jsonl", &event),
+            (None, None) => append_to(&state.join("tool-events.jsonl"), &event),
+        };
+        told_only(written);
         let _ = writeln!(
             std::io::stderr(),
             "[loop-detection] {}: {} similar actions. Task {}",
@@ -137,11 +138,18 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
         );
     }
     if let Some(folder) = memory.filter(|_| !off) {
-        notes::write(&folder, &task, &decision, saved.forced)?;
+        told_only(notes::write(&folder, &task, &decision, saved.forced));
     }
     serde_json::to_writer(&mut *out, &output)?;
     out.write_all(b"\n")?;
     Ok(exit::OK)
+}
+
+/// What cannot be written down must not keep the answer from the agent.
+fn told_only(written: Result<(), Failure>) {
+    if let Err(Failure::Told(why)) = written {
+        let _ = writeln!(std::io::stderr(), "deloop: {why}");
+    }
 }
 
 fn output_of(decision: Decision) -> Output {

@@ -131,14 +131,7 @@ mod tests {
         std::fs::write(at("a"), "12345").unwrap();
         std::os::unix::fs::symlink(at("a"), at("link")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            at("pipe"),
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR,
-            0,
-        )
-        .unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
         assert_eq!(read(&at("a"), 5, Links::Refuse).unwrap(), b"12345");
         assert_eq!(read(&at("link"), 5, Links::Follow).unwrap(), b"12345");
         let why = |name: &str, most, links| read(&at(name), most, links).unwrap_err().to_string();

@@ -176,8 +176,10 @@ fn inside(root: &Path, relative: &Path) -> Result<PathBuf, String> {
             Component::CurDir => continue,
             Component::Normal(name) => path.push(name),
             _ => {
-                return Err("`profile` names a file outside of its folder; copy it next to the configuration"
-                    .to_owned());
+                return Err(
+                    "`profile` names a file outside of its folder; copy it next to the configuration"
+                        .to_owned(),
+                );
             }
         }
         if path.is_symlink() {

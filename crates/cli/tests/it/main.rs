@@ -12,6 +12,7 @@ mod dialects;
 mod doctor;
 mod eval;
 mod events;
+mod hostile;
 mod install;
 mod intervention;
 mod live;
