@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use deloop::Decision;
 
 use crate::exit::Failure;
-use crate::safe_file::Target;
+use crate::safe_file::{Make, Target};
 
 /// More forced ends than this in one session are an issue.
 const MANY: u64 = 2;
@@ -85,16 +85,15 @@ fn one_line(text: &str) -> String {
 /// Where notes are written.
 #[derive(Debug, Clone)]
 pub(crate) struct NotesFolder {
-    /// Below this folder no link is followed: somebody else may have filled it.
+    /// The folder of a project: what its configuration names has to be below it. `None` if the user chose.
     root: Option<PathBuf>,
     folder: PathBuf,
 }
 
 impl NotesFolder {
-    /// A folder that the user chose. One that is inside the working folder is reached without following links.
+    /// A folder that the user chose.
     pub(crate) fn chosen(folder: &Path) -> Self {
-        let inside = folder.is_relative() && !folder.components().any(|c| c == Component::ParentDir);
-        Self { root: inside.then(|| PathBuf::from(".")), folder: folder.to_owned() }
+        Self { root: None, folder: folder.to_owned() }
     }
 
     /// A folder that a project's configuration names: it has to be inside `root`.
@@ -116,7 +115,7 @@ impl NotesFolder {
             let path = self.folder.join(name);
             let target = match &self.root {
                 Some(root) => Target::below(root, &path)?,
-                None => Target::making_folders(&path)?,
+                None => Target::chosen(&path, Make::Folders)?,
             };
             target.append()?.write_all(text)
         };

@@ -52,29 +52,45 @@ pub(super) fn find(named: Option<&Path>) -> Sources {
         return Sources { own: Some(own(path.to_owned())), ..Sources::default() };
     }
     let user = user_folder().and_then(|folder| first_in(&folder));
-    let Some(path) = nearest().filter(|path| !same(Some(path.as_path()), user.as_deref())) else {
-        return Sources { own: user.map(own), ..Sources::default() };
-    };
-    let mut sources = Sources { own: user.map(own), ..Sources::default() };
-    match Trusted::load().standing(&path) {
-        Standing::Trusted(layer) => sources.project = Some(layer),
-        Standing::Not(why) => {
-            let path = deloop::clean(&path.to_string_lossy(), 300);
-            sources.ignored = Some(Notice::Ignored(format!("ignored {path}: {why}")));
+    let mut sources = Sources { own: user.clone().map(own), ..Sources::default() };
+    let mut trusted = None;
+    for path in upward().filter(|path| !same(path, user.as_deref())) {
+        match trusted.get_or_insert_with(Trusted::load).standing(&path) {
+            Standing::Trusted(layer) => {
+                sources.project = Some(layer);
+                break;
+            }
+            // A file that is not trusted does not hide one further up that is.
+            Standing::Not(why) => {
+                let path = deloop::clean(&path.to_string_lossy(), 300);
+                let notice = || Notice::Ignored(format!("ignored {path}: {why}"));
+                sources.ignored.get_or_insert_with(notice);
+            }
         }
     }
     sources
 }
 
-/// The nearest configuration upward from the working folder.
-pub(crate) fn nearest() -> Option<PathBuf> {
-    std::env::current_dir().ok()?.ancestors().find_map(first_in)
+/// The configurations upward from the working folder, the nearest first.
+fn upward() -> impl Iterator<Item = PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let folders: Vec<PathBuf> = here.ancestors().map(Path::to_owned).collect();
+    folders.into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name))).filter(|path| is_one(path))
 }
 
-/// The configuration in this folder. A link counts as one, so that it is reported and not passed over.
+/// The nearest configuration upward from the working folder.
+pub(crate) fn nearest() -> Option<PathBuf> {
+    upward().next()
+}
+
+/// The configuration in this folder.
 pub(crate) fn first_in(folder: &Path) -> Option<PathBuf> {
-    let is_one = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|about| !about.is_dir());
-    NAMES.iter().map(|name| folder.join(name)).find(is_one)
+    NAMES.iter().map(|name| folder.join(name)).find(|path| is_one(path))
+}
+
+/// Whether there is a configuration. A link counts as one, so that it is reported and not passed over.
+fn is_one(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|about| !about.is_dir())
 }
 
 fn own(path: PathBuf) -> Layer {
@@ -82,9 +98,9 @@ fn own(path: PathBuf) -> Layer {
     Layer { path, text, reach: Reach::Anywhere }
 }
 
-fn same(a: Option<&Path>, b: Option<&Path>) -> bool {
-    let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
-    real(a).is_some_and(|a| Some(a) == real(b))
+fn same(a: &Path, b: Option<&Path>) -> bool {
+    let Some(b) = b else { return false };
+    a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
 /// A folder that the environment names; a relative one would be in whatever folder deloop is started in.

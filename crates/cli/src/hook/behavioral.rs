@@ -13,7 +13,7 @@ use crate::args::BehavioralArgs;
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::notes::{self, NotesFolder};
-use crate::safe_file::{self, Target};
+use crate::safe_file::{self, Make, Target};
 use crate::state::prepare_folder;
 
 /// What goes in: the action that is about to be taken.
@@ -214,8 +214,9 @@ fn event_of(output: &Output, task: &str, tool: &str) -> Result<Vec<u8>, Failure>
 
 fn append_to(path: &Path, line: &[u8]) -> Result<(), Failure> {
     let told = |e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        safe_file::private_folder(folder).map_err(told)?;
+    if safe_file::is_stream(path) {
+        return safe_file::append_named(path).and_then(|mut file| file.write_all(line)).map_err(told);
     }
-    safe_file::append_named(path).and_then(|mut file| file.write_all(line)).map_err(told)
+    let target = Target::chosen(path, Make::Folders);
+    target.and_then(|target| target.append()).and_then(|mut file| file.write_all(line)).map_err(told)
 }

@@ -8,4 +8,4 @@ mod read;
 mod write;
 
 pub(crate) use read::{Links, is_stream, open, open_named, read, read_text};
-pub(crate) use write::{Expected, Permission, Target, append_named, private_folder, replace_named};
+pub(crate) use write::{Expected, Make, Permission, Target, append_named, private_folder, replace_named};

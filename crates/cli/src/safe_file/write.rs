@@ -31,6 +31,15 @@ pub(crate) enum Expected<'a> {
     Bytes(&'a [u8]),
 }
 
+/// Whether folders on the way are made if they are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Make {
+    /// They are.
+    Folders,
+    /// They are not: a path with a mistake in it is an error.
+    Nothing,
+}
+
 /// Who may read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permission {
@@ -56,9 +65,28 @@ impl Target {
         Self::named(path)
     }
 
+    /// A path that a person typed or wrote into their own configuration. One inside the working folder is reached
+    /// without following links, because somebody else may have filled that folder.
+    pub(crate) fn chosen(path: &Path, make: Make) -> Result<Self> {
+        let here = std::env::current_dir();
+        let inside = here.ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
+        let inside = inside.unwrap_or_else(|| path.to_owned());
+        if inside.is_relative() && !inside.components().any(|part| part == Component::ParentDir) {
+            return Self::walk(Path::new("."), &inside, make);
+        }
+        match make {
+            Make::Folders => Self::making_folders(path),
+            Make::Nothing => Self::named(path),
+        }
+    }
+
     /// A path below `root`, a folder that somebody else may have filled: nothing between them may be a link, and it
     /// must not lead out of `root`. Folders that are missing are made.
     pub(crate) fn below(root: &Path, relative: &Path) -> Result<Self> {
+        Self::walk(root, relative, Make::Folders)
+    }
+
+    fn walk(root: &Path, relative: &Path, make: Make) -> Result<Self> {
         let mut folder = Folder::open(root)?;
         let mut path = root.to_owned();
         let mut names = Vec::new();
@@ -75,8 +103,9 @@ impl Target {
         let name = names.pop().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file name"))?;
         for part in names {
             path.push(part);
-            folder =
-                folder.enter(part).map_err(|e| Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+            folder = folder
+                .enter(part, make)
+                .map_err(|e| Error::new(e.kind(), format!("{}: {e}", path.display())))?;
         }
         path.push(name);
         Ok(Self { folder, name: name.to_owned(), path })
@@ -193,7 +222,7 @@ pub(crate) fn replace_named(path: &Path, bytes: &[u8]) -> Result<()> {
     if is_stream(path) {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
-    Target::named(path)?.replace(bytes, Permission::Private, Expected::Any)
+    Target::chosen(path, Make::Nothing)?.replace(bytes, Permission::Private, Expected::Any)
 }
 
 /// Opens a file that a person named on the command line, to append to.
@@ -204,7 +233,7 @@ pub(crate) fn append_named(path: &Path) -> Result<File> {
     if is_stream(path) {
         return OpenOptions::new().append(true).open(path);
     }
-    Target::named(path)?.append()
+    Target::chosen(path, Make::Nothing)?.append()
 }
 
 /// Makes a folder and those above it for the user alone, whatever the umask is; one that is there stays as it is.
@@ -312,12 +341,14 @@ impl Folder {
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// The folder of this name in it, made if it is not there; a link is none.
-    fn enter(&self, name: &OsStr) -> Result<Self> {
+    /// The folder of this name in it; a link is none.
+    fn enter(&self, name: &OsStr, make: Make) -> Result<Self> {
         use rustix::fs::{Mode, OFlags};
-        match rustix::fs::mkdirat(&self.0, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
-            Err(rustix::io::Errno::EXIST) | Ok(()) => {}
-            Err(error) => return Err(error.into()),
+        if make == Make::Folders {
+            match rustix::fs::mkdirat(&self.0, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                Err(rustix::io::Errno::EXIST) | Ok(()) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
@@ -337,7 +368,11 @@ impl Folder {
             Err(rustix::io::Errno::NOENT) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        #[allow(clippy::useless_conversion, clippy::unnecessary_cast, clippy::allow_attributes)]
+        #[allow(
+            clippy::unnecessary_cast,
+            clippy::allow_attributes,
+            reason = "these types differ from system to system"
+        )]
         let (mode, names) = (about.st_mode as u32, about.st_nlink as u64);
         let kind = FileType::from_raw_mode(about.st_mode);
         Ok(Some(Before {
@@ -405,9 +440,10 @@ impl Folder {
         Ok(Self(path.to_owned()))
     }
 
-    fn enter(&self, name: &OsStr) -> Result<Self> {
+    fn enter(&self, name: &OsStr, make: Make) -> Result<Self> {
         let path = self.0.join(name);
-        if let Err(error) = std::fs::create_dir(&path)
+        if make == Make::Folders
+            && let Err(error) = std::fs::create_dir(&path)
             && error.kind() != ErrorKind::AlreadyExists
         {
             return Err(error);

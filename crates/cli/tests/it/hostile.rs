@@ -245,6 +245,14 @@ fn trust_holds_for_the_content_and_the_owner() {
         assert!(world.text(&["status"]).contains("its owner changed"));
         std::os::unix::fs::chown(&config, Some(0), None).unwrap();
     }
+    // One that is not trusted does not hide one further up.
+    world.put("repo/vendor/deloop.toml", "mode = \"enforce\"\n");
+    let mut command = world.command(&["config"]);
+    command.current_dir(world.at("repo/vendor"));
+    let output = in_time(command, "");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.contains("mode = \"shadow\""), "{printed}");
+    assert!(printed.contains("vendor/deloop.toml: it is not trusted"), "{printed}");
     assert!(world.text(&["trust", "--remove"]).contains("No longer trusted"));
     assert!(denied(&world.calls("s5", &hook, 7)));
 
@@ -375,9 +383,15 @@ fn files_beside_the_one_that_is_written_stay() {
         assert_eq!(mode & 0o777, 0o600);
     }
     world.link(world.at("home/.bashrc"), "repo/c.json");
-    for arguments in
-        [["stream", "--checkpoint", "c.json"], ["stream", "--events", "c.json"], ["scan", "--html", "c.json"]]
-    {
+    world.link(world.at("outside"), "repo/out");
+    for arguments in [
+        ["stream", "--checkpoint", "out/a.json"],
+        ["stream", "--events", "out/file"],
+        ["scan", "--html", "out/file"],
+        ["stream", "--checkpoint", "c.json"],
+        ["stream", "--events", "c.json"],
+        ["scan", "--html", "c.json"],
+    ] {
         let output = world.run(&arguments, step);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         world.check("a link that was named");
