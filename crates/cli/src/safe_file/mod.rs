@@ -4,6 +4,7 @@
 //! Reads take regular files only, never wait for a pipe or a device, and stop at a size and a deadline. Writes follow
 //! no link, create new files exclusively under a random name, and replace a file only if it still holds what was read.
 
+mod folder;
 mod read;
 mod write;
 
