@@ -96,14 +96,14 @@ fn database(
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if beside_it_are_files(path) {
-        let database = restrict(Connection::open_with_flags(path, flags)?)?;
+        let database = restrict(Connection::open_with_flags(path, flags)?, PATIENCE)?;
         if database.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(())).is_ok() {
             return Ok(database);
         }
     }
     let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags = flags | OpenFlags::SQLITE_OPEN_URI;
-    restrict(Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?)
+    restrict(Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?, PATIENCE)
 }
 
 /// Whether the files that SQLite opens by itself, its logs, are regular files: it would wait for a pipe.
@@ -118,13 +118,13 @@ fn beside_it_are_files(path: &Path) -> bool {
 /// Takes from a database that somebody else made what it could do by itself: its schema calls no functions with
 /// effects, and a query that does not end is ended.
 #[expect(clippy::disallowed_methods, reason = "a deadline is time of this machine, not of a session")]
-fn restrict(mut database: Connection) -> rusqlite::Result<Connection> {
+fn restrict(mut database: Connection, patience: Duration) -> rusqlite::Result<Connection> {
     database.busy_timeout(Duration::from_secs(2))?;
     database.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     database
         .execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;")?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     database.progress_handler(OPERATIONS, Some(move || Instant::now() > deadline))?;
     Ok(database)
 }
@@ -133,7 +133,7 @@ fn restrict(mut database: Connection) -> rusqlite::Result<Connection> {
 fn has_tables(database: &Connection) -> rusqlite::Result<bool> {
     let count: i64 = database.query_row(
         "SELECT count(DISTINCT name) FROM sqlite_master WHERE name IN ('session', 'message', 'part') \
-         AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'",
+         AND type = 'table' AND rootpage > 0 AND sql NOT LIKE 'CREATE VIRTUAL%'",
         [],
         |row| row.get(0),
     )?;
@@ -234,4 +234,32 @@ fn inside(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_without_an_end_is_ended() {
+        let database = restrict(Connection::open_in_memory().unwrap(), Duration::from_millis(20)).unwrap();
+        let endless =
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        let ended = database.query_row(endless, [], |row| row.get::<_, i64>(0)).unwrap_err();
+        assert_eq!(ended.sqlite_error_code(), Some(rusqlite::ErrorCode::OperationInterrupted));
+    }
+
+    #[test]
+    fn views_and_virtual_tables_are_no_tables() {
+        let with = |sql: &str| {
+            let database = Connection::open_in_memory().unwrap();
+            database.execute_batch(sql).unwrap();
+            has_tables(&database).unwrap()
+        };
+        let rest = "CREATE TABLE message(id); CREATE TABLE part(id);";
+        assert!(with(&format!("CREATE TABLE session(id); {rest}")));
+        assert!(!with(&format!("CREATE VIEW session AS SELECT 1; {rest}")));
+        assert!(!with(&format!("create /* */ virtual table session USING fts5(id); {rest}")));
+        assert!(!with(rest));
+    }
 }
