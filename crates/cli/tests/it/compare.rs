@@ -39,7 +39,7 @@ fn a_configuration_is_a_side() {
     std::fs::write(home.path().join("mine.toml"), "profile = \"doom-loop\"\norder = [\"talk-only\"]")
         .unwrap();
     // The user's deloop.toml changes no profile that is named here.
-    trusted_config(home.path(), "deloop.toml", "order = [\"chanting\"]");
+    trusted_config(home.path(), "deloop.toml", "order = [\"talk-only\"]");
     let output = run(
         deloop(home.path()).args(["compare", "--a", "doom-loop", "--b", "mine.toml", "s.jsonl", "--json"]),
         b"",
