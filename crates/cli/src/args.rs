@@ -15,6 +15,7 @@ use crate::live::args::{
 };
 use crate::run::args::{RUN_HELP, RunArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
+use crate::trust::{TRUST_HELP, TrustArgs};
 
 const SCAN_HELP: &str = "\
 Examples:
@@ -148,6 +149,9 @@ pub(crate) enum Command {
     #[command(after_help = "Your own lists go into `[vocabulary]` of your configuration, in the same form; \
         `without = [\"NAME\"]` there switches a list off.")]
     Vocabulary,
+    /// Let a configuration in a folder apply, until it changes
+    #[command(after_help = TRUST_HELP)]
+    Trust(TrustArgs),
     /// Show where the configuration comes from and what it amounts to
     Config(ConfigArgs),
     /// Print a JSON Schema
@@ -178,7 +182,8 @@ pub(crate) struct RuleArgs {
     /// The profile: one of `deloop profiles`, or a TOML file
     #[arg(long, short, value_name = "PROFILE", env = "DELOOP_PROFILE")]
     pub(crate) profile: Option<String>,
-    /// The configuration file; else deloop.toml or deloop.yaml, found upward from here and in the user's config folder
+    /// The configuration file; else deloop.toml or deloop.yaml in the user's config folder, and the nearest one upward
+    /// from here if you trust it (`deloop trust`)
     #[arg(long, value_name = "FILE", env = "DELOOP_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// How far deloop may go

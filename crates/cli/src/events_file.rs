@@ -1,12 +1,13 @@
 //! The file that events are appended to.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use deloop::Event;
 
 use crate::exit::Failure;
+use crate::safe_file;
 
 /// Appends events, a line each.
 pub(crate) struct EventsFile(BufWriter<File>);
@@ -14,7 +15,7 @@ pub(crate) struct EventsFile(BufWriter<File>);
 impl EventsFile {
     /// Opens a file to append to, and makes it if it is not there.
     pub(crate) fn append(path: &Path) -> Result<Self, Failure> {
-        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = safe_file::append_named(path);
         file.map(|f| Self(BufWriter::new(f))).map_err(|e| Failure::new(format!("{}: {e}", path.display())))
     }
 

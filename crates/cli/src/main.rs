@@ -15,10 +15,10 @@ mod ledger;
 mod lines;
 mod live;
 mod notes;
-mod private;
 mod profiles;
 mod purge;
 mod run;
+mod safe_file;
 mod scan;
 mod schema;
 mod shell;
@@ -26,6 +26,7 @@ mod state;
 mod status;
 mod steps;
 mod stream;
+mod trust;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -78,6 +79,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Allow(args) => live::allow::run(&args, out),
         Command::Eval(args) => eval::run(&args, out),
         Command::Vocabulary => Ok(out.write_all(deloop::VOCABULARY.as_bytes()).map(|()| exit::OK)?),
+        Command::Trust(args) => trust::run(&args, out),
         Command::Config(args) => config::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),
         Command::Completions(args) => shell::completions(&args, out),

@@ -2,25 +2,25 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use deloop::Decision;
 
 use crate::exit::Failure;
+use crate::safe_file::{Make, Target};
 
 /// More forced ends than this in one session are an issue.
 const MANY: u64 = 2;
 
 /// Appends notes in a memory folder.
 pub(crate) struct Notes {
-    folder: PathBuf,
+    folder: NotesFolder,
     forced: RefCell<HashMap<String, u64>>,
 }
 
 impl Notes {
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: NotesFolder) -> Self {
         Self { folder, forced: RefCell::default() }
     }
 
@@ -39,33 +39,40 @@ impl Notes {
 }
 
 /// Notes the `times`-th forced end of a session.
-pub(crate) fn write(folder: &Path, task: &str, decision: &Decision, times: u64) -> Result<(), Failure> {
+pub(crate) fn write(
+    folder: &NotesFolder,
+    task: &str,
+    decision: &Decision,
+    times: u64,
+) -> Result<(), Failure> {
     let Some(update) = &decision.task_update else { return Ok(()) };
     let details = &update.metadata.loop_details;
     let tool = decision.findings.first().and_then(|f| f.tool.as_deref()).unwrap_or("a tool");
     let today = jiff::Timestamp::now().to_string();
     let today = today.split('T').next().unwrap_or_default();
     let (task, tool) = (one_line(task), one_line(tool));
-    append(
-        &folder.join("learnings.md"),
-        &format!(
+    folder.append(
+        "learnings.md",
+        format!(
             "## Behavioral Loop Detection — {today}\n\
              - Task {task}: {tool} looped {} times. Final normalized args: {}.\n\
              - Root cause hypothesis: {tool} was called again with nearly the same arguments after it had not led on.\n\
              - Recommendation: say in the task prompt what to do when {tool} does not help, or give the task another tool.\n\n",
             details.run_length,
             one_line(&details.last_action),
-        ),
+        )
+        .as_bytes(),
     )?;
     if times > MANY {
-        append(
-            &folder.join("issues.md"),
-            &format!(
+        folder.append(
+            "issues.md",
+            format!(
                 "## Behavioral Loop Detection — {today}\n\
                  - Session {}: force-done fired {times} times; last on task {task} ({tool}, {} similar actions).\n\n",
                 one_line(decision.session.as_str()),
                 details.run_length,
-            ),
+            )
+            .as_bytes(),
         )?;
     }
     Ok(())
@@ -75,11 +82,43 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(240).collect()
 }
 
-fn append(path: &Path, text: &str) -> Result<(), Failure> {
-    let told = |e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(told)?;
+/// Where notes are written.
+#[derive(Debug, Clone)]
+pub(crate) struct NotesFolder {
+    /// The folder of a project: what its configuration names has to be below it. `None` if the user chose.
+    root: Option<PathBuf>,
+    folder: PathBuf,
+}
+
+impl NotesFolder {
+    /// A folder that the user chose.
+    pub(crate) fn chosen(folder: &Path) -> Self {
+        Self { root: None, folder: folder.to_owned() }
     }
-    let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(told)?;
-    file.write_all(text.as_bytes()).map_err(told)
+
+    /// A folder that a project's configuration names: it has to be inside `root`.
+    pub(crate) fn inside(root: &Path, folder: &Path) -> Self {
+        Self { root: Some(root.to_owned()), folder: folder.to_owned() }
+    }
+
+    /// The path of a file in it, for messages.
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.as_deref().unwrap_or(Path::new("")).join(&self.folder).join(name)
+    }
+
+    /// Appends to a file in it.
+    ///
+    /// # Errors
+    /// When the file or a folder on the way is a link, or cannot be written.
+    pub(crate) fn append(&self, name: &str, text: &[u8]) -> Result<(), Failure> {
+        let write = || -> std::io::Result<()> {
+            let path = self.folder.join(name);
+            let target = match &self.root {
+                Some(root) => Target::below(root, &path)?,
+                None => Target::chosen(&path, Make::Folders)?,
+            };
+            target.append()?.write_all(text)
+        };
+        write().map_err(|e| Failure::new(format!("{}: {e}", self.path(name).display())))
+    }
 }

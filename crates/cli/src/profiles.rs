@@ -10,7 +10,8 @@ use crate::exit::{self, Failure};
 /// Stands above a printed profile, so that editors complete it.
 const HEADER: &str = "\
 # A profile of deloop. Save it as deloop.toml and change what you like: what you leave out stays as it is in the
-# profile that `profile` names. `deloop config` shows what it amounts to.
+# profile that `profile` names. In a project it applies once you ran `deloop trust`. `deloop config` shows what it
+# amounts to.
 ";
 
 pub(crate) fn run(args: &ProfilesArgs, out: &mut dyn Write) -> Result<u8, Failure> {

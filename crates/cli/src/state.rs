@@ -1,17 +1,20 @@
 //! The user's state folder: the database that hooks share, and their log.
 
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use deloop::{Bounds, Millis, SqliteStore};
 
 use crate::config;
 use crate::exit::Failure;
-use crate::private;
+use crate::safe_file::{self, Expected, Links, Permission, Target};
 
 /// A log that is longer takes the place of the one before it.
 const LONGEST_LOG: u64 = 1 << 20;
+/// A longer entry of the log is cut.
+const LONGEST_ENTRY: usize = 2_000;
+/// A file of the folder that is longer is not one that deloop wrote.
+const LONGEST_FILE: u64 = 64 << 20;
 
 /// Where it is.
 pub(crate) struct State {
@@ -33,6 +36,7 @@ impl State {
 
     /// The database, made if it is not there.
     pub(crate) fn open(&self) -> Result<SqliteStore, Failure> {
+        self.prepare().map_err(|e| Failure::new(format!("{}: {e}", self.folder.display())))?;
         SqliteStore::open(&self.database(), Bounds::default()).map_err(|e| Failure::new(e.to_string()))
     }
 
@@ -44,13 +48,21 @@ impl State {
     /// Writes a file of the folder, for the user alone, all of it or nothing; its path.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.folder.join(name);
-        private::write(&path, bytes).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        let done = self
+            .prepare()
+            .and_then(|()| Target::making_folders(&path)?.replace(bytes, Permission::Private, Expected::Any));
+        done.map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         Ok(path)
     }
 
     /// A file of the folder, if it can be read.
     pub(crate) fn read(&self, name: &str) -> Option<String> {
-        std::fs::read_to_string(self.folder.join(name)).ok()
+        safe_file::read_text(&self.folder.join(name), LONGEST_FILE, Links::Refuse).ok()
+    }
+
+    /// Makes the folder, and closes one of ours that others could look into.
+    fn prepare(&self) -> std::io::Result<()> {
+        prepare_folder(&self.folder)
     }
 
     /// Notes for people why a hook could not do its work. A log that cannot be written is nobody's problem.
@@ -59,13 +71,8 @@ impl State {
         if std::fs::metadata(&path).is_ok_and(|m| m.len() > LONGEST_LOG) {
             let _ = std::fs::rename(&path, self.folder.join("deloop.log.1"));
         }
-        let _ = std::fs::create_dir_all(&self.folder);
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        if let Ok(mut file) = options.open(path) {
-            let what = what.replace('\n', " ");
+        if let Ok(mut file) = self.prepare().and_then(|()| Target::named(&path)?.append()) {
+            let what: String = what.replace('\n', " ").chars().take(LONGEST_ENTRY).collect();
             let _ = file.write_all(format!("{} {who}: {what}\n", now()).as_bytes());
         }
     }
@@ -75,6 +82,20 @@ impl State {
             let _ = std::fs::remove_file(self.folder.join(name));
         }
     }
+}
+
+/// Makes a folder that deloop keeps state in, and closes one of the user's that others could look into.
+pub(crate) fn prepare_folder(folder: &Path) -> std::io::Result<()> {
+    safe_file::private_folder(folder)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let about = std::fs::metadata(folder)?;
+        if about.mode() & 0o077 != 0 && about.uid() == rustix::process::geteuid().as_raw() {
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+        }
+    }
+    Ok(())
 }
 
 /// The time, which only the edges of deloop read.

@@ -66,6 +66,9 @@ pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure>
     if args.json {
         serde_json::to_writer_pretty(&mut *out, &rows)?;
         writeln!(out)?;
+        for notice in config::load_checked(&RuleArgs::default()).notices {
+            let _ = writeln!(std::io::stderr(), "deloop: {notice}");
+        }
         return Ok(exit::OK);
     }
     print(&rows, out)?;
@@ -103,18 +106,14 @@ fn row(agent: &Installable, calls: &[HookCalls], decisions: &[DecisionRow]) -> R
 
 /// How deloop is installed in this scope, if it is, or why that is not known.
 fn place(agent: &Installable, scope: Scope) -> Option<Place> {
-    let path = here::settings(agent, scope).ok()?;
+    let (path, text) = here::read_settings(agent, scope)?;
     let file = path.display().to_string();
-    let bytes = std::fs::read(&path).ok()?;
-    let found = match std::str::from_utf8(&bytes) {
-        Ok(text) => agent.installed(text).map_err(|e| e.to_string()),
-        Err(_) => Err("not UTF-8".to_owned()),
-    };
+    let found = text.and_then(|text| agent.installed(&text).map_err(|e| e.to_string()));
     let place = Place { scope: scope.name(), file, mode: None, program: None, error: None };
     match found {
         Ok(found) => {
             let HookLine { program, mode, profile } = found?.line;
-            let mode = mode.or_else(|| configured(profile)).unwrap_or_else(|| "nudge".to_owned());
+            let mode = mode.unwrap_or_else(|| configured(profile));
             Some(Place { mode: Some(mode), program: Some(program), ..place })
         }
         Err(error) => Some(Place { error: Some(error), ..place }),
@@ -122,13 +121,13 @@ fn place(agent: &Installable, scope: Scope) -> Option<Place> {
 }
 
 /// The mode of the configuration, for a hook that does not say one.
-fn configured(profile: Option<String>) -> Option<String> {
-    let config = config::load_for_hook(&RuleArgs { profile, ..RuleArgs::default() }).ok()?;
-    Some(match config.options.mode {
+fn configured(profile: Option<String>) -> String {
+    let config = config::load_for_hook(&RuleArgs { profile, ..RuleArgs::default() });
+    match config.options.mode {
         Mode::Shadow => "shadow".to_owned(),
         Mode::Nudge => "nudge".to_owned(),
         Mode::Enforce => "enforce".to_owned(),
-    })
+    }
 }
 
 fn note(agent: &Installable, row: &Row) -> Option<String> {
@@ -196,6 +195,9 @@ fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
     }
     for (title, note) in notes {
         writeln!(out, "{title}: {note}")?;
+    }
+    for notice in config::load_checked(&RuleArgs::default()).notices {
+        writeln!(out, "Configuration: {notice}")?;
     }
     if config::is_off() {
         writeln!(out, "DELOOP=off is set here: whatever is started from here is not guarded")?;

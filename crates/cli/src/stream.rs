@@ -1,6 +1,5 @@
 //! `deloop stream`: Steps in, Decisions out, in step.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -15,6 +14,11 @@ use crate::hook;
 use crate::ledger::Ledger;
 use crate::lines::{LONGEST, Line, Lines};
 use crate::notes::Notes;
+use crate::safe_file::{self, Links};
+use crate::state::State;
+
+/// A larger checkpoint is not one that deloop wrote.
+const LONGEST_CHECKPOINT: u64 = 1 << 30;
 
 /// What a line that is not a Step gets for an answer.
 #[derive(Serialize)]
@@ -25,10 +29,17 @@ struct Malformed<'a> {
 
 pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let ledger = args.agent.as_deref().map(Ledger::open);
-    let Config { profile, options, memory, off, .. } = match &ledger {
-        None => config::load(&args.rules)?,
-        Some(_) => hook::load(&args.rules)?,
+    let config = match (&ledger, &args.agent) {
+        (Some(_), Some(agent)) => {
+            let config = hook::load(&args.rules);
+            if let (Some(notice), Ok(state)) = (config.notice(), State::here()) {
+                state.log(agent, &notice);
+            }
+            config
+        }
+        _ => config::load(&args.rules)?,
     };
+    let Config { profile, options, memory, off, .. } = config;
     let guard = Guard::with(profile, options, Limits::default());
     if let Some(path) = args.checkpoint.as_deref().filter(|p| p.exists()) {
         restore(&guard, path)?;
@@ -36,9 +47,9 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
     let input: Box<dyn Read> = match &args.file {
         None => Box::new(std::io::stdin().lock()),
         Some(path) if path.as_os_str() == "-" => Box::new(std::io::stdin().lock()),
-        Some(path) => {
-            Box::new(File::open(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?)
-        }
+        Some(path) => Box::new(
+            safe_file::open_named(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?,
+        ),
     };
     let mut stream = Stream {
         guard,
@@ -108,7 +119,10 @@ impl Stream {
         }
         if let (Some(notes), Some(_)) = (&self.notes, &observed.decision.task_update) {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());
-            notes.force_done(task, &observed.decision)?;
+            // A note that cannot be written must not end the guard.
+            if let Err(Failure::Told(why)) = notes.force_done(task, &observed.decision) {
+                let _ = writeln!(std::io::stderr(), "deloop: no note was written: {why}");
+            }
         }
         if step.body == Body::End
             && let Some(notes) = &mut self.notes
@@ -124,7 +138,7 @@ type Saved = std::collections::BTreeMap<String, deloop::Checkpoint>;
 
 fn restore(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
-    let text = std::fs::read(path).map_err(|e| told(&e))?;
+    let text = safe_file::read(path, LONGEST_CHECKPOINT, Links::Follow).map_err(|e| told(&e))?;
     let saved: Saved = serde_json::from_slice(&text).map_err(|e| told(&format!("not a checkpoint: {e}")))?;
     for (session, checkpoint) in saved {
         guard.restore(&session.into(), checkpoint).map_err(|e| told(&e))?;
@@ -142,7 +156,5 @@ fn save(guard: &Guard, path: &Path) -> Result<(), Failure> {
         }
     }
     let text = serde_json::to_vec(&saved)?;
-    // A new file that takes the old one's place: a reader sees one or the other, never half of it.
-    let fresh = path.with_extension("new");
-    std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, path)).map_err(|e| told(&e))
+    safe_file::replace_named(path, &text).map_err(|e| told(&e))
 }

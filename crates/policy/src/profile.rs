@@ -165,7 +165,10 @@ impl Profile {
             check_ladder(name, ladder)?;
         }
         let mut watches = Vec::with_capacity(order.len());
-        for name in &order {
+        for (at, name) in order.iter().enumerate() {
+            if order[..at].contains(name) {
+                return Err(DocumentError(format!("`order` names `{name}` twice; remove one of them")));
+            }
             let Some(detector) = registry.get(name) else {
                 let names: Vec<&str> = registry.iter().map(AnyDetector::name).collect();
                 return Err(DocumentError(format!(
@@ -249,6 +252,10 @@ mod tests {
             "there is no key `ladders.a.rungs.mesage`; did you mean `message`?"
         );
         assert!(error("order = [\"similar-cal\"]").contains("which is no detector"));
+        assert_eq!(
+            error("order = [\"talk-only\", \"talk-only\"]"),
+            "`order` names `talk-only` twice; remove one of them"
+        );
         assert!(error("[detectors.simlar-call]\nat = 3").contains("did you mean `similar-call`"));
         assert!(
             error("order = [\"talk-only\"]\n[detectors.talk-only]\nladder = \"x\"").contains("no ladder")

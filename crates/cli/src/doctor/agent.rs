@@ -1,14 +1,18 @@
 //! One agent that deloop is installed in.
 
+use std::io::Read;
+use std::path::Path;
+
 use deloop_formats::hooks::{HookLine, Installable, Installed};
 
 use super::Note;
-use super::probe::{self, Home};
+use super::probe::Home;
 use super::rehearse::{self, Came};
 use crate::args::RuleArgs;
 use crate::config;
 use crate::install::args::Scope;
 use crate::install::here;
+use crate::safe_file::{self, Links};
 
 /// Where deloop is installed.
 pub(super) struct Place {
@@ -29,11 +33,10 @@ impl Place {
 pub(super) fn places(agent: &Installable) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for scope in [Scope::User, Scope::Project] {
-        let Ok(path) = here::settings(agent, scope) else { continue };
-        let Ok(bytes) = std::fs::read(&path) else { continue };
-        let found = match std::str::from_utf8(&bytes) {
-            Ok(text) => agent.installed(text).map_err(|e| e.to_string()).transpose(),
-            Err(_) => Some(Err("the file is not UTF-8".to_owned())),
+        let Some((path, text)) = here::read_settings(agent, scope) else { continue };
+        let found = match text {
+            Ok(text) => agent.installed(&text).map_err(|e| e.to_string()).transpose(),
+            Err(why) => Some(Err(format!("the file is {why}"))),
         };
         let file = path.display().to_string();
         // In the home folder both are one file.
@@ -44,17 +47,25 @@ pub(super) fn places(agent: &Installable) -> Vec<Place> {
     places
 }
 
-/// Plays a stuck session through the command line of this place.
+/// Plays a stuck session through this program, with the mode and the profile of this place. What the settings name is
+/// compared and never run: anybody may have written them.
 pub(super) fn examine(agent: &Installable, place: &Place, called: bool) -> Vec<Note> {
     let Installed { line, command } = match &place.found {
         Ok(found) => found,
         Err(why) => return vec![Note::Wrong(format!("{why}; mend the file, or move it away"))],
     };
     let again = format!("`deloop install {}` mends that", agent.name);
-    if here::find(&line.program).is_none() {
-        return vec![Note::Wrong(format!("it calls `{}`, which is not there: {again}", line.program))];
+    let Some(program) = here::find(&line.program) else {
+        let program = deloop::clean(&line.program, 200);
+        return vec![Note::Wrong(format!("it calls `{program}`, which is not there: {again}"))];
+    };
+    let mut notes = vec![same_program(&line.program, &program, &again)];
+    if written_by_install(agent, line).is_some_and(|written| written != *command) {
+        notes.push(Note::Know(format!(
+            "its command is not the one that `deloop install` writes, and was not run: {}",
+            quoted(command)
+        )));
     }
-    let mut notes = vec![version(&line.program, &again)];
     let home = match Home::make() {
         Ok(home) => home,
         Err(error) => {
@@ -62,8 +73,8 @@ pub(super) fn examine(agent: &Installable, place: &Place, called: bool) -> Vec<N
             return notes;
         }
     };
-    let as_it_is = rehearse::play(agent, line, command, &home, false);
-    let enforced = rehearse::play(agent, line, command, &home, true);
+    let as_it_is = rehearse::play(agent, line, &home, false);
+    let enforced = rehearse::play(agent, line, &home, true);
     match (as_it_is, enforced) {
         (Ok(as_it_is), Ok(enforced)) => judge(line, &as_it_is, &enforced, &mut notes),
         (Err(why), _) | (_, Err(why)) => notes.push(Note::Wrong(format!("{why}: {again}"))),
@@ -78,8 +89,9 @@ pub(super) fn examine(agent: &Installable, place: &Place, called: bool) -> Vec<N
 fn judge(line: &HookLine, as_it_is: &Came, enforced: &Came, notes: &mut Vec<Note>) {
     let rules = RuleArgs { profile: line.profile.clone(), ..RuleArgs::default() };
     let config = config::load_for_hook(&rules);
-    let is_default = config.as_ref().is_ok_and(|config| config.profile.name == "default");
-    let mode = line.mode.clone().unwrap_or_else(|| "the configured one, else nudge".to_owned());
+    let is_default = config.profile.name == "default";
+    let mode = line.mode.as_deref().map(|mode| deloop::clean(mode, 40));
+    let mode = mode.unwrap_or_else(|| "the configured one, else nudge".to_owned());
     if as_it_is.nudge {
         notes.push(Note::Well(format!("a stuck session is told so (mode: {mode})")));
     } else if mode == "shadow" {
@@ -101,7 +113,7 @@ fn judge(line: &HookLine, as_it_is: &Came, enforced: &Came, notes: &mut Vec<Note
         });
     }
     let took = as_it_is.median_ms;
-    let text = format!("{took:.1} ms a call, shell included (median of {})", as_it_is.calls);
+    let text = format!("{took:.1} ms a call (median of {})", as_it_is.calls);
     notes.push(if took > 250.0 {
         Note::Wrong(format!("{text}: too slow; is the state folder on a network disk? Set XDG_STATE_HOME"))
     } else {
@@ -109,12 +121,47 @@ fn judge(line: &HookLine, as_it_is: &Came, enforced: &Came, notes: &mut Vec<Note
     });
 }
 
-/// Whether the settings call this release.
-fn version(program: &str, again: &str) -> Note {
+/// The command that `deloop install` would write for this line.
+fn written_by_install(agent: &Installable, line: &HookLine) -> Option<String> {
+    let text = agent.install(None, line).ok()?;
+    Some(agent.installed(&text).ok()??.command)
+}
+
+/// A command of somebody else's, as text.
+fn quoted(command: &str) -> String {
+    format!("`{}`", deloop::clean(command, 200).replace('`', "'"))
+}
+
+/// Whether the settings call this program, or a copy of it.
+fn same_program(named: &str, found: &Path, again: &str) -> Note {
+    let named = quoted(named);
     let mine = format!("deloop {}", env!("CARGO_PKG_VERSION"));
-    match probe::version(program) {
-        Some(found) if found == mine => Note::Well(format!("calls {program}, {found}")),
-        Some(found) => Note::Wrong(format!("calls {program}, which is {found}; this is {mine}: {again}")),
-        None => Note::Wrong(format!("calls {program}, which does not run: {again}")),
+    let same = std::env::current_exe().is_ok_and(|this| is_same_file(&this, found).unwrap_or(false));
+    if same {
+        return Note::Well(format!("calls {named}, {mine}"));
+    }
+    Note::Wrong(format!(
+        "calls {named}, which is another program than this one ({mine}), and was not run: {again}, or check its version"
+    ))
+}
+
+fn is_same_file(this: &Path, other: &Path) -> std::io::Result<bool> {
+    if this.canonicalize()? == other.canonicalize()? {
+        return Ok(true);
+    }
+    let (mut a, mut b) = (safe_file::open(this, Links::Follow)?, safe_file::open(other, Links::Follow)?);
+    if a.metadata()?.len() != b.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut ours, mut theirs) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let length = a.read(&mut ours)?;
+        if length == 0 {
+            return Ok(true);
+        }
+        b.read_exact(&mut theirs[..length])?;
+        if ours[..length] != theirs[..length] {
+            return Ok(false);
+        }
     }
 }

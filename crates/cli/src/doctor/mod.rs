@@ -10,14 +10,15 @@ use clap::Args;
 use deloop_formats::hooks::installables;
 
 use crate::args::RuleArgs;
-use crate::config;
+use crate::config::{self, Notice};
 use crate::exit::{self, Failure};
 use crate::state::State;
 
 pub(crate) const DOCTOR_HELP: &str = "\
-For each agent that deloop is installed in, a session that is stuck is played through the command line in the agent's
-settings, in a folder of its own: your sessions and the log stay as they are. It passes when the agent would have been
-told, and, were the mode `enforce`, refused and stopped.
+For each agent that deloop is installed in, a session that is stuck is played through this program, with the mode and
+the profile in the agent's settings and in a folder of its own: your sessions and the log stay as they are. It passes
+when the agent would have been told, and, were the mode `enforce`, refused and stopped. Commands in settings are
+compared with what `deloop install` writes, and never run.
 
 Exit codes: 0 all is well; 1 something is wrong, and said with its fix; 2 it could not run.";
 
@@ -58,7 +59,8 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<u8, Failure> {
         for place in agent::places(&agent) {
             any = true;
             let called = calls.iter().any(|c| c.agent == agent.name);
-            let title = format!("{}{} ({}, {})", agent.title, place.version(), place.scope, place.file);
+            let file = deloop::clean(&place.file, 300);
+            let title = format!("{}{} ({}, {file})", agent.title, place.version(), place.scope);
             tell(&title, &agent::examine(&agent, &place, called), out)?;
         }
     }
@@ -78,11 +80,14 @@ fn here(state: &State) -> Vec<Note> {
     if config::is_off() {
         notes.push(Note::Wrong("DELOOP=off is set: nothing is guarded; unset it".to_owned()));
     }
-    notes.push(match config::load(&RuleArgs::default()) {
-        Ok(config) => Note::Well(format!("configuration: profile {}", config.profile.name)),
-        Err(Failure::Told(why)) => Note::Wrong(format!("configuration: {why}")),
-        Err(Failure::ClosedPipe) => Note::Wrong("configuration: it could not be read".to_owned()),
-    });
+    let config = config::load_checked(&RuleArgs::default());
+    if !config.notices.iter().any(|notice| matches!(notice, Notice::Broken(_))) {
+        notes.push(Note::Well(format!("configuration: profile {}", config.profile.name)));
+    }
+    notes.extend(config.notices.iter().map(|notice| match notice {
+        Notice::Broken(why) => Note::Wrong(format!("configuration: {why}")),
+        Notice::Ignored(why) => Note::Know(format!("configuration: {why}")),
+    }));
     notes.push(match state.open() {
         Ok(_) => Note::Well(format!("database: {}", state.database().display())),
         Err(Failure::Told(why)) => {

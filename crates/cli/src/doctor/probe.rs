@@ -1,4 +1,4 @@
-//! Starting the commands of the settings, in a state folder of their own.
+//! Starting this program as an agent's hook, in a state folder of its own.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 
 use deloop::{Bounds, SqliteStore};
 use deloop_formats::hooks::HookLine;
+use tempfile::TempDir;
 
 use crate::hook::RUN;
+use crate::safe_file::{self, Expected, Links, Permission, Target};
+use crate::state::State;
+use crate::trust::TRUSTED_FILE;
 
 /// Longer than any hook may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -18,30 +22,30 @@ const REHEARSAL: &str = "doctor";
 
 /// A state folder that goes when this does.
 pub(super) struct Home {
-    folder: PathBuf,
+    folder: TempDir,
 }
 
 impl Home {
+    /// Makes one that trusts what the user trusts.
     pub(super) fn make() -> std::io::Result<Self> {
-        let folder = std::env::temp_dir().join(format!(
-            "deloop-doctor-{}-{:x}",
-            std::process::id(),
-            crate::state::now().0
-        ));
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&folder)?;
-        Ok(Self { folder })
+        let home = Self { folder: TempDir::with_prefix("deloop-doctor-")? };
+        if let Some(trusted) = State::here().ok().and_then(|state| state.read(TRUSTED_FILE)) {
+            Target::making_folders(&home.file(TRUSTED_FILE))?.replace(
+                trusted.as_bytes(),
+                Permission::Private,
+                Expected::Absent,
+            )?;
+        }
+        Ok(home)
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.join("deloop").join(name)
+        self.folder.path().join("deloop").join(name)
     }
 
     /// The last line that a hook noted.
     pub(super) fn last_failure(&self) -> Option<String> {
-        let log = std::fs::read_to_string(self.file("deloop.log")).ok()?;
+        let log = safe_file::read_text(&self.file("deloop.log"), 16 << 20, Links::Refuse).ok()?;
         log.lines().last().map(|line| deloop::clean(line, 300))
     }
 
@@ -52,7 +56,7 @@ impl Home {
     }
 
     fn settle(&self, command: &mut Command, enforce: bool) {
-        command.env("XDG_STATE_HOME", &self.folder).env("LOCALAPPDATA", &self.folder);
+        command.env("XDG_STATE_HOME", self.folder.path()).env("LOCALAPPDATA", self.folder.path());
         for name in ["DELOOP", RUN, "DELOOP_MODE"] {
             command.env_remove(name);
         }
@@ -62,19 +66,15 @@ impl Home {
     }
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 /// Sends an event to a hook, as the agent would: the reply, and how many milliseconds it took.
-pub(super) fn hook(command: &str, event: &str, home: &Home, enforce: bool) -> Result<(String, f64), String> {
-    let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-    let mut process = Command::new(shell);
-    process.args([flag, command]);
-    home.settle(&mut process, enforce);
-    run(process, event)
+pub(super) fn hook(
+    line: &HookLine,
+    agent: &str,
+    event: &str,
+    home: &Home,
+    enforce: bool,
+) -> Result<(String, f64), String> {
+    run(this_program(line, &["hook", agent], home, enforce)?, event)
 }
 
 /// Sends Steps to `deloop stream`, as a plugin would.
@@ -85,22 +85,23 @@ pub(super) fn stream(
     home: &Home,
     enforce: bool,
 ) -> Result<(String, f64), String> {
-    let mut process = Command::new(&line.program);
-    process.args(["stream", "--agent", agent]);
+    run(this_program(line, &["stream", "--agent", agent], home, enforce)?, steps)
+}
+
+/// This program, with the mode and the profile of a line in an agent's settings. The program that the line names is
+/// not run: anybody may have written it.
+fn this_program(line: &HookLine, words: &[&str], home: &Home, enforce: bool) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|e| format!("deloop does not know where it is ({e})"))?;
+    let mut process = Command::new(program);
+    process.args(words);
     for (flag, value) in [("--mode", &line.mode), ("--profile", &line.profile)] {
         if let Some(value) = value {
-            process.args([flag, value]);
+            // In one word, so that the value cannot be taken for a flag.
+            process.arg(format!("{flag}={value}"));
         }
     }
     home.settle(&mut process, enforce);
-    run(process, steps)
-}
-
-/// What `PROGRAM --version` prints.
-pub(super) fn version(program: &str) -> Option<String> {
-    let mut process = Command::new(program);
-    process.arg("--version");
-    run(process, "").ok().map(|(text, _)| text.trim().to_owned())
+    Ok(process)
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a hook takes is what is measured here")]

@@ -22,13 +22,7 @@ pub(super) struct Came {
 }
 
 /// Plays it; with `enforce` as if `deloop run` had started the agent.
-pub(super) fn play(
-    agent: &Installable,
-    line: &HookLine,
-    command: &str,
-    home: &Home,
-    enforce: bool,
-) -> Result<Came, String> {
+pub(super) fn play(agent: &Installable, line: &HookLine, home: &Home, enforce: bool) -> Result<Came, String> {
     let mut came = Came::default();
     let mut times = Vec::new();
     match &agent.wiring.file {
@@ -47,7 +41,7 @@ pub(super) fn play(
             let session = if enforce { "doctor-enforced" } else { "doctor" };
             'laps: for lap in 1..=LAPS {
                 for event in hook.rehearsal(session, lap) {
-                    let (reply, took) = probe::hook(command, &event.to_string(), home, enforce)?;
+                    let (reply, took) = probe::hook(line, agent.name, &event.to_string(), home, enforce)?;
                     times.push(took);
                     let (denied, stopped) = said(&reply);
                     came.nudge |= reply.contains("[deloop]") && !denied && !stopped;

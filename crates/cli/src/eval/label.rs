@@ -5,7 +5,10 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::exit::Failure;
+use crate::safe_file::{self, Links};
 
+/// A larger file of labels is a mistake.
+const LONGEST: u64 = 256 << 20;
 /// A fire this many turns before the onset still counts for the loop.
 const EARLY: u64 = 6;
 /// A fire this many turns after the end still counts for the loop.
@@ -117,7 +120,7 @@ impl SessionLabels {
 /// When the file cannot be read or a line is not a label; the message names the line.
 pub(crate) fn read(path: &Path) -> Result<Vec<Label>, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| failed(&e))?;
+    let text = safe_file::read_text(path, LONGEST, Links::Follow).map_err(|e| failed(&e))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(n, line)| serde_json::from_str(line).map_err(|e| failed(&format!("line {}: {e}", n + 1))))

@@ -77,7 +77,8 @@ fn variants(args: &EvalArgs) -> Result<(Vec<Variants>, Vec<Engine>), Failure> {
     let (mut variants, mut engines) = (Vec::new(), Vec::new());
     for profile in profiles {
         let rules = RuleArgs { profile: Some(profile.clone()), ..RuleArgs::default() };
-        let config = config::load(&rules)?;
+        // What is ignored is said once.
+        let config = if variants.is_empty() { config::load(&rules)? } else { config::load_quietly(&rules)? };
         let ablations = if args.ablate { ablations(&config.profile) } else { Vec::new() };
         let first = engines.len();
         let without = ablations.iter().map(|a| a.engine(&config)).collect::<Result<Vec<_>, _>>()?;

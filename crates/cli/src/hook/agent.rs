@@ -40,25 +40,27 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
 }
 
 /// The configuration of those who speak for an agent.
-pub(crate) fn load(rules: &RuleArgs) -> Result<Config, Failure> {
-    let mut config = config::load_for_hook(rules)?;
+pub(crate) fn load(rules: &RuleArgs) -> Config {
+    let mut config = config::load_and_remember(rules);
     if run_id().is_some() {
         config.options = Options { mode: run_mode(), attended: false };
     }
-    Ok(config)
+    config
 }
 
 fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
     let event = agent.decode(&bytes).map_err(|e| Failure::new(e.0))?;
-    let Config { profile, mut options, fail, .. } = load(&hook.args.rules)?;
+    let config = load(&hook.args.rules);
+    let notice = config.notice();
+    let Config { profile, mut options, fail, .. } = config;
     let run = run_id();
     options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
     let state = State::here()?;
     let engine = Engine::new(profile, options);
     let folded = state.open().and_then(|mut store| {
-        let around = fold::Around { options, now: now(), run: run.as_deref() };
+        let around = fold::Around { options, now: now(), run: run.as_deref(), notice: notice.as_deref() };
         fold::fold(agent, event.clone(), &engine, &mut store, &around)
             .map_err(|e| Failure::new(e.to_string()))
     });
@@ -67,7 +69,13 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
             state.log(&hook.agent, &why);
             Ok(closed(agent, &event, &why))
         }
-        other => other,
+        Ok(folded) => {
+            if let Some(notice) = notice.filter(|_| folded.is_news) {
+                state.log(&hook.agent, &notice);
+            }
+            Ok(folded.reply)
+        }
+        Err(failure) => Err(failure),
     }
 }
 

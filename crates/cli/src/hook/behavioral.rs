@@ -1,8 +1,8 @@
 //! The hook of the behavioral profile: one action in, its escalation out; tasks are remembered in files.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use deloop::{Action, Body, Call, Decision, Guard, Limits, Millis, Step, TaskUpdate, Turn};
 use schemars::JsonSchema;
@@ -12,7 +12,9 @@ use serde_json::Value;
 use crate::args::BehavioralArgs;
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
-use crate::notes;
+use crate::notes::{self, NotesFolder};
+use crate::safe_file::{self, Make, Target};
+use crate::state::prepare_folder;
 
 /// What goes in: the action that is about to be taken.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -92,13 +94,16 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     };
     let task = required(input.task_id, "taskId")?;
     let tool = required(input.tool_name, "toolName")?;
-    let Config { profile, options, memory, off, .. } = config::load_over(&args.rules, "behavioral")?;
+    let Config { profile, options, memory, off, .. } = config::load_over(&args.rules, "behavioral");
     let guard = Guard::with(profile, options, Limits::default());
 
     let state = args.state.clone().or_else(config::state_folder).ok_or_else(|| {
         Failure::new("there is no home folder to keep the task in; name a folder with --state")
     })?;
-    let memory = args.memory.clone().or(memory);
+    let memory = args.memory.as_deref().map(NotesFolder::chosen).or(memory);
+    if args.state.is_none() {
+        prepare_folder(&state).map_err(|e| Failure::new(format!("{}: {e}", state.display())))?;
+    }
     let mut file = open_task(&state, input.session_id.as_deref(), &task)?;
     let mut saved = read_saved(&mut file);
     let session = input.session_id.clone().unwrap_or_else(|| task.clone());
@@ -116,12 +121,14 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     saved.forced += u64::from(decision.task_update.is_some());
     write_saved(&mut file, &saved)?;
     let output = output_of(if off { Decision::go_on(step.session.clone(), 0) } else { decision.clone() });
-    let events = args
-        .tool_events
-        .clone()
-        .unwrap_or_else(|| memory.as_ref().unwrap_or(&state).join("tool-events.jsonl"));
     if output.level > 0 {
-        append_event(&events, &output, &task, &tool)?;
+        let event = event_of(&output, &task, &tool)?;
+        let written = match (&args.tool_events, &memory) {
+            (Some(path), _) => append_to(path, &event),
+            (None, Some(folder)) => folder.append("tool-events.jsonl", &event),
+            (None, None) => append_to(&state.join("tool-events.jsonl"), &event),
+        };
+        told_only(written);
         let _ = writeln!(
             std::io::stderr(),
             "[loop-detection] {}: {} similar actions. Task {}",
@@ -131,11 +138,18 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
         );
     }
     if let Some(folder) = memory.filter(|_| !off) {
-        notes::write(&folder, &task, &decision, saved.forced)?;
+        told_only(notes::write(&folder, &task, &decision, saved.forced));
     }
     serde_json::to_writer(&mut *out, &output)?;
     out.write_all(b"\n")?;
     Ok(exit::OK)
+}
+
+/// What cannot be written down must not keep the answer from the agent.
+fn told_only(written: Result<(), Failure>) {
+    if let Err(Failure::Told(why)) = written {
+        let _ = writeln!(std::io::stderr(), "deloop: {why}");
+    }
 }
 
 fn output_of(decision: Decision) -> Output {
@@ -156,23 +170,20 @@ fn output_of(decision: Decision) -> Output {
 
 /// The file of a task, locked: hooks of parallel calls wait for each other.
 fn open_task(state: &Path, session: Option<&str>, task: &str) -> Result<File, Failure> {
-    let folder = state.join("behavioral");
-    let told = |path: &Path, e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
-    std::fs::create_dir_all(&folder).map_err(|e| told(&folder, e))?;
     let name = deloop::Fingerprint::of_call(session.unwrap_or_default(), &Value::from(task));
-    let path: PathBuf = folder.join(format!("{name}.json"));
-    let mut options = OpenOptions::new();
-    options.create(true).read(true).write(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(&path).map_err(|e| told(&path, e))?;
-    file.lock().map_err(|e| told(&path, e))?;
-    Ok(file)
+    let path = format!("behavioral/{name}.json");
+    let open = || -> std::io::Result<File> {
+        safe_file::private_folder(state)?;
+        let file = Target::below(state, Path::new(&path))?.edit()?;
+        file.lock()?;
+        Ok(file)
+    };
+    open().map_err(|e| Failure::new(format!("{}: {e}", state.join(&path).display())))
 }
 
 fn read_saved(file: &mut File) -> Saved {
     let mut text = Vec::new();
-    match file.read_to_end(&mut text) {
+    match file.take(64 << 20).read_to_end(&mut text) {
         Ok(_) => serde_json::from_slice(&text).unwrap_or_default(),
         Err(_) => Saved::default(),
     }
@@ -186,7 +197,7 @@ fn write_saved(file: &mut File, saved: &Saved) -> Result<(), Failure> {
     Ok(())
 }
 
-fn append_event(path: &Path, output: &Output, task: &str, tool: &str) -> Result<(), Failure> {
+fn event_of(output: &Output, task: &str, tool: &str) -> Result<Vec<u8>, Failure> {
     let event = ToolEvent {
         event: "loop-detection",
         timestamp: jiff::Timestamp::now().to_string(),
@@ -198,10 +209,14 @@ fn append_event(path: &Path, output: &Output, task: &str, tool: &str) -> Result<
     };
     let mut line = serde_json::to_vec(&event)?;
     line.push(b'\n');
+    Ok(line)
+}
+
+fn append_to(path: &Path, line: &[u8]) -> Result<(), Failure> {
     let told = |e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(told)?;
+    if safe_file::is_stream(path) {
+        return safe_file::append_named(path).and_then(|mut file| file.write_all(line)).map_err(told);
     }
-    let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(told)?;
-    file.write_all(&line).map_err(told)
+    let target = Target::chosen(path, Make::Folders);
+    target.and_then(|target| target.append()).and_then(|mut file| file.write_all(line)).map_err(told)
 }

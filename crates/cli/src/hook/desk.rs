@@ -18,6 +18,17 @@ pub(super) struct Desk {
     workers: Vec<Worker>,
     /// How far the transcript was read.
     pub(super) mark: Mark,
+    /// What people should know about the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) notice: Option<Notice>,
+}
+
+/// A notice about the configuration, and whether the person has been told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Notice {
+    /// Its hash.
+    pub(super) text: u64,
+    pub(super) told: bool,
 }
 
 /// What concerns the session's own agent, or one subagent of it.

@@ -2,12 +2,12 @@
 
 use deloop::{
     Action, Body, Circumstances, Decision, Delivery, Engine, Millis, Mode, Observed, Options, Origin,
-    SessionId, SourceRow, SqliteStore, Step, StoreError, UserText,
+    SessionId, SourceRow, SqliteStore, Step, StoreError, UserText, short_hash,
 };
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
 
 use super::aftermath::{Aftermath, Watch, patterns};
-use super::desk::{Desk, Pending, Refusal, Worker, fingerprint};
+use super::desk::{Desk, Notice, Pending, Refusal, Worker, fingerprint};
 use super::leave::{Leave, Why, without_allowed};
 use super::{trail, transcript};
 
@@ -20,6 +20,16 @@ pub(super) struct Around<'a> {
     pub(super) now: Millis,
     /// The `deloop run` that started the agent.
     pub(super) run: Option<&'a str>,
+    /// What people should know about the configuration.
+    pub(super) notice: Option<&'a str>,
+}
+
+/// What came of an event.
+#[derive(Default)]
+pub(super) struct Folded {
+    pub(super) reply: Reply,
+    /// The notice is new in this session.
+    pub(super) is_news: bool,
 }
 
 pub(super) fn fold(
@@ -28,11 +38,11 @@ pub(super) fn fold(
     engine: &Engine,
     store: &mut SqliteStore,
     around: &Around<'_>,
-) -> Result<Reply, StoreError> {
+) -> Result<Folded, StoreError> {
     store.batch(|store| {
         store.called(agent.name(), around.now)?;
         if event.kind == HookKind::Other {
-            return Ok(Reply::default());
+            return Ok(Folded::default());
         }
         let session = SessionId::from(event.session.as_str());
         let source = SourceRow {
@@ -51,10 +61,18 @@ pub(super) fn fold(
         without_allowed(&mut event, store)?;
         event.again = desk.worker(event.subagent.as_deref()).let_through;
         let turn = Fold { agent, event: &event, engine, store, around, leave, session };
-        let reply = turn.run(&mut desk)?;
+        let mut reply = turn.run(&mut desk)?;
+        let before = desk.notice.clone();
+        let told = turn.tell_person(&mut desk, &reply);
         let text = serde_json::to_string(&desk).map_err(|e| StoreError(e.to_string()))?;
-        turn.store.set_desk(&turn.session, &text)?;
-        Ok(reply)
+        let is_kept = turn.store.set_desk(&turn.session, &text)?;
+        // What is not remembered would be said at every event.
+        if let Some(told) = told.filter(|_| is_kept) {
+            reply = told;
+        }
+        let news = |notice: &Notice| before.is_none_or(|before| before.text != notice.text);
+        let is_news = is_kept && desk.notice.as_ref().is_some_and(news);
+        Ok(Folded { reply, is_news })
     })
 }
 
@@ -117,6 +135,25 @@ impl Fold<'_> {
             }
         }
         self.answer(decision, refused.as_ref(), worker)
+    }
+
+    /// Tells the person, once in a session, what they should know about the configuration: the reply that does, if
+    /// this event can carry it and nothing else has to be said.
+    fn tell_person(&self, desk: &mut Desk, reply: &Reply) -> Option<Reply> {
+        let text = short_hash(self.around.notice?.as_bytes());
+        let known = desk.notice.take().filter(|known| known.text == text);
+        let notice = desk.notice.insert(known.unwrap_or(Notice { text, told: false }));
+        if notice.told || *reply != Reply::default() {
+            return None;
+        }
+        let said = Decision {
+            action: Action::Warn,
+            status: self.around.notice.map(str::to_owned),
+            ..Decision::go_on(self.session.clone(), 0)
+        };
+        let Encoded { reply, carried } = self.agent.encode(self.event, &said);
+        notice.told = carried == Action::Warn;
+        notice.told.then_some(reply)
     }
 
     /// Says what was decided, or what was decided before and still stands if that is stronger.

@@ -3,13 +3,14 @@
 //! Calls and results come from the hook alone, so that nothing is told twice. Nothing that is read here is kept but
 //! how far it was read and the fingerprints of the last messages.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use deloop::{Body, SessionId, Step, short_hash};
 use deloop_formats::hooks::{HookAgent, HookEvent, HookKind};
 use deloop_formats::{Item, Shape, Source};
 use serde::{Deserialize, Serialize};
+
+use crate::safe_file::{self, Links};
 
 /// The most that one hook reads; what is more is skipped.
 const MOST: u64 = 1 << 20;
@@ -55,8 +56,8 @@ pub(super) fn since(agent: &dyn HookAgent, event: &HookEvent, mark: &mut Mark) -
 
 /// The whole lines that were written since the last time, or the last of them.
 fn fresh(path: &str, mark: &mut Mark, begins: bool) -> Option<Vec<u8>> {
-    // Opening anything else might wait for ever.
-    let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+    let mut file = safe_file::open(std::path::Path::new(path), Links::Follow).ok()?;
+    let size = file.metadata().ok()?.len();
     let from = match mark.read {
         // What was before the first event that is seen is of the past.
         None if begins => size,
@@ -69,7 +70,6 @@ fn fresh(path: &str, mark: &mut Mark, begins: bool) -> Option<Vec<u8>> {
     if skipped == size {
         return None;
     }
-    let mut file = File::open(path).ok()?;
     file.seek(SeekFrom::Start(skipped)).ok()?;
     let mut bytes = Vec::new();
     file.take(MOST).read_to_end(&mut bytes).ok()?;

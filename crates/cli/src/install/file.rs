@@ -1,25 +1,31 @@
 //! A file of settings on disk: read whole, replaced whole, with a copy of what it was.
 
-use std::fs::{self, File, Permissions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
+use crate::safe_file::{self, Expected, Links, Permission, Target};
 
 /// What the copy's name ends with.
 const BACKUP: &str = ".deloop-backup";
+/// No agent has larger settings.
+const LONGEST: u64 = 16 << 20;
 
 /// A file of settings, which need not exist.
 pub(super) struct SettingsFile {
     pub(super) path: PathBuf,
     /// What is in it; `None` when there is no such file.
     pub(super) text: Option<String>,
+    /// The folder of a project: below it no link is followed. `None` for the user's own settings.
+    root: Option<PathBuf>,
 }
 
 impl SettingsFile {
-    pub(super) fn read(path: PathBuf) -> Result<Self, Failure> {
-        let text = read(&path)?;
-        Ok(Self { path, text })
+    /// Reads the settings of the user, or those in the folder `root`.
+    pub(super) fn read(path: PathBuf, root: Option<PathBuf>) -> Result<Self, Failure> {
+        let links = if root.is_some() { Links::Refuse } else { Links::Follow };
+        let text = read(&path, links)?;
+        Ok(Self { path, text, root })
     }
 
     /// Where the copy is.
@@ -31,96 +37,79 @@ impl SettingsFile {
 
     /// What is in the copy, if there is one.
     pub(super) fn kept(&self) -> Result<Option<String>, Failure> {
-        read(&self.backup())
+        read(&self.backup(), Links::Refuse)
     }
 
     /// Keeps a copy of what is in the file now.
     pub(super) fn keep(&self) -> Result<(), Failure> {
-        match &self.text {
-            Some(text) => replace(&self.backup(), text, permissions(&self.path)),
-            None => Ok(()),
-        }
+        let Some(text) = &self.text else { return Ok(()) };
+        let backup = self.backup();
+        let mode = Permission::Mode(mode(&self.path));
+        let done = self.target(&backup).and_then(|t| t.replace(text.as_bytes(), mode, Expected::Any));
+        done.map_err(|e| told(&backup, &e))
     }
 
     /// Removes the copy, if there is one.
     pub(super) fn forget(&self) -> Result<(), Failure> {
-        gone(&self.backup())
+        let backup = self.backup();
+        let done = self.target(&backup).and_then(|target| target.remove(Expected::Any));
+        done.map_err(|e| told(&backup, &e))
     }
 
     /// Puts this text in the file's place, and makes the folders above it.
     pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(|e| told(folder, &e))?;
-        }
-        replace(&self.path, text, permissions(&self.path))
+        let path = self.real()?;
+        let done = self.target(&path);
+        let done = done.and_then(|t| t.replace(text.as_bytes(), Permission::Keep, self.expected()));
+        done.map_err(|e| told(&path, &e))
     }
 
     /// Removes the file.
     pub(super) fn remove(&self) -> Result<(), Failure> {
-        gone(&self.path)
+        let done = self.target(&self.path).and_then(|target| target.remove(self.expected()));
+        done.map_err(|e| told(&self.path, &e))
+    }
+
+    fn expected(&self) -> Expected<'_> {
+        self.text.as_ref().map_or(Expected::Absent, |text| Expected::Bytes(text.as_bytes()))
+    }
+
+    fn target(&self, path: &Path) -> std::io::Result<Target> {
+        match &self.root {
+            Some(root) => Target::below(root, path.strip_prefix(root).unwrap_or(path)),
+            None => Target::making_folders(path),
+        }
+    }
+
+    /// The file itself. The user's own settings may be a link, as people have it who keep them elsewhere.
+    fn real(&self) -> Result<PathBuf, Failure> {
+        if self.root.is_some() || !self.path.is_symlink() {
+            return Ok(self.path.clone());
+        }
+        std::fs::canonicalize(&self.path).map_err(|_| {
+            let link = self.path.display();
+            Failure::new(format!("{link} is a link to a file that is not there; make it, or remove the link"))
+        })
     }
 }
 
-fn read(path: &Path) -> Result<Option<String>, Failure> {
-    match fs::read(path) {
-        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
-            Failure::new(format!("{} is not UTF-8; save it as UTF-8, then try again", path.display()))
-        }),
+fn read(path: &Path, links: Links) -> Result<Option<String>, Failure> {
+    match safe_file::read_text(path, LONGEST, links) {
+        Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(told(path, &e)),
     }
 }
 
-fn permissions(path: &Path) -> Option<Permissions> {
-    fs::metadata(path).ok().map(|m| m.permissions())
-}
-
-/// A new file takes the old one's place at once: a reader sees one or the other. A link stays a link.
-fn replace(path: &Path, text: &str, mode: Option<Permissions>) -> Result<(), Failure> {
-    let path = match fs::canonicalize(path) {
-        Ok(path) => path,
-        Err(_) if path.is_symlink() => {
-            let link = path.display();
-            return Err(Failure::new(format!(
-                "{link} is a link to a file that is not there; make it, or remove the link"
-            )));
-        }
-        Err(_) => path.to_owned(),
-    };
-    let fresh = path.with_file_name(format!(".deloop-{}.tmp", std::process::id()));
-    let write = || {
-        let mut file = File::create(&fresh)?;
-        if let Some(mode) = mode {
-            keep_owner(&path, &fresh);
-            fs::set_permissions(&fresh, mode)?;
-        }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&fresh, &path)
-    };
-    write().map_err(|e: std::io::Error| {
-        let _ = fs::remove_file(&fresh);
-        told(&path, &e)
-    })
-}
-
-/// Root that changes a user's file leaves it the user's.
 #[cfg(unix)]
-fn keep_owner(from: &Path, to: &Path) {
-    use std::os::unix::fs::{MetadataExt, chown};
-    if let Ok(old) = fs::metadata(from) {
-        let _ = chown(to, Some(old.uid()), Some(old.gid()));
-    }
+fn mode(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).ok().map(|about| about.permissions().mode())
 }
 
 #[cfg(not(unix))]
-fn keep_owner(_: &Path, _: &Path) {}
-
-fn gone(path: &Path) -> Result<(), Failure> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(told(path, &e)),
-        _ => Ok(()),
-    }
+fn mode(_: &Path) -> Option<u32> {
+    None
 }
 
 fn told(path: &Path, error: &std::io::Error) -> Failure {

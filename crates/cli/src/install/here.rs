@@ -1,6 +1,7 @@
 //! What of the agents is on this machine, without starting any of them.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use deloop_formats::hooks::Installable;
@@ -8,7 +9,11 @@ use deloop_formats::{Base, Place};
 
 use super::args::Scope;
 use crate::exit::Failure;
+use crate::safe_file::{self, Links};
 use crate::scan::places::{self, System};
+
+/// No agent has larger settings.
+const LONGEST_SETTINGS: u64 = 16 << 20;
 
 /// The agent's file of settings.
 pub(crate) fn settings(agent: &Installable, scope: Scope) -> Result<PathBuf, Failure> {
@@ -22,6 +27,31 @@ pub(crate) fn settings(agent: &Installable, scope: Scope) -> Result<PathBuf, Fai
             Failure::new("there is no home folder to find settings in; set HOME, or use --scope project")
         }),
     }
+}
+
+/// The folder that a scope's settings are in and that somebody else may have filled.
+pub(crate) fn root(scope: Scope) -> Result<Option<PathBuf>, Failure> {
+    match scope {
+        Scope::User => Ok(None),
+        Scope::Project => {
+            std::env::current_dir().map(Some).map_err(|e| Failure::new(format!("the working folder: {e}")))
+        }
+    }
+}
+
+/// Reads an agent's settings to find out about them; `None` when they are not there.
+///
+/// # Errors
+/// When the file is not a regular file, too large, or not UTF-8.
+pub(crate) fn read_settings(agent: &Installable, scope: Scope) -> Option<(PathBuf, Result<String, String>)> {
+    let path = settings(agent, scope).ok()?;
+    let text = match safe_file::read_text(&path, LONGEST_SETTINGS, Links::Follow) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            return None;
+        }
+        other => other.map_err(|e| e.to_string()),
+    };
+    Some((path, text))
 }
 
 fn user_file(agent: &Installable) -> Option<PathBuf> {
@@ -64,7 +94,10 @@ pub(crate) fn version(program: &Path) -> Option<String> {
     let real = std::fs::canonicalize(program).ok()?;
     let manifest =
         real.ancestors().skip(1).take(4).map(|folder| folder.join("package.json")).find(|f| f.is_file())?;
-    let manifest: serde_json::Value = serde_json::from_slice(&std::fs::read(manifest).ok()?).ok()?;
+    let manifest: serde_json::Value = {
+        let text = safe_file::read(&manifest, LONGEST_SETTINGS, Links::Follow).ok()?;
+        serde_json::from_slice(&text).ok()?
+    };
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 

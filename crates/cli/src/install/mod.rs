@@ -144,7 +144,7 @@ fn hook_line(args: &InstallArgs) -> Result<HookLine, Failure> {
 }
 
 fn plan_install(agent: Installable, scope: Scope, line: &HookLine) -> Result<Plan, Failure> {
-    let file = SettingsFile::read(here::settings(&agent, scope)?)?;
+    let file = SettingsFile::read(here::settings(&agent, scope)?, here::root(scope)?)?;
     let told = |e: WiringError| told(&file, &e);
     let after = agent.install(file.text.as_deref(), line).map_err(told)?;
     let was_in = agent.installed(file.text.as_deref().unwrap_or_default()).map_err(told)?.is_some();
@@ -153,7 +153,7 @@ fn plan_install(agent: Installable, scope: Scope, line: &HookLine) -> Result<Pla
 }
 
 fn plan_uninstall(agent: Installable, scope: Scope) -> Result<Plan, Failure> {
-    let file = SettingsFile::read(here::settings(&agent, scope)?)?;
+    let file = SettingsFile::read(here::settings(&agent, scope)?, here::root(scope)?)?;
     let told = |e: WiringError| told(&file, &e);
     let text = file.text.clone().unwrap_or_default();
     let Some(installed) = agent.installed(&text).map_err(told)? else {

@@ -30,7 +30,7 @@ pub(super) fn ends_by_itself(agent: &str) -> bool {
 pub(super) fn problem(program: &OsStr) -> Option<String> {
     let agent = agent(program)?;
     let installed = [Scope::User, Scope::Project].into_iter().any(|scope| {
-        let text = here::settings(&agent, scope).ok().and_then(|path| std::fs::read_to_string(path).ok());
+        let text = here::read_settings(&agent, scope).and_then(|(_, text)| text.ok());
         text.is_some_and(|text| agent.installed(&text).is_ok_and(|found| found.is_some()))
     });
     let Installable { title, name, .. } = agent;

@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::hook::trail::Crumb;
 use crate::live::explain::{ended, read};
 use crate::live::words::{line, time};
-use crate::private;
+use crate::safe_file::{Expected, Make, Permission, Target};
 use crate::scan::sessions::sessions;
 use crate::scan::veil::Veil;
 use crate::state::State;
@@ -53,7 +53,8 @@ pub(super) fn write(
     let text = text(run, stop, &sources, &decisions);
     match file {
         Some(path) => {
-            private::write(path, text.as_bytes())
+            Target::chosen(path, Make::Folders)
+                .and_then(|target| target.replace(text.as_bytes(), Permission::Private, Expected::Any))
                 .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
             Ok(path.to_owned())
         }

@@ -14,6 +14,7 @@ use deloop::{DecisionRow, Fingerprint, Mode, SqliteStore};
 use self::args::RunArgs;
 use self::child::{Agent, Happened, Push};
 use self::handoff::{End, Run};
+use crate::args::RuleArgs;
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::hook::{RUN, RUN_MODE};
@@ -36,6 +37,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         say("DELOOP=off is set: this run is not guarded");
     } else if let Some(problem) = guarded::problem(&args.command[0]) {
         say(&problem);
+    }
+    if let Some(notice) = config::load_for_hook(&RuleArgs::default()).notice() {
+        say(&notice);
     }
     let mode = match Mode::from(args.mode) {
         Mode::Shadow => "shadow",

@@ -29,7 +29,8 @@ pub(crate) struct JudgeArgs {
     /// The profile: one of `deloop profiles`, or a TOML file
     #[arg(long, short, value_name = "PROFILE", env = "DELOOP_PROFILE")]
     pub(crate) profile: Option<String>,
-    /// The configuration file; else deloop.toml or deloop.yaml, found upward from here and in the user's config folder
+    /// The configuration file; else deloop.toml or deloop.yaml in the user's config folder, and the nearest one upward
+    /// from here if you trust it (`deloop trust`)
     #[arg(long, value_name = "FILE", env = "DELOOP_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 }

@@ -2,15 +2,22 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use deloop_formats::{Format, Item, Report, find, read_opencode_storage};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
+use crate::safe_file::{self, Links};
 use crate::scan::read::FileRead;
 
 /// A longer session is not read: it must be in memory as a whole.
 const LONGEST: u64 = 256 << 20;
+/// No database of sessions takes longer to read; what takes longer does so on purpose.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// After so many operations SQLite asks whether to go on.
+const OPERATIONS: i32 = 10_000;
 
 /// What one session is made of: names as in the storage folder, and JSON.
 type Files = Vec<(String, Vec<u8>)>;
@@ -18,6 +25,9 @@ type Files = Vec<(String, Vec<u8>)>;
 /// Reads `path` if it is one of opencode's; `None` if it is not.
 pub(crate) fn read(path: &Path, emit: &mut dyn FnMut(Item, u64)) -> io::Result<Option<FileRead>> {
     let Some(format) = find("opencode") else { return Ok(None) };
+    if safe_file::is_stream(path) {
+        return Ok(None);
+    }
     if path.extension().is_some_and(|e| e == "db") && is_database(path)? {
         return database(path, format, emit);
     }
@@ -59,7 +69,7 @@ fn take(
 
 fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = [0; 16];
-    let length = io::Read::read(&mut std::fs::File::open(path)?, &mut start)?;
+    let length = io::Read::read(&mut safe_file::open(path, Links::Follow)?, &mut start)?;
     Ok(&start[..length] == b"SQLite format 3\0")
 }
 
@@ -70,9 +80,8 @@ fn database(
 ) -> io::Result<Option<FileRead>> {
     let rows = |error: rusqlite::Error| io::Error::other(format!("not a database of opencode: {error}"));
     let database = open(path).map_err(rows)?;
-    let tables = "SELECT count(*) FROM sqlite_master WHERE name = 'session'";
     // Other programs have databases too, deloop for one.
-    if database.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(rows)? == 0 {
+    if !has_tables(&database).map_err(rows)? {
         return Ok(None);
     }
     let mut read = empty(format);
@@ -86,13 +95,49 @@ fn database(
 /// Opens it without ever writing to it, also where its folder cannot be written to.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let database = Connection::open_with_flags(path, flags)?;
-    database.busy_timeout(std::time::Duration::from_secs(2))?;
-    if database.query_row("SELECT count(*) FROM session", [], |_| Ok(())).is_ok() {
-        return Ok(database);
+    if beside_it_are_files(path) {
+        let database = restrict(Connection::open_with_flags(path, flags)?, PATIENCE)?;
+        if database.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(())).is_ok() {
+            return Ok(database);
+        }
     }
     let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    Connection::open_with_flags(format!("file:{name}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)
+    let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+    restrict(Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?, PATIENCE)
+}
+
+/// Whether the files that SQLite opens by itself, its logs, are regular files: it would wait for a pipe.
+fn beside_it_are_files(path: &Path) -> bool {
+    ["-wal", "-shm", "-journal"].iter().all(|ending| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        std::fs::symlink_metadata(PathBuf::from(name)).map_or(true, |about| about.is_file())
+    })
+}
+
+/// Takes from a database that somebody else made what it could do by itself: its schema calls no functions with
+/// effects, and a query that does not end is ended.
+#[expect(clippy::disallowed_methods, reason = "a deadline is time of this machine, not of a session")]
+fn restrict(mut database: Connection, patience: Duration) -> rusqlite::Result<Connection> {
+    database.busy_timeout(Duration::from_secs(2))?;
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    database
+        .execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;")?;
+    let deadline = Instant::now() + patience;
+    database.progress_handler(OPERATIONS, Some(move || Instant::now() > deadline))?;
+    Ok(database)
+}
+
+/// Whether all that is read are ordinary tables: a view or a virtual table could compute for ever.
+fn has_tables(database: &Connection) -> rusqlite::Result<bool> {
+    let count: i64 = database.query_row(
+        "SELECT count(DISTINCT name) FROM sqlite_master WHERE name IN ('session', 'message', 'part') \
+         AND type = 'table' AND rootpage > 0 AND sql NOT LIKE 'CREATE VIRTUAL%'",
+        [],
+        |row| row.get(0),
+    )?;
+    Ok(count == 3)
 }
 
 /// Every session, oldest first, as the file that stood for it.
@@ -157,7 +202,11 @@ fn of_folder(storage: &Path, session: &Path) -> io::Result<Option<Files>> {
     let mut files = Vec::new();
     let mut long = 0;
     let mut add = |name: String, path: &Path| {
-        let bytes = std::fs::read(path)?;
+        // What is no file, or longer than all of a session may be, is not read.
+        let bytes = match safe_file::read(path, LONGEST, Links::Follow) {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Ok(false),
+            other => other?,
+        };
         long += bytes.len() as u64;
         files.push((name, bytes));
         Ok::<_, io::Error>(long <= LONGEST)
@@ -185,4 +234,32 @@ fn inside(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_without_an_end_is_ended() {
+        let database = restrict(Connection::open_in_memory().unwrap(), Duration::from_millis(20)).unwrap();
+        let endless =
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        let ended = database.query_row(endless, [], |row| row.get::<_, i64>(0)).unwrap_err();
+        assert_eq!(ended.sqlite_error_code(), Some(rusqlite::ErrorCode::OperationInterrupted));
+    }
+
+    #[test]
+    fn views_and_virtual_tables_are_no_tables() {
+        let with = |sql: &str| {
+            let database = Connection::open_in_memory().unwrap();
+            database.execute_batch(sql).unwrap();
+            has_tables(&database).unwrap()
+        };
+        let rest = "CREATE TABLE message(id); CREATE TABLE part(id);";
+        assert!(with(&format!("CREATE TABLE session(id); {rest}")));
+        assert!(!with(&format!("CREATE VIEW session AS SELECT 1; {rest}")));
+        assert!(!with(&format!("create /* */ virtual table session USING fts5(id); {rest}")));
+        assert!(!with(rest));
+    }
 }

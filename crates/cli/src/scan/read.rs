@@ -1,7 +1,6 @@
 //! One input, whatever it is packed and written in, as items.
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +9,7 @@ use deloop_formats::{Format, Item, Reader, Shape, Sink, Source as From, sniff};
 use indicatif::ProgressBar;
 
 use crate::lines::{LONGEST, Line, Lines};
+use crate::safe_file;
 use crate::scan::encoding::{Encoding, decoded, mended};
 use crate::scan::find::{Input, Source};
 use crate::scan::opencode;
@@ -70,7 +70,7 @@ pub(crate) fn read(
         }
         Source::Bundled(_, bytes) => Box::new(*bytes),
         Source::File(path) => {
-            let file = File::open(path)?;
+            let file = safe_file::open_named(path)?;
             let about = file.metadata()?;
             // What is written to it from now on is not ours to wait for.
             if about.is_file() {

@@ -349,12 +349,12 @@ fn a_broken_database_or_configuration_never_stops_the_agent() {
     assert!(agent.state().join("deloop.db.corrupt-1").exists());
 
     let mut agent = Agent::new("claude-code", "no-such-profile", "enforce");
-    assert!(one_call(&mut agent).is_null());
+    one_call(&mut agent);
     assert!(agent.log().contains("there is no profile `no-such-profile`"), "{}", agent.log());
 
     let mut agent = Agent::new("claude-code", "doom-loop", "enforce");
     std::fs::write(agent.home.path().join("deloop.toml"), "mode = ").unwrap();
-    assert!(one_call(&mut agent).is_null());
+    assert!(denied(&one_call(&mut agent)), "nobody trusted it");
     assert!(agent.log().contains("deloop.toml"), "{}", agent.log());
 }
 
@@ -372,7 +372,7 @@ fn a_locked_database_never_stops_the_agent() {
 #[test]
 fn those_who_want_it_fail_closed() {
     let mut agent = Agent::new("claude-code", "doom-loop", "enforce");
-    std::fs::write(agent.home.path().join("deloop.toml"), "fail = \"closed\"").unwrap();
+    crate::binary::trusted_config(agent.home.path(), "deloop.toml", "fail = \"closed\"");
     std::fs::create_dir_all(agent.state().join("deloop.db")).unwrap();
     let reply = agent.before("make check");
     assert!(denied(&reply) && reply["continue"] == false, "{reply}");

@@ -31,6 +31,13 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Output {
     })
 }
 
+/// Puts a configuration into the home folder, which is the project of most tests, and trusts it.
+pub(crate) fn trusted_config(home: &Path, name: &str, text: &str) {
+    std::fs::write(home.join(name), text).expect("the configuration");
+    let output = run(deloop(home).args(["trust", name]), b"");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
+
 /// The answers of `deloop stream` with these arguments, one a line.
 pub(crate) fn stream(home: &Path, arguments: &[&str], input: &[u8]) -> Vec<Value> {
     let output = run(deloop(home).arg("stream").args(arguments), input);

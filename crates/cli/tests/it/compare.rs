@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::binary::{deloop, run, said};
+use crate::binary::{deloop, run, said, trusted_config};
 use crate::scan::stuck;
 
 #[test]
@@ -39,7 +39,7 @@ fn a_configuration_is_a_side() {
     std::fs::write(home.path().join("mine.toml"), "profile = \"doom-loop\"\norder = [\"talk-only\"]")
         .unwrap();
     // The user's deloop.toml changes no profile that is named here.
-    std::fs::write(home.path().join("deloop.toml"), "order = []").unwrap();
+    trusted_config(home.path(), "deloop.toml", "order = [\"talk-only\"]");
     let output = run(
         deloop(home.path()).args(["compare", "--a", "doom-loop", "--b", "mine.toml", "s.jsonl", "--json"]),
         b"",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::binary::{deloop, lines, run, said};
+use crate::binary::{deloop, lines, run, said, trusted_config};
 
 fn turns(text: &str, times: usize) -> Vec<u8> {
     (json!({"type": "turn", "text": text}).to_string() + "\n").repeat(times).into_bytes()
@@ -43,6 +43,8 @@ fn the_nearest_setting_wins() {
         "agent:\n  recursionLimit: 1000\n  loopMsg: 42\n  loopLimit: 1\n",
     )
     .unwrap();
+    let trust = run(deloop(&project).arg("trust").env("HOME", home), b"");
+    assert_eq!(trust.status.code(), Some(0), "{}", said(&trust));
     assert_eq!(message(&project, &[], &[("HOME", home.to_str().unwrap())]), "42");
 
     let environment = [("HOME", home.to_str().unwrap()), ("AGENT_LOOP_MSG", "7{x}")];
@@ -53,11 +55,8 @@ fn the_nearest_setting_wins() {
 #[test]
 fn the_agent_block_sets_limit_and_window() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::write(
-        home.path().join("deloop.yml"),
-        "profile: turn-hash\nagent:\n  loopLimit: 1\n  turnHashWindow: 1\n",
-    )
-    .unwrap();
+    let text = "profile: turn-hash\nagent:\n  loopLimit: 1\n  turnHashWindow: 1\n";
+    trusted_config(home.path(), "deloop.yml", text);
     let steps: String =
         ["a", "a", "a", "b", "a"].map(|t| json!({"type":"turn","text":t}).to_string() + "\n").concat();
     let output = run(deloop(home.path()).arg("stream"), steps.as_bytes());
@@ -73,6 +72,7 @@ fn the_agent_block_sets_limit_and_window() {
 fn mistakes_name_the_fix() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
+    std::fs::write(home.join("empty.toml"), "# nothing\n").unwrap();
     for (name, text, expected) in [
         ("a.toml", "profil = \"x\"", "there is no key `profil`; did you mean `profile`?"),
         (
@@ -83,6 +83,10 @@ fn mistakes_name_the_fix() {
         ("c.toml", "profile = \"nope\"", "there are default, behavioral"),
         ("d.toml", "mode = \"loud\"", "expected one of `shadow`, `nudge`, `enforce`"),
         ("e.toml", "x = [", "TOML"),
+        ("h.toml", "order = []", "`order` is empty: nothing would be detected"),
+        ("i.toml", "order = [\"talk-only\", \"talk-only\"]", "`order` names `talk-only` twice"),
+        ("j.toml", "profile = 3", "`profile` must be the name of a profile"),
+        ("k.toml", "profile = \"empty.toml\"", "the profile is empty"),
         ("f.yaml", "agent:\n  loopLimit: many", "agent"),
         ("g.toml", "[tools.bash]\nkind = \"pol\"", "unknown variant `pol`"),
     ] {
@@ -118,7 +122,7 @@ fn a_printed_profile_is_a_ready_configuration() {
 #[test]
 fn the_effective_configuration_can_be_shown_and_used() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("deloop.toml"), "profile = \"signature\"\nmode = \"shadow\"").unwrap();
+    trusted_config(home.path(), "deloop.toml", "profile = \"signature\"\nmode = \"shadow\"");
     let shown = String::from_utf8(run(deloop(home.path()).arg("config"), b"").stdout).unwrap();
     assert!(
         shown.contains("deloop.toml")

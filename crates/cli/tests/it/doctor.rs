@@ -68,18 +68,19 @@ fn what_is_wrong_is_said_with_its_fix() {
     std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     with(other.to_str().unwrap());
     let (text, code) = doctor(home.path());
-    assert!(code == Some(1) && text.contains("which is deloop 0.0.1"), "{text}");
-    assert!(text.contains("WRONG a stuck session was not told"), "{text}");
+    assert!(code == Some(1) && text.contains("which is another program than this one"), "{text}");
 
     with(there);
     assert_eq!(doctor(home.path()).1, Some(0));
-    std::fs::write(home.path().join("deloop.toml"), "mod = \"nudge\"\n").unwrap();
+    let config = home.path().join(".config/deloop/deloop.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "mod = \"nudge\"\n").unwrap();
     let (text, code) = doctor(home.path());
     assert!(
         code == Some(1) && text.contains("WRONG configuration: ") && text.contains("deloop.toml"),
         "{text}"
     );
-    std::fs::remove_file(home.path().join("deloop.toml")).unwrap();
+    std::fs::remove_file(config).unwrap();
 
     std::fs::write(&file, "{ not json").unwrap();
     let (text, code) = doctor(home.path());

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::binary::{deloop, lines, run};
+use crate::binary::{deloop, lines, run, trusted_config};
 
 fn events(profile: &str, steps: &[Value], config: &str) -> Vec<Value> {
     let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("deloop.toml"), config).unwrap();
+    trusted_config(home.path(), "deloop.toml", config);
     let input: String = steps.iter().map(|s| format!("{s}\n")).collect();
     run(deloop(home.path()).args(["stream", "-p", profile, "--events", "e.jsonl"]), input.as_bytes());
     lines(&std::fs::read(home.path().join("e.jsonl")).unwrap())
@@ -68,7 +68,7 @@ fn costs_and_budgets_are_told() {
 #[test]
 fn a_forced_end_updates_the_task_and_is_noted() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("deloop.toml"), "[memory]\nfolder = \"notes\"").unwrap();
+    trusted_config(home.path(), "deloop.toml", "[memory]\nfolder = \"notes\"");
     let call =
         json!({"type": "call", "tool": "Read", "args": {"path": "/a/B.ts"}, "task": "t1"}).to_string() + "\n";
     let output = run(

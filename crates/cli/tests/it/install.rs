@@ -274,6 +274,19 @@ fn links_and_modes_are_kept() {
     assert_eq!(fs::read_dir(link.parent().unwrap()).unwrap().count(), 1, "not even what was begun is left");
 }
 
+/// Whoever made a file read-only wanted it to stay as it is.
+#[cfg(unix)]
+#[test]
+fn a_read_only_file_is_left_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let file = home.put(".claude/settings.json", "{}");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+    let error = home.refused(&["install", "claude-code"]);
+    assert!(error.contains("is read-only; make it writable first: chmod u+w"), "{error}");
+    assert_eq!(home.get(".claude/settings.json"), "{}");
+}
+
 /// Root may write everywhere, so that somebody else has to try.
 #[cfg(unix)]
 #[test]

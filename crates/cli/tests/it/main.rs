@@ -13,6 +13,7 @@ mod dialects;
 mod doctor;
 mod eval;
 mod events;
+mod hostile;
 mod install;
 mod intervention;
 mod judging;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::binary::{deloop, run, said};
+use crate::binary::{deloop, run, said, trusted_config};
 
 /// A session that runs the same failing command `times` times, as native Steps, one turn a minute.
 pub(crate) fn stuck(session: &str, model: &str, times: u32) -> String {
@@ -101,8 +101,7 @@ fn the_transcripts_own_figure_wins_and_an_unknown_model_is_said() {
     assert_eq!((&own["session"], &own["spend"]["usd"]), (&json!("own"), &json!(2.0)));
     assert_eq!((&odd["spend"]["usd"], &odd["spend"]["unpriced_tokens"]), (&json!(0.0), &json!(44_400)));
     assert!(printed(home.path(), &["odd.jsonl"]).contains("price unknown"));
-    std::fs::write(home.path().join("deloop.toml"), "[prices.house-model]\ninput = 10.0\noutput = 10.0")
-        .unwrap();
+    trusted_config(home.path(), "deloop.toml", "[prices.house-model]\ninput = 10.0\noutput = 10.0");
     let dollars = scan(home.path(), &["odd.jsonl"])["loops"][0]["spend"]["usd"].as_f64().unwrap();
     assert!((dollars - 0.444).abs() < 1e-9, "{dollars}");
 }

@@ -1,6 +1,6 @@
 //! Opening the file, and setting a damaged one aside.
 
-use std::fs::OpenOptions;
+use std::fs::{File, Metadata, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
 
 /// Renames a damaged file. Of several processes that find it so, one does it; the others see a good one then.
 pub(super) fn replace_if_damaged(path: &Path) -> std::io::Result<()> {
-    let lock = OpenOptions::new().create(true).append(true).open(beside(path, ".lock"))?;
+    let lock = private_file(&beside(path, ".lock"))?;
     lock.lock()?;
     let sound = connect(path).is_ok_and(|connection| {
         let checked: rusqlite::Result<String> =
@@ -107,8 +107,8 @@ pub(super) fn shorten_log(connection: &Connection, path: &Path) {
 
 /// Makes the file and its folder, for the user alone. SQLite gives the log the same mode.
 fn make_private(path: &Path) -> std::io::Result<()> {
-    if path.exists() {
-        return Ok(());
+    if let Ok(about) = std::fs::metadata(path) {
+        return close_to_others(path, &about);
     }
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
         let mut builder = std::fs::DirBuilder::new();
@@ -117,11 +117,32 @@ fn make_private(path: &Path) -> std::io::Result<()> {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(folder)?;
     }
+    private_file(path).map(|_| ())
+}
+
+fn private_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(|_| ())
+    options.open(path)
+}
+
+/// A file that an earlier release or a copy left open to others is closed to them, if that is ours to do.
+#[cfg(unix)]
+fn close_to_others(path: &Path, about: &Metadata) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = about.permissions().mode();
+    if about.is_file() && mode & 0o077 != 0 {
+        // Somebody else's file is theirs to keep open.
+        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o700));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_: &Path, _: &Metadata) -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Renames a file to the first free `NAME.corrupt-N`.

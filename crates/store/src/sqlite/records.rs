@@ -68,16 +68,17 @@ impl SqliteStore {
         })
     }
 
-    /// Keeps what a hook wants to know at the session's next event. A session without a step has no place for it.
+    /// Keeps what a hook wants to know at the session's next event; whether it is kept: a session without a step has
+    /// no place for it.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn set_desk(&self, session: &SessionId, desk: &str) -> Result<(), StoreError> {
+    pub fn set_desk(&self, session: &SessionId, desk: &str) -> Result<bool, StoreError> {
         self.change(|connection| {
-            connection
+            let rows = connection
                 .prepare_cached("UPDATE sessions SET desk = ?2 WHERE session = ?1")?
                 .execute([session.as_str(), desk])?;
-            Ok(())
+            Ok(rows > 0)
         })
     }
 

@@ -7,14 +7,13 @@ mod charts;
 mod data;
 mod sessions;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use deloop::Engine;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::exit::Failure;
+use crate::safe_file;
 use crate::scan::find::Input;
 use crate::scan::numbers::{bytes, cost, count, dollars, plural};
 use crate::scan::report::Report;
@@ -37,8 +36,7 @@ pub(crate) fn write(
     let told = sessions::told(report, inputs, engine, veil);
     let page = page(report, &told);
     let failed = |e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
-    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
-    file.write_all(page.into_string().as_bytes()).and_then(|()| file.flush()).map_err(failed)
+    safe_file::replace_named(path, page.into_string().as_bytes()).map_err(failed)
 }
 
 fn page(report: &Report, told: &[sessions::Told<'_>]) -> Markup {

@@ -1,0 +1,69 @@
+//! Configuration files as documents.
+
+use std::path::Path;
+
+use deloop::{DocumentError, profile_text};
+use serde_json::Value;
+
+use super::sources::{LONGEST, Layer, Reach};
+use crate::exit::Failure;
+use crate::safe_file::{self, Links};
+
+/// The document in a layer.
+pub(super) fn of_layer(layer: &Layer) -> Result<Value, Failure> {
+    let text = layer.text.as_ref().map_err(|why| told(&layer.path, why))?;
+    parse(&layer.path, text)
+}
+
+/// The document of a profile that comes with deloop, or of a file. `from` is the layer that names it; `None` if the
+/// user did, on the command line or in the environment.
+pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Failure> {
+    if !is_file_name(name) {
+        let text = profile_text(name)
+            .map_err(|e| Failure::new(format!("{e}; a profile of your own is a path that ends in .toml")))?;
+        return toml::from_str(text).map_err(|e| Failure::new(e.to_string()));
+    }
+    let path = match from {
+        None => Path::new(name).to_owned(),
+        Some(layer) => layer.path.parent().unwrap_or(Path::new("")).join(name),
+    };
+    let text = match from.map(|layer| &layer.reach) {
+        None | Some(Reach::Anywhere) => {
+            safe_file::read_text(&path, LONGEST, Links::Follow).map_err(|e| told(&path, &e))?
+        }
+        Some(Reach::Inside { profile, .. }) => match profile {
+            Some((known, text)) if known == name => text.clone(),
+            _ => return Err(told(&path, &"this profile was not there when the configuration was trusted")),
+        },
+    };
+    let document = parse(&path, &text)?;
+    if document.as_object().is_some_and(serde_json::Map::is_empty) {
+        let why = "the profile is empty: nothing would be detected; `deloop profiles show default` prints a template";
+        return Err(told(&path, &why));
+    }
+    Ok(document)
+}
+
+/// Whether a profile is a file, and not one that comes with deloop.
+pub(crate) fn is_file_name(profile: &str) -> bool {
+    Path::new(profile).extension().is_some_and(|e| e == "toml" || e == "yaml" || e == "yml")
+}
+
+/// Reads TOML or YAML, as the file's name says.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
+    let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
+    let document: Value = if yaml {
+        serde_saphyr::from_str(text).map_err(|e| told(path, &e))?
+    } else {
+        toml::from_str(text).map_err(|e| told(path, &e))?
+    };
+    match document {
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        Value::Object(_) => Ok(document),
+        _ => Err(told(path, &DocumentError("a configuration is a table of keys".to_owned()))),
+    }
+}
+
+fn told(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("{}: {why}", path.display()))
+}

@@ -1,0 +1,290 @@
+//! The configuration: flag over environment over file over profile.
+//!
+//! A file in a project counts only once you trusted it (see [`crate::trust`]). For hooks, a configuration that does
+//! not work never switches the guard off: what worked before stays in force, and people are told.
+
+mod document;
+mod last_good;
+mod show;
+pub(crate) mod sources;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use deloop::{
+    AgentBlock, Fail, MemoryBlock, Mode, Options, Price, Profile, Registry, config_schema, merge, unknown_key,
+};
+use serde_json::Value;
+
+pub(crate) use self::document::{is_file_name, parse};
+pub(crate) use self::show::run;
+pub(crate) use self::sources::state_folder;
+use self::sources::{Layer, Reach, Sources};
+use crate::args::RuleArgs;
+use crate::exit::Failure;
+use crate::notes::NotesFolder;
+
+/// What the configuration amounts to.
+pub(crate) struct Config {
+    pub(crate) profile: Profile,
+    pub(crate) options: Options,
+    /// The folder for notes, if one is set.
+    pub(crate) memory: Option<NotesFolder>,
+    /// `DELOOP=off`.
+    pub(crate) off: bool,
+    /// What happens when deloop itself fails.
+    pub(crate) fail: Fail,
+    /// What people should know about it.
+    pub(crate) notices: Vec<Notice>,
+    /// The files that were read, the later laid over the earlier.
+    files: Vec<PathBuf>,
+    document: Value,
+}
+
+/// Something about the configuration that people should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// A file is not trusted and was ignored.
+    Ignored(String),
+    /// A part does not work, and something else is in force.
+    Broken(String),
+}
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ignored(text) | Self::Broken(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Config {
+    /// The user's own prices of models.
+    pub(crate) fn prices(&self) -> Result<BTreeMap<String, Price>, Failure> {
+        Ok(field(&self.document, "prices")?.unwrap_or_default())
+    }
+
+    /// Returns the profile as it would be with this TOML laid over the whole configuration.
+    ///
+    /// # Errors
+    /// When the overlay is not TOML, or the result is not a profile.
+    pub(crate) fn profile_with(&self, overlay: &str) -> Result<Profile, Failure> {
+        let overlay: Value = toml::from_str(overlay).map_err(|e| Failure::new(e.to_string()))?;
+        let mut document = self.document.clone();
+        merge(&mut document, overlay);
+        Ok(Profile::from_document(document, &Registry::default())?)
+    }
+
+    /// All notices as one line; `None` if there are none.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let all: Vec<String> = self.notices.iter().map(ToString::to_string).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// What holds where nothing says otherwise.
+#[derive(Clone, Copy)]
+struct Base<'a> {
+    profile: &'a str,
+    mode: Mode,
+    /// Whether keys that do not exist are an error.
+    checked: bool,
+}
+
+/// Where settings other than those of files come from.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    args: &'a RuleArgs,
+    /// Whether the profile on the command line counts.
+    profile: bool,
+    /// Whether AGENT_* in the environment counts.
+    environment: bool,
+}
+
+const HOOK: Base<'static> = Base { profile: "default", mode: Mode::Nudge, checked: false };
+
+/// Reads all that applies here, and prints on standard error which file was ignored.
+pub(crate) fn load(args: &RuleArgs) -> Result<Config, Failure> {
+    let config = load_quietly(args)?;
+    for notice in &config.notices {
+        let _ = writeln!(std::io::stderr(), "deloop: {notice}");
+    }
+    Ok(config)
+}
+
+/// As [`load`], and prints nothing.
+pub(crate) fn load_quietly(args: &RuleArgs) -> Result<Config, Failure> {
+    let Sources { own, project, ignored } = sources::find(args.config.as_deref());
+    let layers: Vec<&Layer> = own.iter().chain(&project).collect();
+    let base = Base { profile: "default", mode: Mode::default(), checked: true };
+    let mut config = assemble(&layers, Given { args, profile: true, environment: true }, base)?;
+    config.notices.extend(ignored);
+    Ok(config)
+}
+
+/// Reads the configuration for the hook of an agent. It nudges where nothing says otherwise, starts too often to look
+/// for keys that do not exist (`deloop doctor` does), and falls back on what works.
+pub(crate) fn load_for_hook(args: &RuleArgs) -> Config {
+    guarding(args, HOOK, false)
+}
+
+/// As [`load_for_hook`], and remembers a file of the user's that works for the day it does not.
+pub(crate) fn load_and_remember(args: &RuleArgs) -> Config {
+    guarding(args, HOOK, true)
+}
+
+/// As [`load_for_hook`], and looks for keys that do not exist.
+pub(crate) fn load_checked(args: &RuleArgs) -> Config {
+    guarding(args, Base { checked: true, ..HOOK }, false)
+}
+
+/// As [`load_for_hook`], over this profile where nothing names another, and enforcing.
+pub(crate) fn load_over(args: &RuleArgs, profile: &str) -> Config {
+    guarding(args, Base { profile, mode: Mode::default(), checked: true }, true)
+}
+
+/// Whether the configuration in this file would work, laid over the user's own.
+pub(crate) fn check(project: &Layer) -> Result<(), Failure> {
+    let own = sources::find(None).own;
+    let layers: Vec<&Layer> = own.iter().chain([project]).collect();
+    let args = RuleArgs::default();
+    let given = Given { args: &args, profile: false, environment: false };
+    assemble(&layers, given, Base { checked: true, ..HOOK }).map(|_| ())
+}
+
+/// Tries what applies here, then less and less of it until something works: the built-in default always does.
+fn guarding(args: &RuleArgs, base: Base<'_>, remember: bool) -> Config {
+    let Sources { own, project, ignored } = sources::find(args.config.as_deref());
+    let all = Given { args, profile: true, environment: true };
+    let layers: Vec<&Layer> = own.iter().chain(&project).collect();
+    let mut config = match assemble(&layers, all, base) {
+        Ok(config) => {
+            if let Some(own) = own.as_ref().filter(|_| remember) {
+                last_good::remember(own);
+            }
+            config
+        }
+        Err(failure) => fallback(own.as_ref(), all, base, &failure),
+    };
+    config.notices.extend(ignored);
+    config
+}
+
+/// What applies while the configuration does not work.
+fn fallback(own: Option<&Layer>, all: Given<'_>, base: Base<'_>, failure: &Failure) -> Config {
+    let last = own.and_then(last_good::recall);
+    let yours = own.map(|own| (vec![own], "your own configuration"));
+    let earlier = last.as_ref().map(|last| (vec![last], "the last configuration of yours that worked"));
+    let built_in = Some((Vec::new(), "the built-in configuration"));
+    let without_profile = Given { profile: false, ..all };
+    let without_any = Given { environment: false, ..without_profile };
+    for given in [all, without_profile, without_any] {
+        for (layers, name) in [&yours, &earlier, &built_in].into_iter().flatten() {
+            let Ok(mut config) = assemble(layers, given, base) else { continue };
+            let why = match failure {
+                Failure::Told(why) => deloop::clean(why, 500),
+                Failure::ClosedPipe => "it cannot be read".to_owned(),
+            };
+            let why = why.trim_end_matches('.');
+            config.notices.push(Notice::Broken(format!(
+                "the configuration does not work: {why}. Until you fix it, {name} applies"
+            )));
+            return config;
+        }
+    }
+    unreachable!("the profiles that come with deloop load; a test reads each of them")
+}
+
+/// Lays the layers over the profile that they name.
+fn assemble(layers: &[&Layer], given: Given<'_>, base: Base<'_>) -> Result<Config, Failure> {
+    let mut over = Value::Object(serde_json::Map::new());
+    let schema = base.checked.then(|| config_schema(&Registry::default()));
+    let (mut profile_from, mut memory_from) = (None, None);
+    for layer in layers {
+        let document = document::of_layer(layer)?;
+        if let Some(error) = schema.as_ref().and_then(|schema| unknown_key(&document, schema)) {
+            return Err(Failure::new(format!("{}: {error}", layer.path.display())));
+        }
+        let names = |key: &str| document.get(key).is_some_and(|value| !value.is_null());
+        profile_from = if names("profile") { Some(*layer) } else { profile_from };
+        memory_from = if names("memory") { Some(*layer) } else { memory_from };
+        merge(&mut over, document);
+    }
+    let named = given.args.profile.as_deref().filter(|_| given.profile);
+    let mut document = match (named, over.get("profile")) {
+        (_, Some(value)) if !value.is_string() && !value.is_null() => {
+            return Err(Failure::new("`profile` must be the name of a profile, in quotes"));
+        }
+        (Some(name), _) => document::of_profile(name, None)?,
+        (None, Some(Value::String(name))) => document::of_profile(name, profile_from)?,
+        (None, _) => document::of_profile(base.profile, None)?,
+    };
+    merge(&mut document, over);
+    if let Some(agent) = document.get("agent").filter(|a| !a.is_null()).cloned() {
+        let block: AgentBlock =
+            serde_json::from_value(agent).map_err(|e| Failure::new(format!("the `agent` block: {e}")))?;
+        block.apply(&mut document);
+    }
+    if given.environment {
+        AgentBlock::from_env(|variable| std::env::var(variable).ok())?.apply(&mut document);
+    }
+    // A bad value is an error even where the command line says otherwise: it would surprise somewhere else.
+    let mode = field::<Mode>(&document, "mode")?.unwrap_or(base.mode);
+    let mode = given.args.mode.map_or(mode, Mode::from);
+    let attended = given.args.attended || field::<bool>(&document, "attended")?.unwrap_or(false);
+    let memory = field::<MemoryBlock>(&document, "memory")?.and_then(|m| m.folder);
+    let memory = memory.map(|folder| notes_folder(Path::new(&folder), memory_from)).transpose()?;
+    let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
+    let profile = if base.checked {
+        Profile::from_document(document.clone(), &Registry::default())?
+    } else {
+        Profile::from_document_unchecked(document.clone(), &Registry::default())?
+    };
+    if profile.watches.is_empty() {
+        return Err(Failure::new(
+            "`order` is empty: nothing would be detected; remove the key, or name detectors (`deloop explain` lists them)",
+        ));
+    }
+    Ok(Config {
+        profile,
+        options: Options { mode, attended },
+        memory,
+        off: is_off(),
+        fail,
+        notices: Vec::new(),
+        files: layers.iter().map(|layer| layer.path.clone()).collect(),
+        document,
+    })
+}
+
+/// Where notes go: a project's configuration can only name a folder inside the project.
+fn notes_folder(folder: &Path, from: Option<&Layer>) -> Result<NotesFolder, Failure> {
+    match from.map(|layer| &layer.reach) {
+        Some(Reach::Inside { root, .. }) => {
+            let leads_out = folder
+                .components()
+                .any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+            if leads_out {
+                let why = "the folder that a project's configuration names must be inside the project";
+                return Err(Failure::new(format!("`memory.folder` is {}: {why}", folder.display())));
+            }
+            Ok(NotesFolder::inside(root, folder))
+        }
+        _ => Ok(NotesFolder::chosen(folder)),
+    }
+}
+
+/// Whether the environment says `DELOOP=off`.
+pub(crate) fn is_off() -> bool {
+    std::env::var("DELOOP").is_ok_and(|v| v.eq_ignore_ascii_case("off"))
+}
+
+fn field<T: serde::de::DeserializeOwned>(document: &Value, key: &str) -> Result<Option<T>, Failure> {
+    match document.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            serde_json::from_value(value.clone()).map(Some).map_err(|e| Failure::new(format!("`{key}`: {e}")))
+        }
+    }
+}

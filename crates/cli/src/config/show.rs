@@ -1,0 +1,44 @@
+//! `deloop config`: where the configuration comes from and what it amounts to.
+
+use std::io::Write;
+
+use deloop::merge;
+use serde_json::Value;
+
+use super::load_quietly;
+use crate::args::ConfigArgs;
+use crate::exit::{self, Failure};
+
+pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure> {
+    let config = load_quietly(&args.rules)?;
+    for notice in &config.notices {
+        writeln!(out, "# {notice}")?;
+    }
+    if config.files.is_empty() {
+        writeln!(
+            out,
+            "# no configuration file applies; `deloop profiles show {}` prints a template",
+            config.profile.name
+        )?;
+    }
+    for file in &config.files {
+        writeln!(out, "# from {}", deloop::clean(&file.to_string_lossy(), 1000))?;
+    }
+    let mut document = config.document;
+    merge(
+        &mut document,
+        serde_json::json!({"mode": config.options.mode, "attended": config.options.attended}),
+    );
+    drop_nulls(&mut document);
+    let text = toml::to_string_pretty(&document).map_err(|e| Failure::new(e.to_string()))?;
+    out.write_all(text.as_bytes())?;
+    Ok(exit::OK)
+}
+
+/// TOML has no null: a key without a value is a key that is not there.
+fn drop_nulls(value: &mut Value) {
+    if let Value::Object(map) = value {
+        map.retain(|_, v| !v.is_null());
+        map.values_mut().for_each(drop_nulls);
+    }
+}

@@ -1,0 +1,129 @@
+//! Which configuration files apply here, and how far each is trusted.
+
+use std::path::{Path, PathBuf};
+
+use super::Notice;
+use crate::safe_file::{self, Links};
+use crate::trust::{Standing, Trusted};
+
+/// The names of a configuration file, in the order in which they are looked for.
+const NAMES: [&str; 4] = ["deloop.toml", "deloop.yaml", "deloop.yml", ".deloop.toml"];
+/// A longer configuration is a mistake, or an attack.
+pub(super) const LONGEST: u64 = 1 << 20;
+
+/// A configuration file and what is in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub(crate) path: PathBuf,
+    /// What is in it, or why it cannot be read.
+    pub(crate) text: Result<String, String>,
+    /// What it may name.
+    pub(crate) reach: Reach,
+}
+
+/// Which files a configuration may name.
+#[derive(Debug, Clone)]
+pub(crate) enum Reach {
+    /// The user's own: any file.
+    Anywhere,
+    /// A project's: files inside its folder, none of them a link, as they were when it was trusted.
+    Inside {
+        /// The folder.
+        root: PathBuf,
+        /// The profile that it names, if that is a file, and what is in it.
+        profile: Option<(String, String)>,
+    },
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    /// The file that the user named, or the one in the user's configuration folder.
+    pub(super) own: Option<Layer>,
+    /// The nearest one upward from the working folder, if it is trusted.
+    pub(super) project: Option<Layer>,
+    /// Why one was ignored.
+    pub(super) ignored: Option<Notice>,
+}
+
+/// Reads the user's file and the project's, or only the one that was named.
+pub(super) fn find(named: Option<&Path>) -> Sources {
+    if let Some(path) = named {
+        return Sources { own: Some(own(path.to_owned())), ..Sources::default() };
+    }
+    let user = user_folder().and_then(|folder| first_in(&folder));
+    let mut sources = Sources { own: user.clone().map(own), ..Sources::default() };
+    let mut trusted = None;
+    for path in upward().filter(|path| !same(path, user.as_deref())) {
+        match trusted.get_or_insert_with(Trusted::load).standing(&path) {
+            Standing::Trusted(layer) => {
+                sources.project = Some(layer);
+                break;
+            }
+            // A file that is not trusted does not hide one further up that is.
+            Standing::Not(why) => {
+                let path = deloop::clean(&path.to_string_lossy(), 300);
+                let notice = || Notice::Ignored(format!("ignored {path}: {why}"));
+                sources.ignored.get_or_insert_with(notice);
+            }
+        }
+    }
+    sources
+}
+
+/// The configurations upward from the working folder, the nearest first.
+fn upward() -> impl Iterator<Item = PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let folders: Vec<PathBuf> = here.ancestors().map(Path::to_owned).collect();
+    folders.into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name))).filter(|path| is_one(path))
+}
+
+/// The nearest configuration upward from the working folder.
+pub(crate) fn nearest() -> Option<PathBuf> {
+    upward().next()
+}
+
+/// The configuration in this folder.
+pub(crate) fn first_in(folder: &Path) -> Option<PathBuf> {
+    NAMES.iter().map(|name| folder.join(name)).find(|path| is_one(path))
+}
+
+/// Whether there is a configuration. A link counts as one, so that it is reported and not passed over.
+fn is_one(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|about| !about.is_dir())
+}
+
+fn own(path: PathBuf) -> Layer {
+    let text = safe_file::read_text(&path, LONGEST, Links::Follow).map_err(|e| e.to_string());
+    Layer { path, text, reach: Reach::Anywhere }
+}
+
+fn same(a: &Path, b: Option<&Path>) -> bool {
+    let Some(b) = b else { return false };
+    a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}
+
+/// A folder that the environment names; a relative one would be in whatever folder deloop is started in.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The user's configuration folder of deloop.
+fn user_folder() -> Option<PathBuf> {
+    let base = if cfg!(windows) {
+        variable("APPDATA")
+    } else {
+        variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")))
+    };
+    base.map(|base| base.join("deloop"))
+}
+
+/// The user's state folder of deloop.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let base = if cfg!(windows) {
+        variable("LOCALAPPDATA")
+    } else {
+        variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")))
+    };
+    base.map(|base| base.join("deloop"))
+}

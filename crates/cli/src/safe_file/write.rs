@@ -1,0 +1,301 @@
+//! Writing: no link is followed, a new file is created exclusively under a random name, and one that somebody else
+//! changed meanwhile is left alone.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Result, Write};
+use std::path::{Component, Path, PathBuf};
+
+use super::folder::{Folder, set_mode};
+use super::read::{Links, is_stream, read};
+
+/// A larger file is not compared: deloop has never read it.
+const MOST: u64 = 64 << 20;
+
+/// A file to write: its folder, held open, and its name in it.
+pub(crate) struct Target {
+    folder: Folder,
+    name: OsString,
+    path: PathBuf,
+}
+
+/// What the file must hold for it to be replaced.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Expected<'a> {
+    /// Anything, or nothing.
+    Any,
+    /// There is no such file.
+    Absent,
+    /// These bytes.
+    Bytes(&'a [u8]),
+}
+
+/// Whether folders on the way are made if they are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Make {
+    /// They are.
+    Folders,
+    /// They are not: a path with a mistake in it is an error.
+    Nothing,
+}
+
+/// Who may read the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Permission {
+    /// The user alone, mode 0600.
+    Private,
+    /// Whoever could read the file before; for a new file, whom the umask allows.
+    Keep,
+    /// As this other file, if it is there, else as the umask allows.
+    Mode(Option<u32>),
+}
+
+impl Target {
+    /// A path that the user chose: links in its folders lead where the user wants, the file itself must not be one.
+    pub(crate) fn named(path: &Path) -> Result<Self> {
+        let name = path.file_name().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file name"))?;
+        let parent = folder_of(path);
+        Ok(Self { folder: Folder::open(parent)?, name: name.to_owned(), path: path.to_owned() })
+    }
+
+    /// As [`Target::named`]; folders that are missing are made, for the user alone.
+    pub(crate) fn making_folders(path: &Path) -> Result<Self> {
+        private_folder(folder_of(path))?;
+        Self::named(path)
+    }
+
+    /// A path that a person typed or wrote into their own configuration. One inside the working folder is reached
+    /// without following links, because somebody else may have filled that folder.
+    pub(crate) fn chosen(path: &Path, make: Make) -> Result<Self> {
+        let here = std::env::current_dir();
+        let inside = here.ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
+        let inside = inside.unwrap_or_else(|| path.to_owned());
+        if inside.is_relative() && !inside.components().any(|part| part == Component::ParentDir) {
+            return Self::walk(Path::new("."), &inside, make);
+        }
+        match make {
+            Make::Folders => Self::making_folders(path),
+            Make::Nothing => Self::named(path),
+        }
+    }
+
+    /// A path below `root`, a folder that somebody else may have filled: nothing between them may be a link, and it
+    /// must not lead out of `root`. Folders that are missing are made.
+    pub(crate) fn below(root: &Path, relative: &Path) -> Result<Self> {
+        Self::walk(root, relative, Make::Folders)
+    }
+
+    fn walk(root: &Path, relative: &Path, make: Make) -> Result<Self> {
+        let mut folder = Folder::open(root)?;
+        let mut path = root.to_owned();
+        let mut names = Vec::new();
+        for part in relative.components() {
+            match part {
+                Component::Normal(name) => names.push(name),
+                Component::CurDir => {}
+                _ => {
+                    let why = format!("leads out of {}; use a path inside it", root.display());
+                    return Err(Error::new(ErrorKind::InvalidInput, why));
+                }
+            }
+        }
+        let name = names.pop().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file name"))?;
+        for part in names {
+            path.push(part);
+            folder = folder
+                .enter(part, make)
+                .map_err(|e| Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+        }
+        path.push(name);
+        Ok(Self { folder, name: name.to_owned(), path })
+    }
+
+    /// Puts these bytes in the file's place: a reader sees the old file or the new one.
+    ///
+    /// # Errors
+    /// When the file is a link, is not a regular file, belongs to somebody else or is read-only, when it does not
+    /// hold what is expected, or when it cannot be written. Nothing is left behind then.
+    pub(crate) fn replace(&self, bytes: &[u8], permission: Permission, expected: Expected<'_>) -> Result<()> {
+        let before = self.folder.look(&self.name)?;
+        if let Some(before) = &before {
+            before.check()?;
+        }
+        let mode = match permission {
+            Permission::Private => Some(0o600),
+            Permission::Keep => before.as_ref().map(|b| b.mode),
+            Permission::Mode(mode) => mode,
+        };
+        let (fresh, mut file) = self.folder.create_fresh(if mode.is_some() { 0o600 } else { 0o666 })?;
+        let mut write = || -> Result<()> {
+            if let Some(mode) = mode {
+                set_mode(&file, mode)?;
+            }
+            if let Some(before) = &before {
+                before.keep_owner(&file);
+            }
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            self.expect(expected)?;
+            self.folder.rename(&fresh, &self.name)
+        };
+        let done = write();
+        if done.is_err() {
+            let _ = self.folder.remove(&fresh);
+        }
+        done
+    }
+
+    /// Opens the file to append to; it is made, for the user alone, if it is not there.
+    ///
+    /// # Errors
+    /// When it is a link or has another name elsewhere, is not a regular file or belongs to somebody else.
+    pub(crate) fn append(&self) -> Result<File> {
+        self.check_alone()?;
+        self.folder.append(&self.name)
+    }
+
+    /// Opens the file to read and change it in place; it is made, for the user alone, if it is not there.
+    ///
+    /// # Errors
+    /// As [`Target::append`].
+    pub(crate) fn edit(&self) -> Result<File> {
+        self.check_alone()?;
+        self.folder.edit(&self.name)
+    }
+
+    /// Checks that writing into the file changes no other.
+    fn check_alone(&self) -> Result<()> {
+        let Some(before) = self.folder.look(&self.name)? else { return Ok(()) };
+        before.check()?;
+        if before.names > 1 {
+            let why = "has another name in another folder (a hard link); put a file of its own in its place";
+            return Err(Error::new(ErrorKind::InvalidInput, why));
+        }
+        Ok(())
+    }
+
+    /// Removes the file if it holds what is expected.
+    ///
+    /// # Errors
+    /// When it does not, or cannot be removed.
+    pub(crate) fn remove(&self, expected: Expected<'_>) -> Result<()> {
+        self.expect(expected)?;
+        match self.folder.remove(&self.name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    fn expect(&self, expected: Expected<'_>) -> Result<()> {
+        let now = match expected {
+            Expected::Any => return Ok(()),
+            _ => match read(&self.path, MOST, Links::Refuse) {
+                Ok(bytes) => Some(bytes),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            },
+        };
+        let same = match expected {
+            Expected::Any => true,
+            Expected::Absent => now.is_none(),
+            Expected::Bytes(bytes) => now.as_deref() == Some(bytes),
+        };
+        if same {
+            return Ok(());
+        }
+        Err(Error::other(
+            "another program changed it in the meantime; nothing was written: run the command again",
+        ))
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Replaces a file that a person named on the command line.
+///
+/// # Errors
+/// As [`Target::replace`].
+pub(crate) fn replace_named(path: &Path, bytes: &[u8]) -> Result<()> {
+    if is_stream(path) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    Target::chosen(path, Make::Nothing)?.replace(bytes, Permission::Private, Expected::Any)
+}
+
+/// Opens a file that a person named on the command line, to append to.
+///
+/// # Errors
+/// As [`Target::append`].
+pub(crate) fn append_named(path: &Path) -> Result<File> {
+    if is_stream(path) {
+        return OpenOptions::new().append(true).open(path);
+    }
+    Target::chosen(path, Make::Nothing)?.append()
+}
+
+/// Makes a folder and those above it for the user alone, whatever the umask is; one that is there stays as it is.
+pub(crate) fn private_folder(folder: &Path) -> Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn links_are_neither_followed_nor_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        fs::write(at("mine"), "mine").unwrap();
+        fs::create_dir(at("repo")).unwrap();
+        symlink(at("mine"), at("repo/file")).unwrap();
+        symlink(home.path(), at("repo/folder")).unwrap();
+        let below = |path: &str| Target::below(&at("repo"), Path::new(path));
+        let write = |target: &Target| target.replace(b"theirs", Permission::Private, Expected::Any);
+        assert!(write(&below("file").unwrap()).unwrap_err().to_string().contains("is a link"));
+        assert!(below("file").unwrap().append().unwrap_err().to_string().contains("is a link"));
+        assert!(below("folder/mine").err().unwrap().to_string().contains("no link"));
+        assert!(below("../mine").err().unwrap().to_string().contains("leads out of"));
+        assert!(below("/mine").err().unwrap().to_string().contains("leads out of"));
+        fs::hard_link(at("mine"), at("repo/hard")).unwrap();
+        assert!(below("hard").unwrap().append().unwrap_err().to_string().contains("hard link"));
+        assert_eq!(fs::read_to_string(at("mine")).unwrap(), "mine");
+        write(&below("new/deep/file").unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(at("repo/new/deep/file")).unwrap(), "theirs");
+        assert_eq!(fs::read_dir(at("repo/new/deep")).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn an_edit_in_between_is_kept_and_modes_are() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a");
+        let target = Target::named(&path).unwrap();
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        target.replace(b"1", Permission::Private, Expected::Absent).unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = target.replace(b"3", Permission::Keep, Expected::Bytes(b"2")).unwrap_err();
+        assert!(error.to_string().contains("another program changed it"), "{error}");
+        assert!(target.replace(b"3", Permission::Keep, Expected::Absent).is_err());
+        target.replace(b"2", Permission::Keep, Expected::Bytes(b"1")).unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode()), ("2", 0o640));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
+        assert!(target.replace(b"4", Permission::Keep, Expected::Any).is_err(), "it is read-only");
+        assert!(target.remove(Expected::Bytes(b"1")).is_err());
+        target.remove(Expected::Bytes(b"2")).unwrap();
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,232 @@
+//! What is trusted: a file of the state folder.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::config::sources::{Layer, Reach};
+use crate::config::{is_file_name, parse};
+use crate::exit::Failure;
+use crate::safe_file::{self, Links};
+use crate::state::{State, now};
+
+/// Its name.
+pub(crate) const TRUSTED_FILE: &str = "trusted.json";
+/// A longer configuration is never trusted.
+const LONGEST: u64 = 1 << 20;
+
+/// One trusted configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// Its real path, links in its folders resolved.
+    pub(crate) path: String,
+    /// What it held.
+    pub(crate) sha256: String,
+    /// Whose it was; `None` where files have no owner.
+    uid: Option<u32>,
+    /// When, in milliseconds since 1970.
+    since_ms: i64,
+    /// The profile file that it names.
+    pub(crate) profile: Option<ProfileFile>,
+}
+
+/// A profile file that a configuration names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProfileFile {
+    /// As the configuration names it, relative to its folder.
+    pub(crate) path: String,
+    sha256: String,
+}
+
+/// How far a configuration counts.
+pub(crate) enum Standing {
+    /// It does; what is in it.
+    Trusted(Layer),
+    /// It does not, and why, with the fix.
+    Not(String),
+}
+
+/// All trusted configurations.
+#[derive(Debug, Default)]
+pub(crate) struct Trusted {
+    records: Vec<Record>,
+}
+
+impl Record {
+    /// The owner, if that is neither the user nor root.
+    pub(crate) fn foreign_owner(&self) -> Option<u32> {
+        #[cfg(unix)]
+        let me = rustix::process::geteuid().as_raw();
+        #[cfg(not(unix))]
+        let me = 0;
+        self.uid.filter(|uid| *uid != me && *uid != 0)
+    }
+}
+
+impl Trusted {
+    /// Reads them; a list that cannot be read trusts nothing.
+    pub(crate) fn load() -> Self {
+        Self::read().unwrap_or_default()
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When there is no state folder, or the list is broken.
+    pub(crate) fn read() -> Result<Self, Failure> {
+        let Some(text) = State::here()?.read(TRUSTED_FILE) else { return Ok(Self::default()) };
+        let records = serde_json::from_str(&text).map_err(|e| {
+            Failure::new(format!(
+                "{TRUSTED_FILE} in the state folder is broken ({e}): remove it, and trust again"
+            ))
+        })?;
+        Ok(Self { records })
+    }
+
+    pub(crate) fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Adds one, in the place of an earlier one of the same path.
+    pub(crate) fn add(&mut self, record: Record) -> Result<(), Failure> {
+        self.records.retain(|known| known.path != record.path);
+        self.records.push(record);
+        self.write()
+    }
+
+    /// Removes one; whether it was there.
+    pub(crate) fn remove(&mut self, path: &Path) -> Result<bool, Failure> {
+        let before = self.records.len();
+        let real = real_path(path).unwrap_or_else(|_| path.to_owned());
+        let (real, path) = (real.to_string_lossy(), path.to_string_lossy());
+        self.records.retain(|known| known.path != real && known.path != path);
+        if self.records.len() == before {
+            return Ok(false);
+        }
+        self.write().map(|()| true)
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        State::here()?.write(TRUSTED_FILE, &serde_json::to_vec_pretty(&self.records)?).map(|_| ())
+    }
+
+    /// Whether the configuration at this path counts as it is now.
+    pub(crate) fn standing(&self, path: &Path) -> Standing {
+        let fix = format!("review it, then run `deloop trust {}`", shell_word(path));
+        let real = match real_path(path) {
+            Ok(real) => real,
+            Err(why) => return Standing::Not(why),
+        };
+        let known = self.records.iter().find(|known| Path::new(&known.path) == real);
+        let Some(known) = known else { return Standing::Not(format!("it is not trusted; {fix}")) };
+        let (found, layer) = match examine(&real) {
+            Ok(found) => found,
+            Err(Failure::Told(why)) => return Standing::Not(deloop::clean(&why, 300)),
+            Err(Failure::ClosedPipe) => return Standing::Not("it cannot be read".to_owned()),
+        };
+        if found.sha256 != known.sha256 {
+            Standing::Not(format!("it changed since you trusted it; {fix}"))
+        } else if found.uid != known.uid {
+            Standing::Not(format!("its owner changed since you trusted it; {fix}"))
+        } else if found.profile != known.profile {
+            Standing::Not(format!("the profile it names changed since you trusted it; {fix}"))
+        } else {
+            Standing::Trusted(layer)
+        }
+    }
+}
+
+/// Reads a configuration in a folder and the profile file that it names, following no link.
+///
+/// # Errors
+/// When one of them is not a regular file, too large or not UTF-8, or leads out of the folder.
+pub(super) fn examine(path: &Path) -> Result<(Record, Layer), Failure> {
+    let told = |path: &Path, e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
+    let path = real_path(path).map_err(|why| told(path, &why))?;
+    let text = safe_file::read_text(&path, LONGEST, Links::Refuse).map_err(|e| told(&path, &e))?;
+    let root = path.parent().unwrap_or(Path::new("/")).to_owned();
+    // One that is not TOML is told so by whoever uses it.
+    let document = parse(&path, &text).unwrap_or_default();
+    let profile = match document.get("profile").and_then(|name| name.as_str()).filter(|n| is_file_name(n)) {
+        None => None,
+        Some(name) => {
+            let file = inside(&root, Path::new(name)).map_err(|why| told(&path, &why))?;
+            let text = safe_file::read_text(&file, LONGEST, Links::Refuse).map_err(|e| told(&file, &e))?;
+            Some((name.to_owned(), text))
+        }
+    };
+    let record = Record {
+        path: path.to_str().ok_or_else(|| told(&path, &"its path is not UTF-8; rename it"))?.to_owned(),
+        sha256: digest(text.as_bytes()),
+        uid: owner(&path),
+        since_ms: now().0,
+        profile: profile
+            .as_ref()
+            .map(|(name, text)| ProfileFile { path: name.clone(), sha256: digest(text.as_bytes()) }),
+    };
+    Ok((record, Layer { path, text: Ok(text), reach: Reach::Inside { root, profile } }))
+}
+
+/// A path inside a folder, on which nothing is a link.
+fn inside(root: &Path, relative: &Path) -> Result<PathBuf, String> {
+    let mut path = root.to_owned();
+    for part in relative.components() {
+        match part {
+            Component::CurDir => continue,
+            Component::Normal(name) => path.push(name),
+            _ => {
+                return Err(
+                    "`profile` names a file outside of its folder; copy it next to the configuration"
+                        .to_owned(),
+                );
+            }
+        }
+        if path.is_symlink() {
+            return Err(format!(
+                "`profile` leads through a link, {}; deloop does not follow it",
+                path.display()
+            ));
+        }
+    }
+    Ok(path)
+}
+
+/// The path with the links in its folders resolved; the file itself must not be one.
+fn real_path(path: &Path) -> Result<PathBuf, String> {
+    let name = path.file_name().ok_or("not a file name")?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().map_err(|e| e.to_string())?;
+    let path = folder.join(name);
+    if path.is_symlink() {
+        return Err("it is a link, and deloop follows no link to a configuration in a folder".to_owned());
+    }
+    Ok(path)
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(unix)]
+fn owner(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).ok().map(|about| about.uid())
+}
+
+#[cfg(not(unix))]
+fn owner(_: &Path) -> Option<u32> {
+    None
+}
+
+/// The path as it can be typed in a shell, without characters that a terminal would act on.
+fn shell_word(path: &Path) -> String {
+    let text = deloop::clean(&path.to_string_lossy(), 300);
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+~".contains(c));
+    if plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
