@@ -85,11 +85,12 @@ impl Tried {
     }
 
     /// The episode that a pattern, which began at step `since`, belongs to: its own, or one about which the agent was
-    /// told while this pattern was going on. Several detectors may see one loop, and a cycle is several calls.
+    /// told while this pattern was going on, or that goes on in the same turn. Several detectors may see one loop, and a cycle is several calls.
     pub(crate) fn episode(&mut self, watch: u16, pattern: u64, since: u64, turn: u64) -> &mut Episode {
         self.episodes.retain(|e| turn.saturating_sub(e.seen) <= GAP);
         let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
-        let index = own.or_else(|| self.episodes.iter().position(|e| e.rung > 0 && since <= e.step));
+        let index = own
+            .or_else(|| self.episodes.iter().position(|e| e.rung > 0 && (since <= e.step || e.seen == turn)));
         let index = index.unwrap_or_else(|| {
             if self.episodes.len() >= MOST {
                 self.episodes.remove(0);

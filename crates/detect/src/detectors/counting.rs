@@ -23,9 +23,12 @@ pub(crate) fn stale_share<'a>(records: impl Iterator<Item = &'a CallRecord>) -> 
     if all == 0 { 0.0 } else { f64::from(stale) / f64::from(all) }
 }
 
-/// Whether the agent said of each of these calls how it ended: what was only read from words is no reason to block.
-pub(crate) fn declared(group: &[&CallRecord]) -> bool {
+/// Whether it is certain how these calls ended: the agent said so, or each brought the very same output within moments.
+/// What was only read from words is no reason to block.
+pub(crate) fn proven(group: &[&CallRecord]) -> bool {
+    let same = |r: &&&CallRecord| group.iter().all(|o| o.output == r.output);
     group.iter().all(|r| r.outcome.is_some())
+        || group.first().is_some_and(|first| same(&first)) && group.iter().all(|r| r.at_once())
 }
 
 /// How these calls, of which `last` is the latest, came back; `None` when they succeeded with different outputs.

@@ -2,7 +2,7 @@ use deloop_types::{Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{declared, finding, turns};
+use super::counting::{finding, proven, turns};
 use crate::{CallRecord, Detector, Happening, Moment, short_hash};
 
 /// A run in which everything fails, whatever the calls and the failures.
@@ -49,7 +49,7 @@ impl Detector for FailingRun {
             let mut found = finding(self.name(), moment, &result.record, &run, short_hash(b"failing-run"));
             found.repeats = Repeats::Failure;
             found.count = count;
-            found.evidence.hard = count >= params.hard && turns >= params.hard_turns && declared(&run);
+            found.evidence.hard = count >= params.hard && turns >= params.hard_turns && proven(&run);
             found
         })
     }

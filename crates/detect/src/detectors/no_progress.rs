@@ -2,7 +2,7 @@ use deloop_types::{Finding, Origin, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{declared, finding, stale_share, turns};
+use super::counting::{finding, proven, stale_share, turns};
 use crate::reading::{Effect, requested_times};
 use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind, short_hash};
 
@@ -94,8 +94,8 @@ impl NoProgress {
         // Only what reads, and answers at once, may be refused although it succeeds.
         let reads = matches!(last.kind, ToolKind::Read | ToolKind::Search)
             || matches!(last.effect, Effect::Looks | Effect::Searches);
-        let at_once = group.iter().all(|r| r.seconds().is_some_and(|s| s < 2.0));
-        (reads && at_once && declared(&group)).then(|| {
+        let at_once = group.iter().all(|r| r.at_once());
+        (reads && at_once && proven(&group)).then(|| {
             let mut found = self.found(moment, last, &group);
             found.count += 1;
             found.evidence.at = record.ordinal.into();

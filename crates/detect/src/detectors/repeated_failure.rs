@@ -2,7 +2,7 @@ use deloop_types::{Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{declared, finding, stale_share, turns};
+use super::counting::{finding, proven, stale_share, turns};
 use crate::{CallRecord, Detector, Happening, Moment, ToolKind};
 
 /// The same call, failing or refused again and again, whatever the words.
@@ -82,7 +82,7 @@ impl Detector for RepeatedFailure {
             .and_then(|rule| rule.max)
             .unwrap_or(if record.waits() { params.polls } else { params.at });
         let stuck = at > 0 && turns(lately) >= at;
-        let hard = stuck && declared(&unchanged);
+        let hard = stuck && proven(&unchanged);
         if pending {
             // The call would fail once more: a reason to refuse it.
             return hard.then(|| {

@@ -66,6 +66,12 @@ impl CallRecord {
         (self.took != u16::MAX).then(|| f64::from(self.took) / 10.0)
     }
 
+    /// Whether it is known to have come back within moments.
+    #[must_use]
+    pub fn at_once(&self) -> bool {
+        self.took < 20
+    }
+
     /// Whether it waits for something, or shows the state of something that runs elsewhere.
     #[must_use]
     pub fn waits(&self) -> bool {
