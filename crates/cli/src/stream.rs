@@ -72,7 +72,7 @@ impl Stream {
             number += 1;
             let step = match line {
                 Line::Text(text) if text.trim_ascii().is_empty() => continue,
-                Line::Text(text) => Step::from_slice(text).map_err(|e| e.to_string()),
+                Line::Text(text) => deloop_formats::read_step(text),
                 Line::TooLong => Err(format!("the line is longer than {} MiB", LONGEST >> 20)),
             };
             match step {

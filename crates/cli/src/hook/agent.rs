@@ -13,7 +13,7 @@ use crate::exit::{self, Failure};
 use crate::state::{State, now};
 
 /// The longest event that is read.
-const LONGEST: u64 = 64 << 20;
+const LONGEST: u64 = deloop::limits::EVENT as u64;
 /// Set by `deloop run` for the agent it started: the run is unattended and deloop may end it.
 pub(crate) const RUN: &str = "DELOOP_RUN";
 /// Set beside it: how far deloop may go in that run.

@@ -84,8 +84,8 @@ struct Saved {
 
 pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let mut text = Vec::new();
-    std::io::stdin().lock().take(64 << 20).read_to_end(&mut text)?;
-    let input: Input = serde_json::from_slice(&text)
+    std::io::stdin().lock().take(deloop::limits::EVENT as u64).read_to_end(&mut text)?;
+    let input: Input = deloop_formats::read_json(&text)
         .map_err(|e| Failure::new(format!("the input is not what `deloop schema hook-input` says: {e}")))?;
     let required = |value: Option<String>, name: &str| {
         value.filter(|v| !v.is_empty()).ok_or_else(|| Failure::new(format!("the input needs a {name}")))

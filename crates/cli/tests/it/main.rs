@@ -14,6 +14,7 @@ mod eval;
 mod events;
 mod install;
 mod intervention;
+mod limits;
 mod live;
 mod pages;
 mod run;

@@ -1,7 +1,6 @@
 //! deloop's own Steps, one a line.
 
-use deloop_types::Step;
-
+use crate::bounded::read_step;
 use crate::{Format, Place, Reader, Shape, Sink, Source};
 
 /// deloop's own Steps, one a line.
@@ -34,7 +33,7 @@ impl Format for Native {
 
     fn sniff(&self, head: &[u8]) -> bool {
         let line = head.split(|b| *b == b'\n').find(|l| !l.trim_ascii().is_empty());
-        line.is_some_and(|l| Step::from_slice(l).is_ok())
+        line.is_some_and(|l| read_step(l).is_ok())
     }
 
     fn reader(&self, _source: &Source<'_>) -> Box<dyn Reader> {
@@ -46,7 +45,7 @@ struct Lines;
 
 impl Reader for Lines {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        match Step::from_slice(line) {
+        match read_step(line) {
             Ok(step) => out.step(step),
             Err(error) => out.unreadable(error),
         }
