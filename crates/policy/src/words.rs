@@ -1,6 +1,9 @@
 //! Findings in words: one function for people, one for the agent. Both say only what the fields say.
 
-use deloop_types::{CameBack, Finding, Repeats, ShortCall};
+use deloop_types::{CameBack, Finding, Repeats, ShortCall, limits};
+
+/// So many calls of a lap are named.
+const LAP: usize = 4;
 
 /// What was found, for people: terminals, reports, logs. Without a full stop.
 #[must_use]
@@ -16,8 +19,11 @@ pub fn summary(finding: &Finding) -> String {
         }
         Repeats::Variants => format!("{count} variations of {} {}", call(), came_back(finding)),
         Repeats::Cycle => {
-            let lap: Vec<String> = finding.calls.iter().map(quoted).collect();
-            format!("{} repeated {count} times", deloop_detect::clean(&lap.join(" → "), 120))
+            let mut lap: Vec<String> = finding.calls.iter().take(LAP).map(quoted).collect();
+            if finding.calls.len() > LAP {
+                lap.push("…".to_owned());
+            }
+            format!("{} repeated {count} times", lap.join(" → "))
         }
         Repeats::Failure if finding.outcome == Some(CameBack::SameFailure) => {
             format!("{count} calls failed the same way (last: {})", call())
@@ -66,11 +72,11 @@ fn unchanged(finding: &Finding) -> &'static str {
 }
 
 fn tool(finding: &Finding) -> String {
-    deloop_detect::clean(finding.tool.as_deref().unwrap_or("a tool"), 40)
+    finding.tool.as_deref().map_or_else(|| "a tool".to_owned(), |tool| frame(tool))
 }
 
-fn about(finding: &Finding) -> &str {
-    finding.calls.last().map_or("a file", |call| call.about.as_str())
+fn about(finding: &Finding) -> String {
+    finding.calls.last().map_or_else(|| "a file".to_owned(), |call| frame(&call.about))
 }
 
 fn field<'a>(finding: &'a Finding, name: &str) -> &'a str {
@@ -118,7 +124,7 @@ pub fn told(finding: &Finding) -> String {
         Repeats::Edit => {
             format!("You made the same edit {count} times ({}); only its line numbers differ.", call())
         }
-        Repeats::Revert => format!("You made and undid the same edit of `{}` {count} times.", about(finding)),
+        Repeats::Revert => format!("You made and undid the same edit of {} {count} times.", about(finding)),
         Repeats::Search => {
             format!("{count} similar searches found nothing, among them {}.", list(&finding.calls))
         }
@@ -176,14 +182,20 @@ pub fn advice(finding: &Finding) -> &'static str {
     }
 }
 
+/// A call, quoted. What an agent or a tool wrote stands in a message only like this.
 fn quoted(call: &ShortCall) -> String {
     match (call.about.is_empty(), call.tool.as_str()) {
-        (true, tool) => format!("`{tool}`"),
+        (true, tool) => frame(tool),
         (false, tool) if deloop_detect::Tools::default().kind(tool) == deloop_detect::ToolKind::Run => {
-            format!("`{}`", call.about)
+            frame(&call.about)
         }
-        (false, tool) => format!("`{tool} {}`", call.about),
+        (false, tool) => frame(&format!("{tool} {}", call.about)),
     }
+}
+
+/// Text as data: one line of at most [`limits::QUOTE`] characters between back-ticks, none of which is in it.
+fn frame(text: &str) -> String {
+    format!("`{}`", deloop_detect::quote(text, limits::QUOTE))
 }
 
 fn list(calls: &[ShortCall]) -> String {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::half;
 use crate::reading::{Change, Edit, Effect, edits};
-use crate::{Detector, Ending, Happening, Moment, Ring, clean, short_hash};
+use crate::{Detector, Ending, Happening, Moment, Ring, quote, short_hash};
 
 /// An edit undone and done again.
 pub(crate) struct EditRevert;
@@ -115,7 +115,7 @@ impl Detector for EditRevert {
                     tool: Some(moment.history.tool(record).to_owned()),
                     repeats: Repeats::Revert,
                     calls: vec![ShortCall {
-                        tool: clean(moment.history.tool(record), 40),
+                        tool: quote(moment.history.tool(record), 40),
                         about: asked.name.clone(),
                     }],
                     evidence: Evidence {
@@ -140,7 +140,7 @@ impl From<&Edit> for Asked {
             Change::Restore => (Kind::Restore, 0, 0),
         };
         let file = if edit.path.is_empty() { 0 } else { half(short_hash(edit.path.as_bytes())) };
-        let name = if edit.path.is_empty() { "the files".to_owned() } else { clean(&edit.path, 60) };
+        let name = if edit.path.is_empty() { "the files".to_owned() } else { quote(&edit.path, 60) };
         Self { file, old, new, kind, name }
     }
 }

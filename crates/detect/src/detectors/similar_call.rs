@@ -61,7 +61,7 @@ impl Detector for SimilarCall {
         let Happening::Call(call) = &moment.event else { return None };
         let entry = Snapshot {
             tool_name: call.call.tool.clone(),
-            normalized_args: call.normalised().to_owned(),
+            normalized_args: call.shown_normalised().into_owned(),
             timestamp: moment.ts,
             step_index: moment.step,
         };
@@ -71,7 +71,7 @@ impl Detector for SimilarCall {
             memory.count += 1;
         } else {
             memory.tool.clone_from(&call.call.tool);
-            call.normalised().clone_into(&mut memory.first);
+            memory.first = call.shown_normalised().into_owned();
             memory.words = call.words().clone();
             memory.count = 1;
             memory.since = moment.step;
