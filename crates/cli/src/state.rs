@@ -8,10 +8,14 @@ use deloop::{Bounds, Millis, SqliteStore};
 
 use crate::config;
 use crate::exit::Failure;
+use crate::print;
 use crate::private;
 
 /// A log that is longer takes the place of the one before it.
 const LONGEST_LOG: u64 = 1 << 20;
+
+/// So many characters of a line are kept.
+const LONGEST_LINE: usize = 2000;
 
 /// Where it is.
 pub(crate) struct State {
@@ -65,7 +69,7 @@ impl State {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         if let Ok(mut file) = options.open(path) {
-            let what = what.replace('\n', " ");
+            let what = print::log_line(what, LONGEST_LINE);
             let _ = file.write_all(format!("{} {who}: {what}\n", now()).as_bytes());
         }
     }

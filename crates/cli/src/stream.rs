@@ -15,6 +15,10 @@ use crate::hook;
 use crate::ledger::Ledger;
 use crate::lines::{LONGEST, Line, Lines};
 use crate::notes::Notes;
+use crate::print;
+
+/// So many characters of an error are told.
+const LONGEST_ERROR: usize = 400;
 
 /// What a line that is not a Step gets for an answer.
 #[derive(Serialize)]
@@ -79,7 +83,9 @@ impl Stream {
                 Ok(step) => self.answer(&step, out)?,
                 Err(error) => {
                     self.malformed += 1;
-                    let _ = writeln!(std::io::stderr(), "deloop: line {number}: {error}");
+                    // It may quote what is wrong.
+                    let error = print::log_line(&error, LONGEST_ERROR);
+                    print::tell(format_args!("deloop: line {number}: {error}"));
                     serde_json::to_writer(&mut *out, &Malformed { error: &error, line: number })?;
                 }
             }

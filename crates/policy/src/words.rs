@@ -72,7 +72,7 @@ fn unchanged(finding: &Finding) -> &'static str {
 }
 
 fn tool(finding: &Finding) -> String {
-    finding.tool.as_deref().map_or_else(|| "a tool".to_owned(), |tool| frame(tool))
+    finding.tool.as_deref().map_or_else(|| "a tool".to_owned(), frame)
 }
 
 fn about(finding: &Finding) -> String {

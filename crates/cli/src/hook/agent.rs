@@ -35,7 +35,7 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
     });
     // An agent that does not read the reply has gone on already.
     let _ = out.write_all(reply.stdout.as_bytes()).and_then(|()| out.flush());
-    let _ = std::io::stderr().write_all(reply.stderr.as_bytes());
+    let _ = crate::print::stderr().write_all(reply.stderr.as_bytes());
     Ok(reply.exit_code)
 }
 

@@ -122,13 +122,12 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
         .unwrap_or_else(|| memory.as_ref().unwrap_or(&state).join("tool-events.jsonl"));
     if output.level > 0 {
         append_event(&events, &output, &task, &tool)?;
-        let _ = writeln!(
-            std::io::stderr(),
+        crate::print::tell(format_args!(
             "[loop-detection] {}: {} similar actions. Task {}",
             output.action.to_uppercase(),
             output.run_length,
             deloop::clean(&task, 80)
-        );
+        ));
     }
     if let Some(folder) = memory.filter(|_| !off) {
         notes::write(&folder, &task, &decision, saved.forced)?;

@@ -119,7 +119,7 @@ struct Scan<'a> {
     text: &'a str,
     found: Vec<(usize, usize)>,
     next: Next,
-    /// The program of the command.
+    /// The last program that takes a password, wherever it stands: commands are quoted in prose, too.
     program: &'a str,
     /// Whether the command logs in somewhere.
     logs_in: bool,
@@ -183,8 +183,10 @@ impl<'a> Scan<'a> {
             Next::Login => self.login(start, end),
             _ => self.plain(start, end),
         }
-        if self.program.is_empty() && !word.contains('=') {
-            self.program = word.rsplit('/').next().unwrap_or(word);
+        if word.len() >= 2 && word.as_bytes()[0] != b'-' {
+            let name = word.rsplit('/').next().unwrap_or(word);
+            let known = JOINED.contains(&name) || SPACED.iter().any(|(program, _)| *program == name);
+            self.program = if known { name } else { self.program };
         }
         self.logs_in |= matches!(word, "login" | "upload");
     }
