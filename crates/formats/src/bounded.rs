@@ -531,4 +531,49 @@ mod tests {
             assert!(start.elapsed().as_secs() < 4, "{hostile:?} took {:?}", start.elapsed());
         }
     }
+
+    /// Any JSON.
+    fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
+        use proptest::prelude::*;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "(?s).{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(6, 48, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map(prop_oneof!["calls", "tool_calls", "\\PC{0,6}"], inner, 0..6)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_within_the_limits_means_the_same(value in any_json(), pretty: bool) {
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+            let bounded = bound(text.as_bytes()).unwrap();
+            proptest::prop_assert_eq!(serde_json::from_slice::<Value>(&bounded).unwrap(), value);
+        }
+
+        #[test]
+        fn what_is_no_json_is_not_made_json(text in r#"[\[\]{}",:\\ u0-9a-eN\n.-]{0,40}"#) {
+            let strict = serde_json::from_str::<Value>(&text);
+            match (strict, bound(text.as_bytes()).and_then(|b| serde_json::from_slice::<Value>(&b).ok())) {
+                (Ok(value), bounded) => proptest::prop_assert_eq!(bounded, Some(value)),
+                // Only what is broken inside a string or a number may be repaired.
+                (Err(_), Some(_)) => proptest::prop_assert!(text.contains(['"', 'N', 'e', 'E']), "{}", text),
+                (Err(_), None) => {}
+            }
+        }
+
+        #[test]
+        fn never_panics(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+            let _ = read_json::<Value>(&bytes);
+            let _ = bound(&bytes);
+        }
+    }
 }

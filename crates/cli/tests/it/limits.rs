@@ -169,6 +169,66 @@ fn an_event_costs_little_more_than_its_bytes() {
     });
 }
 
+/// A6: in the dialects of the other agents, too, some of which put JSON into strings.
+#[test]
+fn an_event_of_any_agent_costs_little_more_than_its_bytes() {
+    let tree = list(r#"{"":{"":0}}"#, 4 << 20);
+    let packed = json!(list(r#"{"":{"":0}}"#, 2 << 20)).to_string();
+    let short = json!(list(r#"{"":{"":0}}"#, 60 << 10)).to_string();
+    for data in [&tree, &packed, &short, &command("a|", 4 << 20)] {
+        for (agent, before, after) in [
+            ("codex", "PreToolUse", "PostToolUse"),
+            ("gemini-cli", "BeforeTool", "AfterTool"),
+            ("copilot-cli", "PreToolUse", "PostToolUse"),
+            ("copilot-cli", "preToolUse", "postToolUse"),
+            ("qwen-code", "PreToolUse", "PostToolUse"),
+            ("cursor", "preToolUse", "postToolUse"),
+        ] {
+            let own = agent == "copilot-cli" && before == "preToolUse";
+            let home = tempfile::tempdir().unwrap();
+            for name in [before, after] {
+                let event = if own {
+                    format!(
+                        r#"{{"sessionId":"s","hookName":"{name}","toolName":"bash","toolArgs":{data},"toolResult":{data}}}"#
+                    )
+                } else {
+                    format!(
+                        r#"{{"session_id":"s","conversation_id":"s","hook_event_name":"{name}","tool_name":"Bash","tool_use_id":"c","tool_input":{data},"tool_response":{data},"tool_result":{data},"tool_output":{data}}}"#
+                    )
+                };
+                let arguments = ["hook", agent, "--mode", "enforce"];
+                let Some(cost) = measured(home.path(), &arguments, event.as_bytes()) else { return };
+                let most = 2 * event.len() + (32 << 20);
+                assert!(
+                    cost.memory <= most,
+                    "{name} of {agent}: {} MB of {}",
+                    cost.memory >> 20,
+                    event.len()
+                );
+                let log = std::fs::read_to_string(home.path().join(".local/state/deloop/deloop.log"));
+                assert_eq!(log.unwrap_or_default(), "", "{name} of {agent}: the event was not read");
+            }
+        }
+    }
+}
+
+/// A6: a long line of a transcript that a hook reads.
+#[test]
+fn a_transcript_costs_little_more_than_its_bytes() {
+    let home = tempfile::tempdir().unwrap();
+    let data = list(r#"{"":{"":0}}"#, 900 << 10);
+    let line = format!(
+        r#"{{"type":"assistant","sessionId":"s","message":{{"id":"m","role":"assistant","content":[{{"type":"tool_use","id":"c","name":"Bash","input":{{"x":{data}}}}}]}}}}"#
+    );
+    let path = home.path().join("t.jsonl");
+    std::fs::write(&path, format!("{line}\n")).unwrap();
+    let event = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "c",
+        "tool_input": {"command": "ls"}, "transcript_path": path});
+    let arguments = ["hook", "claude-code", "--mode", "enforce"];
+    let Some(cost) = measured(home.path(), &arguments, event.to_string().as_bytes()) else { return };
+    assert!(cost.memory <= 2 * line.len() + (32 << 20), "{} MB", cost.memory >> 20);
+}
+
 /// The figures of `docs/limits.md`.
 #[test]
 #[ignore = "takes minutes; for a release build"]
