@@ -76,31 +76,57 @@ pub(crate) fn redacted(args: &Value) -> Option<Value> {
 /// Whether what has this name is a secret: `DB_PASS`, `apiKey`, `--access-token`.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
-    let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    if name.len() < 3 || name.len() > 64 {
+    const LONGEST: usize = 64;
+    let bytes = name.as_bytes();
+    let end = bytes.iter().rposition(u8::is_ascii_alphabetic).map_or(0, |at| at + 1);
+    if !(3..=LONGEST).contains(&end) || !ENDS[ending(bytes[end - 2], bytes[end - 1])] {
         return false;
     }
-    // The two last parts of it, lower-cased: `x-api-key`, `xApiKey`, `X_API_KEY`.
-    let mut parts: [String; 2] = Default::default();
-    let mut before = 0_u8;
-    for byte in name.bytes() {
+    // Its parts, lower-cased: `x-api-key`, `xApiKey`, `X_API_KEY`. Numbers at their ends are left out.
+    let mut lower = [0; LONGEST];
+    let (mut first, mut last) = (0..0, 0..0);
+    for (at, byte) in bytes[..end].iter().enumerate() {
+        lower[at] = byte.to_ascii_lowercase();
         let joint = !byte.is_ascii_alphanumeric();
-        let hump = byte.is_ascii_uppercase() && before.is_ascii_lowercase();
-        if (joint || hump) && !parts[1].is_empty() {
-            parts[0] = std::mem::take(&mut parts[1]);
+        let hump = at > 0 && byte.is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();
+        if (joint || hump) && !last.is_empty() {
+            first = last;
+            last = at..at;
         }
         if !joint {
-            parts[1].push(char::from(byte.to_ascii_lowercase()));
+            last = if last.is_empty() { at..at + 1 } else { last.start..at + 1 };
         }
-        before = byte;
     }
-    let [first, last] = &parts;
-    let last = last.trim_end_matches(|c: char| c.is_ascii_digit());
-    NAMES.contains(&last)
-        || NAME_ENDS.iter().any(|end| last.ends_with(end))
-        || matches!(last, "base64" | "b64" | "raw" | "value") && is_secret_name(first)
-        || NAME_PAIRS.iter().any(|(end, before)| *end == last && before.contains(&first.as_str()))
+    let (first, last) = (&lower[first], &lower[last]);
+    NAMES.iter().any(|name| last == name.as_bytes())
+        || NAME_ENDS.iter().any(|end| last.ends_with(end.as_bytes()))
+        || NAME_PAIRS
+            .iter()
+            .any(|(end, before)| last == end.as_bytes() && before.iter().any(|word| first == word.as_bytes()))
 }
+
+/// The last two letters of a name as a number, whatever their case.
+const fn ending(one: u8, two: u8) -> usize {
+    ((one & 31) as usize) << 5 | (two & 31) as usize
+}
+
+/// How names of secrets end: most words are none of them.
+const ENDS: [bool; 1024] = {
+    let mut ends = [false; 1024];
+    let mut i = 0;
+    while i < NAMES.len() + NAME_ENDS.len() + NAME_PAIRS.len() {
+        let name = if i < NAMES.len() {
+            NAMES[i].as_bytes()
+        } else if i < NAMES.len() + NAME_ENDS.len() {
+            NAME_ENDS[i - NAMES.len()].as_bytes()
+        } else {
+            NAME_PAIRS[i - NAMES.len() - NAME_ENDS.len()].0.as_bytes()
+        };
+        ends[ending(name[name.len() - 2], name[name.len() - 1])] = true;
+        i += 1;
+    }
+    ends
+};
 
 /// What the next word is, by what stands before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,15 +145,13 @@ struct Scan<'a> {
     text: &'a str,
     found: Vec<(usize, usize)>,
     next: Next,
-    /// The last program that takes a password, wherever it stands: commands are quoted in prose, too.
-    program: &'a str,
-    /// Whether the command logs in somewhere.
-    logs_in: bool,
+    /// Where the command begins.
+    command: usize,
 }
 
 impl<'a> Scan<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, found: Vec::new(), next: Next::Anything, program: "", logs_in: false }
+        Self { text, found: Vec::new(), next: Next::Anything, command: 0 }
     }
 
     fn run(mut self) -> Vec<(usize, usize)> {
@@ -135,7 +159,7 @@ impl<'a> Scan<'a> {
         let mut at = 0;
         while at < bytes.len() {
             if CUTS[usize::from(bytes[at])] {
-                self.cut(bytes[at]);
+                self.cut(bytes[at], at);
                 at += 1;
                 continue;
             }
@@ -154,13 +178,13 @@ impl<'a> Scan<'a> {
     }
 
     /// Something between two words.
-    fn cut(&mut self, byte: u8) {
+    fn cut(&mut self, byte: u8, at: usize) {
         // A new command.
         if matches!(byte, b';' | b'|' | b'&' | b'\n' | b'(') {
             if self.next != Next::Header {
                 self.next = Next::Anything;
             }
-            (self.program, self.logs_in) = ("", false);
+            self.command = at + 1;
         }
     }
 
@@ -183,12 +207,6 @@ impl<'a> Scan<'a> {
             Next::Login => self.login(start, end),
             _ => self.plain(start, end),
         }
-        if word.len() >= 2 && word.as_bytes()[0] != b'-' {
-            let name = word.rsplit('/').next().unwrap_or(word);
-            let known = JOINED.contains(&name) || SPACED.iter().any(|(program, _)| *program == name);
-            self.program = if known { name } else { self.program };
-        }
-        self.logs_in |= matches!(word, "login" | "upload");
     }
 
     /// A word that nothing before it says anything about.
@@ -197,16 +215,21 @@ impl<'a> Scan<'a> {
         if word.starts_with(['-', '/']) && self.option(start, end) {
             return;
         }
+        // Too short for anything below.
+        if word.len() < 3 {
+            return;
+        }
         if is_scheme(word) {
             self.next = Next::Secret;
             return;
         }
-        if let Some(at) = word.find("://") {
+        let signed = word.bytes().any(|b| matches!(b, b'=' | b':'));
+        if signed && let Some(at) = word.find("://") {
             self.url(start + at + 3, end);
         }
         // `name=value`, `name:value`, `?name=value`.
         let mut from = 0;
-        while let Some(at) = word[from..].find(['=', ':']).map(|at| from + at) {
+        while signed && let Some(at) = word[from..].find(['=', ':']).map(|at| from + at) {
             let name = word[..at].rsplit(['?', '/', '=', ':', '@', ',', '#']).next().unwrap_or_default();
             if is_secret_name(name) && !word[at..].starts_with("://") {
                 let rest = word[at + 1..].trim_start_matches(['=', ':', '>']);
@@ -245,14 +268,14 @@ impl<'a> Scan<'a> {
             self.login(start + word.find('=').unwrap_or(0) + 1, end);
             return true;
         }
-        let spaced = |(program, option): &(&str, &str)| {
-            self.program == *program && word == *option && (self.logs_in || !ONLY_LOGIN.contains(program))
-        };
-        if SPACED.iter().any(spaced) {
-            self.next = Next::Secret;
-            return true;
+        if SPACED.iter().any(|(_, option)| word == *option) {
+            let takes = |program: &str| SPACED.iter().any(|(p, option)| *p == program && word == *option);
+            if self.programs(start).any(|p| takes(p) && (self.logs_in(start) || !ONLY_LOGIN.contains(&p))) {
+                self.next = Next::Secret;
+                return true;
+            }
         }
-        if word.len() > 2 && word.starts_with("-p") && JOINED.contains(&self.program) {
+        if word.len() > 2 && word.starts_with("-p") && self.programs(start).any(|p| JOINED.contains(&p)) {
             self.value(start + 2, end);
             return true;
         }
@@ -261,6 +284,19 @@ impl<'a> Scan<'a> {
             return true;
         }
         false
+    }
+
+    /// The words of the command before `at`, without their folders: its program need not be the first of them, as
+    /// commands are quoted in prose, too.
+    fn programs(&self, at: usize) -> impl Iterator<Item = &'a str> {
+        let near = self.command.max(at.saturating_sub(200));
+        let from = (near..=at).find(|from| self.text.is_char_boundary(*from)).unwrap_or(at);
+        let words = self.text[from..at].split(|c: char| c.is_ascii() && CUTS[c as usize]);
+        words.map(|word| word.rsplit('/').next().unwrap_or(word))
+    }
+
+    fn logs_in(&self, at: usize) -> bool {
+        self.programs(at).any(|word| matches!(word, "login" | "upload"))
     }
 
     /// `user:password`; the user stays.
@@ -349,7 +385,8 @@ fn is_sign(word: &str) -> bool {
 
 /// What stands before the credentials in a header.
 fn is_scheme(word: &str) -> bool {
-    ["bearer", "basic", "digest", "negotiate"].iter().any(|s| word.eq_ignore_ascii_case(s))
+    (5..=9).contains(&word.len())
+        && ["bearer", "basic", "digest", "negotiate"].iter().any(|s| word.eq_ignore_ascii_case(s))
 }
 
 /// What ends a word.
@@ -372,22 +409,21 @@ fn in_random(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+' | b'/' | b'=')
 }
 
-/// Which letters [`PREFIXES`] begin with.
-const FIRST: [bool; 256] = {
-    let mut first = [false; 256];
+/// How [`PREFIXES`] begin: most words begin with none of them.
+const BEGINNINGS: [bool; 1024] = {
+    let mut beginnings = [false; 1024];
     let mut i = 0;
     while i < PREFIXES.len() {
-        let byte = PREFIXES[i].0.as_bytes()[0];
-        first[byte as usize] = true;
-        first[byte.to_ascii_uppercase() as usize] = true;
+        let prefix = PREFIXES[i].0.as_bytes();
+        beginnings[ending(prefix[0], prefix[1])] = true;
         i += 1;
     }
-    first
+    beginnings
 };
 
 /// The length of the prefix of a known key that this begins with, if enough follows it.
 fn prefix_of(word: &[u8]) -> Option<usize> {
-    if !FIRST[usize::from(word[0])] {
+    if word.len() < 2 || !BEGINNINGS[ending(word[0], word[1])] {
         return None;
     }
     let begins = |(prefix, more): &&(&str, usize)| {

@@ -51,7 +51,7 @@ pub(super) const NAME_ENDS: &[&str] = &[
 pub(super) const NAME_PAIRS: &[(&str, &[&str])] = &[
     ("key", &["api", "access", "private", "secret", "signing", "encryption", "account", "master", "session", "auth",
         "service", "license", "deploy"]),
-    ("string", &["connection"]), ("id", &["secret"]),
+    ("string", &["connection"]), ("id", &["secret"]), ("value", &["secret", "password", "token"]),
 ];
 
 /// Programs whose `-p` is a password: joined to it, or the next word.

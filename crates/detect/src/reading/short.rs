@@ -34,7 +34,7 @@ const TELLING: &[&str] = &[
 /// ```
 #[must_use]
 pub fn short_call(tool: &str, args: &Value) -> ShortCall {
-    let tool = quote(tool, 40);
+    let tool = without_ticks(tool, 40);
     let room = limits::QUOTE.saturating_sub(tool.chars().count() + 2);
     let (key, text) = telling(args);
     let about = if key.is_some_and(is_secret_name) { SECRET.to_owned() } else { quote(&text, room) };
@@ -53,24 +53,24 @@ pub fn telling_argument(args: &Value) -> String {
 pub fn quote(text: &str, room: usize) -> String {
     let text = text.trim_start();
     // More than can be shown, so that a secret is known by what follows it; see `redaction`.
-    let mut end = text.len().min(4 * room + 160);
+    let mut end = text.len().min(room + 64);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let text_of = redact(&text[..end]);
-    let mut tildes = 0;
-    let shown = one_line(
-        text_of.chars().filter(|c| {
-            tildes = if *c == '~' { tildes + 1 } else { 0 };
-            *c != '`' && tildes < 3
-        }),
-        room,
-    );
-    if end < text.len() && shown.chars().count() < room && !shown.ends_with('…') {
-        shown + "…"
-    } else {
-        shown
+    let mut shown = without_ticks(&redact(&text[..end]), room);
+    if end < text.len() && !shown.ends_with('…') {
+        shown.push('…');
     }
+    shown
+}
+
+fn without_ticks(text: &str, room: usize) -> String {
+    let mut tildes = 0;
+    let kept = text.chars().filter(|c| {
+        tildes = if *c == '~' { tildes + 1 } else { 0 };
+        *c != '`' && tildes < 3
+    });
+    one_line(kept, room)
 }
 
 /// The most telling argument, and its name.
@@ -110,7 +110,7 @@ pub fn clean(text: &str, room: usize) -> String {
 }
 
 fn one_line(chars: impl Iterator<Item = char>, room: usize) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(room.min(128));
     let mut length = 0;
     let mut space = false;
     for c in chars {
