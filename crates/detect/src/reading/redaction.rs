@@ -212,7 +212,7 @@ impl<'a> Scan<'a> {
     /// A word that nothing before it says anything about.
     fn plain(&mut self, start: usize, end: usize) {
         let word = &self.text[start..end];
-        if word.starts_with(['-', '/']) && self.option(start, end) {
+        if (word.starts_with('-') || word == "/p") && self.option(start, end) {
             return;
         }
         // Too short for anything below.
@@ -268,7 +268,7 @@ impl<'a> Scan<'a> {
             self.login(start + word.find('=').unwrap_or(0) + 1, end);
             return true;
         }
-        if SPACED.iter().any(|(_, option)| word == *option) {
+        if (word.len() == 2 || word == "--cookie") && SPACED.iter().any(|(_, option)| word == *option) {
             let takes = |program: &str| SPACED.iter().any(|(p, option)| *p == program && word == *option);
             if self.programs(start).any(|p| takes(p) && (self.logs_in(start) || !ONLY_LOGIN.contains(&p))) {
                 self.next = Next::Secret;
