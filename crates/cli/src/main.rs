@@ -15,6 +15,7 @@ mod ledger;
 mod lines;
 mod live;
 mod notes;
+mod print;
 mod profiles;
 mod purge;
 mod run;
@@ -38,8 +39,7 @@ use exit::Failure;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let stdout = std::io::stdout().lock();
-    let mut out = std::io::BufWriter::with_capacity(64 * 1024, stdout);
+    let mut out = print::stdout(&cli);
     let done = dispatch(cli, &mut out).and_then(|code| {
         out.flush()?;
         Ok(code)
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         Ok(code) => code.into(),
         Err(Failure::ClosedPipe) => exit::OK.into(),
         Err(Failure::Told(message)) => {
-            let _ = writeln!(std::io::stderr(), "deloop: {message}");
+            print::tell(format_args!("deloop: {message}"));
             exit::COULD_NOT_RUN.into()
         }
     }

@@ -7,14 +7,16 @@ use deloop::{Bounds, Millis, SqliteStore};
 
 use crate::config;
 use crate::exit::Failure;
+use crate::print;
 use crate::safe_file::{self, Expected, Links, Permission, Target};
 
 /// A log that is longer takes the place of the one before it.
 const LONGEST_LOG: u64 = 1 << 20;
-/// A longer entry of the log is cut.
-const LONGEST_ENTRY: usize = 2_000;
 /// A file of the folder that is longer is not one that deloop wrote.
 const LONGEST_FILE: u64 = 64 << 20;
+
+/// So many characters of a line are kept.
+const LONGEST_LINE: usize = 2000;
 
 /// Where it is.
 pub(crate) struct State {
@@ -72,7 +74,7 @@ impl State {
             let _ = std::fs::rename(&path, self.folder.join("deloop.log.1"));
         }
         if let Ok(mut file) = self.prepare().and_then(|()| Target::named(&path)?.append()) {
-            let what: String = what.replace('\n', " ").chars().take(LONGEST_ENTRY).collect();
+            let what = print::log_line(what, LONGEST_LINE);
             let _ = file.write_all(format!("{} {who}: {what}\n", now()).as_bytes());
         }
     }

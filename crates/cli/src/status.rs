@@ -67,7 +67,7 @@ pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure>
         serde_json::to_writer_pretty(&mut *out, &rows)?;
         writeln!(out)?;
         for notice in config::load_checked(&RuleArgs::default()).notices {
-            let _ = writeln!(std::io::stderr(), "deloop: {notice}");
+            crate::print::tell(format_args!("deloop: {notice}"));
         }
         return Ok(exit::OK);
     }

@@ -6,6 +6,7 @@ use indicatif::ProgressBar;
 
 use crate::args::StepsArgs;
 use crate::exit::{self, Failure};
+use crate::print;
 use crate::scan::args::SourceArgs;
 use crate::scan::find::find;
 use crate::scan::problem::Problem;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &StepsArgs, out: &mut dyn Write) -> Result<u8, Failure> 
         }
     }
     for problem in &problems {
-        let _ = writeln!(std::io::stderr(), "deloop: {}: {}", problem.path, problem.problem);
+        print::tell(format_args!("deloop: {}: {}", problem.path, problem.problem));
     }
     Ok(if problems.iter().any(|p| p.lost) { exit::COULD_NOT_RUN } else { exit::OK })
 }

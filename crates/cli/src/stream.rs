@@ -14,11 +14,14 @@ use crate::hook;
 use crate::ledger::Ledger;
 use crate::lines::{LONGEST, Line, Lines};
 use crate::notes::Notes;
+use crate::print;
 use crate::safe_file::{self, Links};
 use crate::state::State;
 
 /// A larger checkpoint is not one that deloop wrote.
 const LONGEST_CHECKPOINT: u64 = 1 << 30;
+/// So many characters of an error are told.
+const LONGEST_ERROR: usize = 400;
 
 /// What a line that is not a Step gets for an answer.
 #[derive(Serialize)]
@@ -83,14 +86,16 @@ impl Stream {
             number += 1;
             let step = match line {
                 Line::Text(text) if text.trim_ascii().is_empty() => continue,
-                Line::Text(text) => Step::from_slice(text).map_err(|e| e.to_string()),
+                Line::Text(text) => deloop_formats::read_step(text),
                 Line::TooLong => Err(format!("the line is longer than {} MiB", LONGEST >> 20)),
             };
             match step {
                 Ok(step) => self.answer(&step, out)?,
                 Err(error) => {
                     self.malformed += 1;
-                    let _ = writeln!(std::io::stderr(), "deloop: line {number}: {error}");
+                    // It may quote what is wrong.
+                    let error = print::log_line(&error, LONGEST_ERROR);
+                    print::tell(format_args!("deloop: line {number}: {error}"));
                     serde_json::to_writer(&mut *out, &Malformed { error: &error, line: number })?;
                 }
             }
@@ -121,7 +126,7 @@ impl Stream {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());
             // A note that cannot be written must not end the guard.
             if let Err(Failure::Told(why)) = notes.force_done(task, &observed.decision) {
-                let _ = writeln!(std::io::stderr(), "deloop: no note was written: {why}");
+                print::tell(format_args!("deloop: no note was written: {why}"));
             }
         }
         if step.body == Body::End

@@ -26,7 +26,8 @@ mod session;
 pub use checkpoint::{Checkpoint, RestoreError};
 pub use deloop_detect::{
     AnyDetector, CallRecord, CallView, DETECTORS, Detector, Fingerprint, Happening, History, Ledger, Moment,
-    ResultView, ToolKind, ToolRule, Tools, VOCABULARY, clean, mask, normalise, short_call, short_hash,
+    ResultView, ToolKind, ToolRule, Tools, VOCABULARY, clean, is_invisible, mask, normalise, quote, redact,
+    short_call, short_hash, telling_argument,
 };
 pub use deloop_policy::{
     AGENT_VARIABLES, AgentBlock, CONFIG_KEYS, DocumentError, Fail, Ladder, MemoryBlock, PROFILES, Price,

@@ -1,7 +1,9 @@
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use deloop_types::{Call, Millis, ToolResult, Turn, UserText};
 
+use crate::reading::redacted;
 use crate::{CallRecord, Fingerprint, History, Ledger, ToolKind, Tools, Words, normalise, target};
 
 /// What a detector looks at: the history up to and including what just happened.
@@ -95,6 +97,15 @@ impl<'a> CallView<'a> {
     #[must_use]
     pub fn normalised(&self) -> &str {
         self.normalised.get_or_init(|| normalise(&self.call.args))
+    }
+
+    /// The normalised arguments without secrets: what may be kept and shown of them.
+    #[must_use]
+    pub fn shown_normalised(&self) -> Cow<'_, str> {
+        match redacted(&self.call.args) {
+            Some(args) => Cow::Owned(normalise(&args)),
+            None => Cow::Borrowed(self.normalised()),
+        }
     }
 
     /// The words of the normalised arguments.

@@ -13,6 +13,7 @@
 
 mod anthropic_messages;
 mod author;
+mod bounded;
 mod claude_code;
 mod cline;
 mod codex;
@@ -52,6 +53,7 @@ mod scribe;
 mod swe_agent;
 mod tokens;
 
+pub use bounded::{bound_lines, read_json, read_step};
 pub use format::{Format, Item, Reader, Report, Shape, Sink, Source, read};
 pub use opencode::read_storage as read_opencode_storage;
 pub use place::{Base, Place};

@@ -79,80 +79,103 @@ impl Mender<'_> {
 
     /// Python writes what is not a number in its own way.
     fn not_a_number(&mut self) -> bool {
-        for word in [b"NaN".as_slice(), b"Infinity", b"-Infinity"] {
-            if let Some(rest) = self.rest.strip_prefix(word) {
-                self.out.extend_from_slice(b"null");
-                self.rest = rest;
-                return true;
-            }
+        let word = NOT_A_NUMBER.iter().find(|word| self.rest.starts_with(word));
+        if let Some(word) = word {
+            self.out.extend_from_slice(b"null");
+            self.rest = &self.rest[word.len()..];
         }
-        false
+        word.is_some()
     }
 
-    /// Copies a string and what follows its opening quote; false when it has no end.
+    /// Copies a string; false when it has no end.
     fn string(&mut self) -> bool {
-        let mut at = 1;
+        let inside = &self.rest[1..];
+        let Some(length) = string_length(inside) else { return false };
         self.out.push(b'"');
-        loop {
-            let Some(plain) = self.rest.get(at..).and_then(plain_length) else { return false };
-            self.text(at, at + plain);
-            at += plain;
-            match self.rest[at] {
-                b'"' => {
-                    self.out.push(b'"');
-                    self.rest = &self.rest[at + 1..];
-                    return true;
-                }
-                b'\\' => at += self.escape(at),
-                control => {
-                    self.out.extend_from_slice(format!("\\u{control:04x}").as_bytes());
-                    at += 1;
-                }
-            }
-        }
+        write_text(&inside[..length], &mut self.out);
+        self.out.push(b'"');
+        self.rest = &inside[length + 1..];
+        true
     }
+}
 
-    fn text(&mut self, from: usize, to: usize) {
-        for chunk in self.rest[from..to].utf8_chunks() {
-            self.out.extend_from_slice(chunk.valid().as_bytes());
-            if !chunk.invalid().is_empty() {
-                self.out.extend_from_slice("\u{fffd}".as_bytes());
-            }
+const NOT_A_NUMBER: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
+
+/// How long the text of a string is, given what follows its opening quote; `None` when it has no end.
+fn string_length(inside: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', inside.get(at..)?)?;
+        if inside[at] == b'"' {
+            return Some(at);
         }
+        at += 2;
     }
+}
 
-    /// Copies the escape at `at` and returns its length; one that JSON does not know becomes the backslash it
-    /// starts with, half a surrogate pair becomes the replacement character.
-    fn escape(&mut self, at: usize) -> usize {
-        let here = &self.rest[at..];
-        if let Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') = here.get(1) {
-            self.out.extend_from_slice(&here[..2]);
-            return 2;
-        }
-        match (unit(here), here.get(6..).and_then(unit)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => {
-                self.out.extend_from_slice(&here[..12]);
-                12
-            }
-            (Some(0xd800..=0xdfff), _) => {
-                self.out.extend_from_slice(b"\\ufffd");
-                6
-            }
-            (Some(_), _) => {
-                self.out.extend_from_slice(&here[..6]);
-                6
-            }
-            (None, _) => {
-                self.out.extend_from_slice(b"\\\\");
-                1
+/// Writes the text of a string with its broken parts made readable: an escape that JSON does not know becomes the
+/// backslash it starts with, half a surrogate pair and bytes that are no UTF-8 become the replacement character.
+pub(crate) fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while at < text.len() {
+        let plain = plain_length(&text[at..]);
+        write_utf8(&text[at..at + plain], out);
+        at += plain;
+        match text.get(at) {
+            None => {}
+            Some(b'\\') => at += write_escape(&text[at..], out),
+            Some(control) => {
+                out.extend_from_slice(format!("\\u{control:04x}").as_bytes());
+                at += 1;
             }
         }
     }
 }
 
-/// How many bytes stand for themselves in a string; `None` when the string has no end.
-fn plain_length(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f))
+fn write_utf8(text: &[u8], out: &mut Vec<u8>) {
+    for chunk in text.utf8_chunks() {
+        out.extend_from_slice(chunk.valid().as_bytes());
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+}
+
+/// Writes the escape that `here` starts with and returns its length.
+fn write_escape(here: &[u8], out: &mut Vec<u8>) -> usize {
+    if let Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') = here.get(1) {
+        out.extend_from_slice(&here[..2]);
+        return 2;
+    }
+    let (written, length): (&[u8], _) = match (unit(here), here.get(6..).and_then(unit)) {
+        (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (&here[..12], 12),
+        (Some(0xd800..=0xdfff), _) => (b"\\ufffd", 6),
+        (Some(_), _) => (&here[..6], 6),
+        (None, _) => (b"\\\\", 1),
+    };
+    out.extend_from_slice(written);
+    length
+}
+
+/// Writes a number, `true`, `false` or `null`. A number that is none, is out of range or longer than `most` bytes is
+/// null.
+pub(crate) fn write_word(word: &[u8], most: usize, out: &mut Vec<u8>) {
+    let number = matches!(word.first(), Some(b'-' | b'0'..=b'9'));
+    let may_be_large = word.len() > 300 || word.iter().any(|b| matches!(b, b'e' | b'E'));
+    let too_large = || {
+        let text = std::str::from_utf8(word).unwrap_or_default();
+        text.parse::<f64>().is_ok_and(f64::is_infinite)
+    };
+    if NOT_A_NUMBER.contains(&word) || number && (word.len() > most || may_be_large && too_large()) {
+        out.extend_from_slice(b"null");
+    } else {
+        out.extend_from_slice(&word[..word.len().min(most)]);
+    }
+}
+
+/// How many bytes stand for themselves in the text of a string.
+fn plain_length(bytes: &[u8]) -> usize {
+    bytes.iter().position(|b| matches!(b, b'\\' | 0..=0x1f)).unwrap_or(bytes.len())
 }
 
 /// The UTF-16 unit that `\uXXXX` at the start of `bytes` stands for.

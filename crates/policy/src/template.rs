@@ -75,7 +75,9 @@ pub fn render(
 fn value(name: &str, finding: &Finding, params: &Value, tools: &[deloop_detect::ToolTally]) -> String {
     match name {
         "count" => finding.count.to_string(),
-        "tool" => deloop_detect::clean(finding.tool.as_deref().unwrap_or("the tool"), 64),
+        "tool" => {
+            deloop_detect::quote(finding.tool.as_deref().unwrap_or("the tool"), deloop_types::limits::QUOTE)
+        }
         "summary" => finding.summary.clone(),
         "told" => crate::told(finding),
         "advice" => crate::advice(finding).to_owned(),
@@ -102,7 +104,7 @@ fn listed(calls: &[deloop_types::ShortCall]) -> String {
 /// Concrete suggestions, from what the session has tried and what it has not tried lately.
 fn alternatives(finding: &Finding, tools: &[deloop_detect::ToolTally]) -> String {
     let in_loop = |name: &str| finding.calls.iter().any(|call| call.tool == name);
-    let name = |t: &&deloop_detect::ToolTally| deloop_detect::clean(&t.name, 40);
+    let name = |t: &&deloop_detect::ToolTally| deloop_detect::quote(&t.name, 40);
     let (mut working, mut looping): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
     for tool in tools {
         if in_loop(&tool.name) { looping.push(tool) } else { working.push(tool) }
@@ -124,7 +126,7 @@ fn alternatives(finding: &Finding, tools: &[deloop_detect::ToolTally]) -> String
             failing.calls
         ));
     }
-    let tool = finding.tool.as_deref().map_or_else(|| "it".to_owned(), |t| deloop_detect::clean(t, 40));
+    let tool = finding.tool.as_deref().map_or_else(|| "it".to_owned(), |t| deloop_detect::quote(t, 40));
     lines.push(format!("- Call {tool} with other arguments than those it was given {} times", finding.count));
     lines.push("- Say what blocks you, and what you have tried, instead of trying it again".to_owned());
     lines.join("\n")

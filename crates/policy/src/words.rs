@@ -1,7 +1,10 @@
 //! Findings in words: one function for people, one for the agent. Both say only what the fields say.
 
 use deloop_detect::{CallRecord, Ending, Progress};
-use deloop_types::{CameBack, Finding, Repeats, ShortCall};
+use deloop_types::{CameBack, Finding, Repeats, ShortCall, limits};
+
+/// So many calls of a lap are named.
+const LAP: usize = 4;
 
 /// What was found, for people: terminals, reports, logs. Without a full stop.
 #[must_use]
@@ -23,8 +26,11 @@ pub fn summary(finding: &Finding) -> String {
             format!("{count} variations of {} {}", call(), came_back(finding).replacen("was", "were", 1))
         }
         Repeats::Cycle => {
-            let lap: Vec<String> = finding.calls.iter().map(quoted).collect();
-            format!("{} repeated {count} times", deloop_detect::clean(&lap.join(" → "), 120))
+            let mut lap: Vec<String> = finding.calls.iter().take(LAP).map(quoted).collect();
+            if finding.calls.len() > LAP {
+                lap.push("…".to_owned());
+            }
+            format!("{} repeated {count} times", lap.join(" → "))
         }
         Repeats::Failure if finding.outcome == Some(CameBack::SameFailure) => {
             format!("{count} calls failed the same way (last: {})", call())
@@ -71,7 +77,7 @@ fn unchanged(finding: &Finding) -> &'static str {
 }
 
 fn tool(finding: &Finding) -> String {
-    deloop_detect::clean(finding.tool.as_deref().unwrap_or("a tool"), 40)
+    finding.tool.as_deref().map_or_else(|| "a tool".to_owned(), frame)
 }
 
 fn field<'a>(finding: &'a Finding, name: &str) -> &'a str {
@@ -195,7 +201,7 @@ pub fn evidence(record: &CallRecord) -> &'static str {
 fn same_call(finding: &Finding) -> String {
     match finding.calls.last().filter(|_| names_argument(finding)) {
         Some(call) => quoted(call),
-        None => format!("the same call of `{}`", tool(finding)),
+        None => format!("the same call of {}", tool(finding)),
     }
 }
 
@@ -203,14 +209,20 @@ fn names_argument(finding: &Finding) -> bool {
     finding.calls.last().is_some_and(|call| !call.about.is_empty())
 }
 
+/// A call, quoted. What an agent or a tool wrote stands in a message only like this.
 fn quoted(call: &ShortCall) -> String {
     match (call.about.is_empty(), call.tool.as_str()) {
-        (true, tool) => format!("`{tool}`"),
+        (true, tool) => frame(tool),
         (false, tool) if deloop_detect::Tools::default().kind(tool) == deloop_detect::ToolKind::Run => {
-            format!("`{}`", call.about)
+            frame(&call.about)
         }
-        (false, tool) => format!("`{tool} {}`", call.about),
+        (false, tool) => frame(&format!("{tool} {}", call.about)),
     }
+}
+
+/// Text as data: one line of at most [`limits::QUOTE`] characters between back-ticks, none of which is in it.
+fn frame(text: &str) -> String {
+    format!("`{}`", deloop_detect::quote(text, limits::QUOTE))
 }
 
 fn list(calls: &[ShortCall]) -> String {

@@ -17,6 +17,7 @@ mod action;
 mod decision;
 mod event;
 mod finding;
+pub mod limits;
 mod millis;
 mod session;
 mod step;

@@ -21,8 +21,9 @@ impl Default for SessionId {
 }
 
 impl<S: Into<String>> From<S> for SessionId {
+    /// A name longer than [`limits::NAME`](crate::limits::NAME) is shortened.
     fn from(id: S) -> Self {
-        Self(id.into())
+        Self(crate::limits::name(id.into()))
     }
 }
 

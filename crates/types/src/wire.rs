@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
+use crate::limits;
 use crate::step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, Usage, UserText};
 use crate::{Millis, SessionId};
 
@@ -217,7 +218,7 @@ impl Line<'_> {
                 origin: self.origin.unwrap_or_default(),
             }),
             "usage" => Body::Usage(Usage {
-                model: self.model,
+                model: self.model.map(limits::name),
                 input_tokens: self.input_tokens.unwrap_or(0),
                 output_tokens: self.output_tokens.unwrap_or(0),
                 cache_read_tokens: self.cache_read_tokens.unwrap_or(0),
@@ -235,9 +236,9 @@ impl Line<'_> {
         };
         Ok(Step {
             session: self.session.map_or_else(SessionId::default, |s| s.into_owned().into()),
-            agent: self.agent,
-            swarm: self.swarm,
-            task: self.task,
+            agent: self.agent.map(limits::name),
+            swarm: self.swarm.map(limits::name),
+            task: self.task.map(limits::name),
             ts: self.ts.map(|t| t.0),
             body,
         })

@@ -9,7 +9,6 @@ mod show;
 pub(crate) mod sources;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use deloop::{
@@ -108,7 +107,7 @@ const HOOK: Base<'static> = Base { profile: "default", mode: Mode::Nudge, checke
 pub(crate) fn load(args: &RuleArgs) -> Result<Config, Failure> {
     let config = load_quietly(args)?;
     for notice in &config.notices {
-        let _ = writeln!(std::io::stderr(), "deloop: {notice}");
+        crate::print::tell(format_args!("deloop: {notice}"));
     }
     Ok(config)
 }

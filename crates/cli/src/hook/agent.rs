@@ -13,7 +13,7 @@ use crate::exit::{self, Failure};
 use crate::state::{State, now};
 
 /// The longest event that is read.
-const LONGEST: u64 = 64 << 20;
+const LONGEST: u64 = deloop::limits::EVENT as u64;
 /// Set by `deloop run` for the agent it started: the run is unattended and deloop may end it.
 pub(crate) const RUN: &str = "DELOOP_RUN";
 /// Set beside it: how far deloop may go in that run.
@@ -35,7 +35,7 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
     });
     // An agent that does not read the reply has gone on already.
     let _ = out.write_all(reply.stdout.as_bytes()).and_then(|()| out.flush());
-    let _ = std::io::stderr().write_all(reply.stderr.as_bytes());
+    let _ = crate::print::stderr().write_all(reply.stderr.as_bytes());
     Ok(reply.exit_code)
 }
 

@@ -86,8 +86,8 @@ struct Saved {
 
 pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let mut text = Vec::new();
-    std::io::stdin().lock().take(64 << 20).read_to_end(&mut text)?;
-    let input: Input = serde_json::from_slice(&text)
+    std::io::stdin().lock().take(deloop::limits::EVENT as u64).read_to_end(&mut text)?;
+    let input: Input = deloop_formats::read_json(&text)
         .map_err(|e| Failure::new(format!("the input is not what `deloop schema hook-input` says: {e}")))?;
     let required = |value: Option<String>, name: &str| {
         value.filter(|v| !v.is_empty()).ok_or_else(|| Failure::new(format!("the input needs a {name}")))
@@ -129,13 +129,12 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
             (None, None) => append_to(&state.join("tool-events.jsonl"), &event),
         };
         told_only(written);
-        let _ = writeln!(
-            std::io::stderr(),
+        crate::print::tell(format_args!(
             "[loop-detection] {}: {} similar actions. Task {}",
             output.action.to_uppercase(),
             output.run_length,
             deloop::clean(&task, 80)
-        );
+        ));
     }
     if let Some(folder) = memory.filter(|_| !off) {
         told_only(notes::write(&folder, &task, &decision, saved.forced));
@@ -148,7 +147,7 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
 /// What cannot be written down must not keep the answer from the agent.
 fn told_only(written: Result<(), Failure>) {
     if let Err(Failure::Told(why)) = written {
-        let _ = writeln!(std::io::stderr(), "deloop: {why}");
+        crate::print::tell(format_args!("deloop: {why}"));
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) fn since(agent: &dyn HookAgent, event: &HookEvent, mark: &mut Mark) -
     let (Some(path), Some(format)) = (path, format) else { return Heard::default() };
     let begins = matches!(event.kind, HookKind::SessionStart | HookKind::Prompt);
     let Some(bytes) = fresh(path, mark, begins) else { return Heard::default() };
+    let bytes = deloop_formats::bound_lines(bytes);
     let source = Source { path: Some(std::path::Path::new(path)) };
     let mut items: Vec<Item> = Vec::new();
     deloop_formats::read(format, &bytes, &source, &mut |item| {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use deloop::{Call, short_call};
+use deloop::{Call, telling_argument};
 use glob::Pattern;
 
 use super::args::AllowArgs;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &AllowArgs, out: &mut dyn Write) -> Result<u8, Failure> 
 
 /// Whether a call is one that a person allowed.
 pub(crate) fn matches(allowed: &[String], call: &Call) -> bool {
-    let about = short_call(&call.tool, &call.args).about;
+    let about = telling_argument(&call.args);
     allowed.iter().any(|pattern| {
         let (tool, rest) = parts(pattern);
         is_like(tool, &call.tool) && is_like(rest, &about)

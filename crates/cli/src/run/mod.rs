@@ -5,7 +5,6 @@ mod child;
 mod guarded;
 mod handoff;
 
-use std::io::Write;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -137,7 +136,7 @@ fn code(status: ExitStatus) -> u8 {
 
 /// A word to the person; standard output belongs to the agent.
 fn say(what: &str) {
-    let _ = writeln!(std::io::stderr(), "deloop: {what}");
+    crate::print::tell(format_args!("deloop: {what}"));
 }
 
 fn words(failure: Failure) -> String {

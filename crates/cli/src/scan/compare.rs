@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::args::RuleArgs;
 use crate::config;
 use crate::exit::{self, Failure};
+use crate::print;
 use crate::scan::args::CompareArgs;
 use crate::scan::numbers::{cost, dollars, plural};
 use crate::scan::problem::Problem;
@@ -113,10 +114,7 @@ pub(crate) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8, Failure
     let cutoff = cutoff(&args.source)?;
     let mut found = find::find(&args.source, cutoff);
     if args.source.paths.is_empty() && found.inputs.is_empty() {
-        writeln!(
-            std::io::stderr(),
-            "deloop: no sessions were found; these are the examples that come with deloop"
-        )?;
+        print::tell("deloop: no sessions were found; these are the examples that come with deloop");
         found.inputs = find::examples();
     }
     let mut pool = gather(&mut found, &engines);

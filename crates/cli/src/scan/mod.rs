@@ -37,6 +37,7 @@ use deloop::{Engine, Millis, Options};
 
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
+use crate::print;
 use args::{ScanArgs, SourceArgs};
 use find::Found;
 use pool::{Pool, read_all};
@@ -149,11 +150,10 @@ fn no_sessions(found: &Found, cutoff: Option<Millis>, out: &mut dyn Write) -> Re
 
 /// Tells of problems on standard error.
 pub(crate) fn tell(problems: &[Problem]) {
-    let mut err = std::io::stderr().lock();
     for Problem { path, problem, .. } in problems.iter().take(PROBLEMS) {
-        let _ = writeln!(err, "deloop: {path}: {problem}");
+        print::tell(format_args!("deloop: {path}: {problem}"));
     }
     if let Some(more) = problems.len().checked_sub(PROBLEMS).filter(|more| *more > 0) {
-        let _ = writeln!(err, "deloop: … and {more} more (`--json` lists them all)");
+        print::tell(format_args!("deloop: … and {more} more (`--json` lists them all)"));
     }
 }

@@ -166,7 +166,7 @@ fn totals(report: &Report, screen: Screen, out: &mut dyn Write) -> Result<(), Fa
 /// As much of a session's id as tells it apart from others.
 pub(crate) fn id(session: &str) -> &str {
     let is_uuid = session.len() == 36 && session.bytes().filter(|b| *b == b'-').count() == 4;
-    if is_uuid { &session[..13] } else { session }
+    session.get(..13).filter(|_| is_uuid && session.is_ascii()).unwrap_or(session)
 }
 
 fn who(row: &LoopRow) -> String {

@@ -1,86 +1,42 @@
 //! What of a transcript may be seen: secrets are masked, and nothing in it can act on a terminal or a page.
 
-use regex::{Captures, Regex};
+use std::borrow::Cow;
 
 /// No more than this of a text is looked at, whatever is shown of it in the end.
 const LOOKED_AT: usize = 64 * 1024;
-
-/// Stands for a secret.
-const SECRET: &str = "[secret]";
-
-/// Tokens that are known by how they look.
-const TOKENS: &str = r"(?x)
-    -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----(?s:.*?)(?:-----END\ [A-Z\ ]*PRIVATE\ KEY-----|\z)
-  | \b sk-(?:ant-|proj-|svcacct-|or-)? [A-Za-z0-9_-]{10,}
-  | \b [spr]k_(?:live|test)_ [A-Za-z0-9]{8,}
-  | \b gh[pousr]_ [A-Za-z0-9]{10,}
-  | \b github_pat_ [A-Za-z0-9_]{10,}
-  | \b glpat- [A-Za-z0-9_-]{10,}
-  | \b xox[abeoprs]- [A-Za-z0-9-]{8,}
-  | \b A(?:KIA|SIA) [0-9A-Z]{12,}
-  | \b AIza [0-9A-Za-z_-]{20,}
-  | \b ya29\. [0-9A-Za-z_-]{10,}
-  | \b (?:hf|npm|dop_v1|shpat)_ [A-Za-z0-9]{16,}
-  | \b pypi- [A-Za-z0-9_-]{16,}
-  | \b SG\. [A-Za-z0-9_-]{10,} \. [A-Za-z0-9_-]{10,}
-  | \b eyJ [A-Za-z0-9_-]{8,} \. [A-Za-z0-9_-]{8,} (?:\. [A-Za-z0-9_-]*)?
-";
-
-/// Values that are known by the name before them; the name stays.
-const NAMED: &str = r#"(?xi)
-    ( \b [a-z0-9_.-]* (?:api[_-]?key|secret|token|passw(?:or)?d|passphrase|credential|private[_-]?key|access[_-]?key) [a-z0-9_.-]* ["']? \s* [:=] \s* ["']?
-    | --? [a-z-]* (?:token|password|secret|api-?key) [\ =]+
-    | \b (?:bearer|basic) \s+
-    | :// [^/\s:@]+ :
-    )
-    ( [^\s"'&;,@<>]{6,} )
-"#;
 
 /// How text from transcripts is shown.
 pub(crate) struct Veil {
     /// Arguments and results are left out.
     pub(crate) redact: bool,
-    tokens: Regex,
-    named: Regex,
 }
 
 impl Veil {
     pub(crate) fn new(redact: bool) -> Self {
-        let regex = |pattern| Regex::new(pattern).unwrap_or_else(|error| unreachable!("{error}"));
-        Self { redact, tokens: regex(TOKENS), named: regex(NAMED) }
+        Self { redact }
     }
 
     /// One line of at most `room` characters.
     pub(crate) fn line(&self, text: &str, room: usize) -> String {
-        deloop::clean(&harmless(&self.masked(text)), room.max(2))
+        deloop::clean(&harmless(&masked(text)), room.max(2))
     }
 
     /// Lines, of at most `room` characters in all.
     pub(crate) fn text(&self, text: &str, room: usize) -> String {
-        let text = harmless(&self.masked(text));
+        let text = harmless(&masked(text));
         match text.char_indices().nth(room) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text,
         }
     }
+}
 
-    fn masked(&self, text: &str) -> String {
-        let mut end = text.len().min(LOOKED_AT);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let text = self.tokens.replace_all(&text[..end], SECRET);
-        let masked = self.named.replace_all(&text, |found: &Captures<'_>| {
-            let value = &found[2];
-            let plain = value.starts_with(['$', '{', '(', '[', '%'])
-                || value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
-                || ["true", "false", "null", "none", "undefined"]
-                    .iter()
-                    .any(|w| value.eq_ignore_ascii_case(w));
-            if plain { found[0].to_owned() } else { format!("{}{SECRET}", &found[1]) }
-        });
-        masked.into_owned()
+fn masked(text: &str) -> Cow<'_, str> {
+    let mut end = text.len().min(LOOKED_AT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
     }
+    deloop::redact(&text[..end])
 }
 
 /// The text without what a terminal or a reader could be misled by: escape sequences, control characters other than
@@ -94,7 +50,7 @@ pub(crate) fn harmless(text: &str) -> String {
             '\u{9b}' => skip_sequence(&mut rest),
             '\n' => out.push(c),
             '\t' => out.push_str("  "),
-            _ if c.is_control() || misleads(c) => {}
+            _ if c.is_control() || deloop::is_invisible(c) => {}
             _ => out.push(c),
         }
     }
@@ -139,13 +95,6 @@ fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
             break;
         }
     }
-}
-
-fn misleads(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

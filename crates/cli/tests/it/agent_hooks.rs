@@ -30,9 +30,14 @@ impl Agent {
 
     /// Sends an event and gives back the reply; no reply is null.
     pub(crate) fn send(&self, event: &Value) -> Value {
+        self.send_bytes(event.to_string().as_bytes())
+    }
+
+    /// Sends these bytes as an event.
+    pub(crate) fn send_bytes(&self, event: &[u8]) -> Value {
         let mut command = deloop(self.home.path());
         command.args(["hook", self.name, "--profile", self.profile, "--mode", self.mode]);
-        let output = run(&mut command, event.to_string().as_bytes());
+        let output = run(&mut command, event);
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         assert_eq!(said(&output), "");
         if output.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&output.stdout).unwrap() }

@@ -59,9 +59,10 @@ impl Detector for SimilarCall {
 
     fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
+        let shown = call.shown_normalised();
         let entry = Snapshot {
             tool_name: call.call.tool.clone(),
-            normalized_args: call.normalised().to_owned(),
+            normalized_args: shown.clone().into_owned(),
             timestamp: moment.ts,
             step_index: moment.step,
         };
@@ -71,7 +72,7 @@ impl Detector for SimilarCall {
             memory.count += 1;
         } else {
             memory.tool.clone_from(&call.call.tool);
-            call.normalised().clone_into(&mut memory.first);
+            memory.first = shown.into_owned();
             memory.words = call.words().clone();
             memory.count = 1;
             memory.since = moment.step;

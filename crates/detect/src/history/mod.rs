@@ -239,7 +239,7 @@ impl History {
     pub fn short(&self, record: &CallRecord) -> ShortCall {
         let kept = self.kept.iter().rev().find(|k| k.ordinal == record.ordinal);
         let about = kept.map_or_else(String::new, |k| k.about.short());
-        ShortCall { tool: crate::clean(self.tool(record), 40), about }
+        ShortCall { tool: crate::quote(self.tool(record), 40), about }
     }
 
     /// The calls that came back, newest first, since the agent was last asked for something new.

@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::rehearsal;
 use super::reply::message;
-use super::snake::{self, text};
+use super::snake::{self, name_in, text};
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
 use crate::Base;
+use crate::bounded::read_json;
 use crate::copilot_cli::of_text;
 
 pub(super) struct CopilotCli;
@@ -146,8 +147,8 @@ impl HookAgent for CopilotCli {
 }
 
 fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
-    let sent: Sent = serde_json::from_slice(bytes)
-        .map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))?;
+    let sent: Sent =
+        read_json(bytes).map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))?;
     let name = text(&sent.hook_name).unwrap_or_else(|| sent.guess().to_owned());
     let kind = match name.as_str() {
         "preToolUse" => HookKind::PreCall,
@@ -160,7 +161,7 @@ fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
         "sessionEnd" => HookKind::SessionEnd,
         _ => HookKind::Other,
     };
-    let session = text(&sent.session_id);
+    let session = name_in(&sent.session_id);
     let result =
         (kind == HookKind::PostCall).then(|| result(&sent.tool_result, "resultType", "textResultForLlm"));
     let args = if sent.tool_args.is_null() { sent.tool_input } else { sent.tool_args };
@@ -198,7 +199,7 @@ impl Sent {
 
 /// Arguments come as JSON or as JSON in a string.
 fn arguments(sent: Value) -> Value {
-    match sent.as_str().and_then(|s| serde_json::from_str(s).ok()) {
+    match sent.as_str().and_then(|s| read_json(s.as_bytes()).ok()) {
         Some(inner) => inner,
         None => sent,
     }

@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::rehearsal;
 use super::reply::{line, message};
-use super::snake::text;
+use super::snake::{name_in, text};
 use super::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use super::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
 use crate::Base;
+use crate::bounded::read_json;
 
 pub(super) struct Cursor;
 
@@ -75,7 +76,7 @@ impl HookAgent for Cursor {
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
-        let sent: Sent = serde_json::from_slice(bytes)
+        let sent: Sent = read_json(bytes)
             .map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))?;
         let name = text(&sent.hook_event_name);
         let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;
@@ -105,7 +106,7 @@ impl HookAgent for Cursor {
             tool,
             args: sent.tool_input,
         });
-        let session = text(&sent.conversation_id);
+        let session = name_in(&sent.conversation_id);
         Ok(HookEvent {
             kind,
             session: session
@@ -158,7 +159,7 @@ impl HookAgent for Cursor {
 
 /// How a tool that ran ended: a command says so in the JSON of its output.
 fn exit(output: &Value) -> Outcome {
-    let parsed = output.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let parsed = output.as_str().and_then(|text| read_json::<Value>(text.as_bytes()).ok());
     let code = parsed.as_ref().unwrap_or(output).get("exitCode").and_then(Value::as_i64);
     if code.is_some_and(|code| code != 0) { Outcome::Error } else { Outcome::Ok }
 }

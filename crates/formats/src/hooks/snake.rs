@@ -1,8 +1,10 @@
 //! The field names that several agents share with Claude Code.
 
-use deloop_types::{Call, Millis};
+use deloop_types::{Call, Millis, limits};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::bounded::read_json;
 
 use super::{Asked, By, HookCall, HookError, HookEvent, HookKind};
 
@@ -40,10 +42,14 @@ pub(super) fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
+/// A name, which is never long.
+pub(super) fn name_in(value: &Value) -> Option<String> {
+    text(value).map(limits::name)
+}
+
 impl Sent {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, HookError> {
-        serde_json::from_slice(bytes)
-            .map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))
+        read_json(bytes).map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))
     }
 
     /// Whether it says which event it is.
@@ -53,13 +59,13 @@ impl Sent {
 
     /// The event, of the kind that `kind` knows its name to be; calls have no results yet.
     pub(super) fn event(&self, by: By, kind: impl FnOnce(&str) -> HookKind) -> Result<HookEvent, HookError> {
-        let name = text(&self.hook_event_name);
+        let name = name_in(&self.hook_event_name);
         let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;
-        let session = text(&self.session_id);
+        let session = name_in(&self.session_id);
         Ok(HookEvent {
             kind: kind(&name),
             session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `session_id`")))?,
-            subagent: text(&self.agent_id),
+            subagent: name_in(&self.agent_id),
             calls: self.call().into_iter().map(|call| HookCall { call, result: None }).collect(),
             asked: text(&self.prompt).map(|text| Asked { text, by }),
             turn: text(&self.prompt_id),

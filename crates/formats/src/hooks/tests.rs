@@ -218,13 +218,13 @@ fn calls_without_ids_find_their_results() {
 }
 
 #[test]
-fn what_was_refused_is_denied_and_told_once() {
+fn what_was_refused_is_called_off_and_told_once() {
     let mut seen = Seen::default();
     let before = of_kind("claude-code", HookKind::PreCall);
     before.steps(&mut seen);
     let refused = before.refused(&mut seen);
     assert!(
-        matches!(&refused[..], [Step { body: Body::Result(r), .. }] if r.outcome == Some(Outcome::Denied))
+        matches!(&refused[..], [Step { body: Body::Result(r), .. }] if r.outcome == Some(Outcome::Cancelled))
     );
     assert!(before.refused(&mut seen).is_empty());
 }

@@ -302,7 +302,8 @@ fn scalars(args: &Value) -> Vec<String> {
 }
 
 fn one_line(text: &str) -> String {
-    let visible = |c: char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    // Back-ticks are left out of what stands between back-ticks.
+    let visible = |c: char| !matches!(c, '`' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     let text: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| visible(*c)).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

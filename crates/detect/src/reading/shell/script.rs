@@ -1,5 +1,7 @@
 use std::borrow::Cow;
 
+use deloop_types::limits;
+
 use super::{Token, lex};
 
 /// A shell command as a list of simple commands.
@@ -21,7 +23,7 @@ pub struct SimpleCommand<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// Reads a command, in linear time.
+    /// Reads a command, in linear time: its first [`limits::COMMAND`] bytes.
     ///
     /// ```
     /// use deloop_detect::shell::Script;
@@ -36,7 +38,7 @@ impl<'a> Script<'a> {
         let mut command = SimpleCommand::default();
         let mut target_of_redirect = false;
         let mut writing = false;
-        let text = text.trim();
+        let text = within(text.trim(), limits::COMMAND);
         for token in lex(text) {
             match token {
                 Token::Control(_) => {
@@ -91,6 +93,12 @@ impl SimpleCommand<'_> {
 pub(crate) fn program_name(path: &str) -> &str {
     let bytes = path.as_bytes();
     memchr::memrchr2(b'/', b'\\', bytes).map_or(path, |at| &path[at + 1..])
+}
+
+/// The beginning of a text, no more than so many bytes of it.
+fn within(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or(0)).unwrap_or(text)
 }
 
 fn is_assignment(word: &str) -> bool {
