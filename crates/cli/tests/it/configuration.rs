@@ -183,3 +183,25 @@ fn completions_and_the_man_page_come_out() {
     run(deloop(home.path()).args(["man", "pages"]), b"");
     assert!(home.path().join("pages/deloop-stream.1").exists());
 }
+
+/// The page docs/judging.md shows this form.
+#[test]
+fn the_vocabulary_can_be_extended() {
+    let home = tempfile::tempdir().unwrap();
+    let page = include_str!("../../../../docs/judging.md");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    std::fs::write(home.path().join("mine.toml"), example).unwrap();
+    let step = |id: u32| {
+        let call = json!({"type": "call", "id": id.to_string(), "tool": "deploy_status", "args": {}});
+        let result = json!({"type": "result", "id": id.to_string(), "ok": true, "output": "rolling out"});
+        format!("{call}\n{result}\n")
+    };
+    let steps: String = (0..6).map(step).collect();
+    let nudges = |arguments: &[&str]| {
+        let output = run(deloop(home.path()).arg("stream").args(arguments), steps.as_bytes());
+        lines(&output.stdout).iter().filter(|decision| decision["action"] == "nudge").count()
+    };
+    let mine = home.path().join("mine.toml");
+    assert_eq!(nudges(&["--config", mine.to_str().unwrap()]), 0);
+    assert!(nudges(&[]) > 0, "without it the tool is one like any other");
+}

@@ -54,15 +54,21 @@ pub(crate) fn came_back<'a>(
     })
 }
 
-/// Whether anything was changed since `first`. An edit that is made again is no progress, but it is a change.
-fn changed(history: &History, first: &CallRecord, record: &CallRecord) -> bool {
-    let edits = |r: &CallRecord| {
-        r.effect >= Effect::Changes
-            && matches!(r.ending, Ending::Brought | Ending::Empty)
+/// Whether anything was changed since `first`; `None` when a call may have, and nobody knows. An edit that is made again
+/// is no progress, but it is a change.
+fn changed(history: &History, first: &CallRecord, record: &CallRecord) -> Option<bool> {
+    let others = history.recent().iter().filter(|r| {
+        r.ordinal > first.ordinal
             && r.signature != record.signature
-    };
-    first.changes != history.changes()
-        || history.recent().iter().any(|r| r.ordinal > first.ordinal && edits(r))
+            && !r.tests
+            && matches!(r.ending, Ending::Brought | Ending::Empty)
+    });
+    let effect = others.map(|r| r.effect).filter(|e| *e >= Effect::Unknown && *e != Effect::Waits).max();
+    match effect {
+        _ if first.changes != history.changes() => Some(true),
+        Some(Effect::Unknown) => None,
+        effect => Some(effect.is_some()),
+    }
 }
 
 /// What is the same in all findings about calls: `group` holds the calls concerned, newest first, `record` among them.
@@ -92,11 +98,21 @@ pub(crate) fn finding(
         since: first.step.into(),
         tool: Some(history.tool(record).to_owned()),
         outcome: came_back(record, group.iter().copied()),
-        changed: Some(changed(history, first, record)),
+        changed: changed(history, first, record),
         calls,
         evidence: Evidence { pattern, at: record.ordinal.into(), ..Evidence::default() },
         ..Finding::default()
     }
+}
+
+/// The finding about calls that came to nothing, made at `record`, which would be one more of them: a reason to refuse
+/// it, if it is certain that nothing changed in between.
+pub(crate) fn about_to_be(mut found: Finding, record: &CallRecord) -> Finding {
+    found.count += 1;
+    found.evidence.at = record.ordinal.into();
+    found.evidence.pending = true;
+    found.evidence.hard = found.changed == Some(false);
+    found
 }
 
 /// So many different calls are shown in a finding.

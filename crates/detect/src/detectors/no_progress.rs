@@ -2,7 +2,7 @@ use deloop_types::{Finding, Origin, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{finding, proven, stale_share, turns};
+use super::counting::{about_to_be, finding, proven, stale_share, turns};
 use crate::reading::{Effect, requested_times};
 use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind, short_hash};
 
@@ -95,14 +95,9 @@ impl NoProgress {
         let reads = matches!(last.kind, ToolKind::Read | ToolKind::Search)
             || matches!(last.effect, Effect::Looks | Effect::Searches);
         let at_once = group.iter().all(|r| r.at_once());
-        (reads && at_once && proven(&group)).then(|| {
-            let mut found = self.found(moment, last, &group);
-            found.count += 1;
-            found.evidence.at = record.ordinal.into();
-            found.evidence.pending = true;
-            found.evidence.hard = true;
-            found
-        })
+        (reads && at_once && proven(&group))
+            .then(|| about_to_be(self.found(moment, last, &group), record))
+            .filter(|found| found.evidence.hard)
     }
 
     /// A call came back.

@@ -2,7 +2,7 @@ use deloop_types::{Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{finding, proven, stale_share, turns};
+use super::counting::{about_to_be, finding, proven, stale_share, turns};
 use crate::{CallRecord, Detector, Happening, Moment, ToolKind};
 
 /// The same call, failing or refused again and again, whatever the words.
@@ -85,18 +85,13 @@ impl Detector for RepeatedFailure {
         let hard = stuck && proven(&unchanged);
         if pending {
             // The call would fail once more: a reason to refuse it.
-            return hard.then(|| {
-                let mut found = self.found(moment, last, &unchanged);
-                found.count += 1;
-                found.evidence.at = record.ordinal.into();
-                found.evidence.pending = true;
-                found.evidence.hard = true;
-                found
-            });
+            return hard
+                .then(|| about_to_be(self.found(moment, last, &unchanged), record))
+                .filter(|found| found.evidence.hard);
         }
         if stuck {
             let mut found = self.found(moment, record, &unchanged);
-            found.evidence.hard = hard;
+            found.evidence.hard = hard && found.changed == Some(false);
             return Some(found);
         }
         let edits: Vec<&CallRecord> =

@@ -377,7 +377,8 @@ mod tests {
         {
             assert!(of(text) < Effect::Changes, "{text}");
         }
-        assert_eq!(of("git stash list"), Effect::Unknown);
+        assert_eq!(of("git stash list"), Effect::Looks);
+        assert_eq!(of("./fix.sh"), Effect::Unknown);
         assert_eq!(of("kubectl apply -f x"), Effect::Changes);
     }
 }
