@@ -110,6 +110,6 @@ impl Session {
             json!({"type": "usage", "session": session, "ts": ts, "model": self.model, "input_tokens": 1800,
             "output_tokens": 240, "cache_read_tokens": 20_000 + 900 * self.calls}),
         );
-        self.steps.push(json!({"type": "result", "session": session, "ts": ts + 9000, "id": id, "ok": ok, "output": output}));
+        self.steps.push(json!({"type": "result", "session": session, "ts": ts + 900, "id": id, "ok": ok, "output": output}));
     }
 }
