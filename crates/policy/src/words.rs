@@ -222,6 +222,12 @@ fn quoted(call: &ShortCall) -> String {
 
 /// Text as data: one line of at most [`limits::QUOTE`] characters between back-ticks, none of which is in it.
 fn frame(text: &str) -> String {
+    // A short form is without secrets already, and mostly of plain letters.
+    let plain = |b: u8| matches!(b, b' '..=b'~') && b != b'`' && b != b'~';
+    let body = text.strip_suffix('…').unwrap_or(text);
+    if body.len() < limits::QUOTE && body.bytes().all(plain) {
+        return format!("`{text}`");
+    }
     format!("`{}`", deloop_detect::quote(text, limits::QUOTE))
 }
 

@@ -106,7 +106,10 @@ fn reduce_word(word: &[u8], out: &mut Vec<u8>) {
         path |= matches!(byte, b'/' | b'\\');
         digits |= byte.is_ascii_digit();
     }
-    let address = word.windows(2).any(|w| w == b"0x");
+    if !path && !digits {
+        return out.extend(word.iter().map(u8::to_ascii_lowercase));
+    }
+    let address = !path && word.windows(2).any(|w| w == b"0x");
     if path || address || digits && (word.len() >= 6 || word.iter().all(|b| b.is_ascii_digit() || *b == b'.'))
     {
         return out.push(b'~');
