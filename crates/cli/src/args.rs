@@ -107,11 +107,11 @@ pub(crate) enum Command {
         Only deloop's own entries go. If nothing else changed since, the file is again what it was, byte for byte."
     )]
     Uninstall(UninstallArgs),
-    /// Tell which agents are here, which are guarded, and when deloop was last called
+    /// Show which agents are installed, which have deloop hooks, and when each hook last ran
     Status(StatusArgs),
     /// Be the hook of an agent: one event on stdin, the reply on stdout
     Hook(HookArgs),
-    /// Forget what is remembered of a session, or of all
+    /// Delete stored session data
     Purge(PurgeArgs),
     /// List the profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
@@ -121,25 +121,25 @@ pub(crate) enum Command {
     /// Rehearse a stuck session through every installed hook, and say what is wrong
     #[command(after_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
-    /// Start an agent that nobody watches, and end it when it is stuck
+    /// Run an agent unattended and stop it if it gets stuck
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
     /// Show what was decided lately, and why
     #[command(after_help = LOG_HELP)]
     Log(LogArgs),
-    /// Tell why a decision was made, or what a detector finds
+    /// Explain why a decision was made, or what a detector finds
     #[command(after_help = "Examples:\n  deloop explain d3f2a1         a decision of `deloop log`\n  \
         deloop explain no-progress    a detector, with examples")]
     Explain(ExplainArgs),
     /// Say that a decision was wrong: that pattern is left alone, and a redacted label is kept
     #[command(after_help = WRONG_HELP)]
     Wrong(WrongArgs),
-    /// Leave a session, or all, alone for a while
+    /// Pause deloop for one session or for all sessions
     #[command(after_help = PAUSE_HELP)]
     Pause(PauseArgs),
     /// End a pause
     Resume(ResumeArgs),
-    /// Never look at certain calls
+    /// Ignore calls that match a pattern
     #[command(after_help = ALLOW_HELP)]
     Allow(AllowArgs),
     /// Measure profiles on labelled sessions: loops found, false alarms per 1,000 calls, precision, recall, delay

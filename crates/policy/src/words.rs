@@ -124,7 +124,7 @@ pub fn told(finding: &Finding) -> String {
             )
         }
         Repeats::Edit => {
-            format!("You made the same edit {count} times ({}); only its line numbers differ.", call())
+            format!("You made the same edit {count} times ({}); only numbers in it differ.", call())
         }
         Repeats::Search => {
             format!("{count} similar searches found nothing, among them {}.", list(&finding.calls))
@@ -223,7 +223,7 @@ fn quoted(call: &ShortCall) -> String {
 /// Text as data: one line of at most [`limits::QUOTE`] characters between back-ticks, none of which is in it.
 fn frame(text: &str) -> String {
     // A short form is without secrets already, and mostly of plain letters.
-    let plain = |b: u8| matches!(b, b' '..=b'~') && b != b'`' && b != b'~';
+    let plain = |b: u8| matches!(b, b' '..=b'}') && b != b'`';
     let body = text.strip_suffix('…').unwrap_or(text);
     if body.len() < limits::QUOTE && body.bytes().all(plain) {
         return format!("`{text}`");

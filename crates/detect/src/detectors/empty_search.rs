@@ -52,7 +52,7 @@ impl Detector for EmptySearch {
         let alike = |r: &&CallRecord| {
             empty(r)
                 && (r.tool, r.program) == (record.tool, record.program)
-                && r.turn + params.within > record.turn
+                && r.turn.saturating_add(params.within) > record.turn
                 && history.words(r).is_some_and(|other| words.likeness(other) >= params.alike)
         };
         let group: Vec<&CallRecord> = history.of_this_request().filter(alike).collect();

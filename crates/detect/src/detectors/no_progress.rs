@@ -136,7 +136,7 @@ impl NoProgress {
         let judged = moment.history.of_this_request().filter(|r| r.progress != Progress::None);
         let mut window: Vec<&CallRecord> = Vec::with_capacity(params.window);
         let (mut turns, mut last) = (0, u32::MAX);
-        for one in judged.take_while(|r| r.turn + reach > record.turn) {
+        for one in judged.take_while(|r| r.turn.saturating_add(reach) > record.turn) {
             turns += usize::from(one.turn != last);
             last = one.turn;
             window.push(one);

@@ -54,7 +54,7 @@ impl Detector for RepeatedEdit {
         }
         let same = |r: &&CallRecord| {
             edits(r)
-                && r.turn + params.within > record.turn
+                && r.turn.saturating_add(params.within) > record.turn
                 && history.words(r).is_some_and(|other| words.likeness(other) >= params.alike)
         };
         let group: Vec<&CallRecord> = history.of_this_request().filter(same).collect();

@@ -60,7 +60,7 @@ impl Detector for RepeatedError {
         if !record.ending.in_vain() {
             return None;
         }
-        let near = |r: &&CallRecord| r.turn + params.within > record.turn && r.ending.in_vain();
+        let near = |r: &&CallRecord| r.turn.saturating_add(params.within) > record.turn && r.ending.in_vain();
         // In another state of the tree the same failure is an answer: that is how one bisects.
         let same_state = |r: &&CallRecord| !(r.effect == Effect::Switches && r.progress == Progress::Changed);
         let lately = |n: usize| stale_share(history.recent().iter().rev().take(n));

@@ -71,7 +71,7 @@ impl Detector for RepeatedFailure {
             .filter(|r| r.signature == record.signature)
             .collect();
         let last = *in_vain.first()?;
-        let near = |r: &&&CallRecord, within: u32| r.turn + within > record.turn;
+        let near = |r: &&&CallRecord, within: u32| r.turn.saturating_add(within) > record.turn;
         let unchanged: Vec<&CallRecord> =
             in_vain.iter().filter(|r| r.changes == history.changes()).copied().collect();
         // Enough of them lately; then all that are remembered count.

@@ -249,9 +249,15 @@ impl History {
     }
 
     /// Notes that deloop refused a call, and with which words: a result in these words says nothing about the call.
+    /// `id` is the call's id, or `#N` for the N-th call of the last turn.
     pub fn refuse(&mut self, id: &str, message: &str) {
-        let id = half(short_hash(id.as_bytes()));
-        if let Some(record) = self.recent.iter_mut().rev().find(|r| r.id == id && !r.answered()) {
+        let hash = half(short_hash(id.as_bytes()));
+        let last = self.recent.back(0).map_or(0, |r| r.turn);
+        let nth = id.strip_prefix('#').and_then(|n| n.parse::<usize>().ok());
+        let named = self.recent.iter().rposition(|r| r.id == hash && !r.answered());
+        let first = self.recent.iter().position(|r| r.turn == last);
+        let unnamed = || nth.zip(first).map(|(n, first)| n.saturating_add(first));
+        if let Some(record) = named.or_else(unnamed).and_then(|at| self.recent.get_mut(at)) {
             record.refused = true;
             self.refusal = message.chars().take(REFUSAL).collect();
         }
