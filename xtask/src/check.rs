@@ -15,6 +15,7 @@ pub fn run() -> ExitCode {
     let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     check.step("docs", docs);
+    check.decisions();
     check.optional(
         "phrases",
         cargo(&["xtask", "phrases"]),
@@ -59,13 +60,17 @@ impl Check {
         self.skipped.push(format!("{name} ({why})"));
     }
 
+    /// Decisions on the project's own sessions are the pinned ones.
+    fn decisions(&mut self) {
+        let Some(deloop) = built() else { return self.skip("decisions", "deloop could not be built") };
+        let mut pin = cargo(&["xtask", "pin", "--deloop"]);
+        pin.arg(deloop);
+        self.step("decisions", pin);
+    }
+
     /// Real agents with deloop in them, where npm can bring them.
     fn agents(&mut self) {
-        let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-        let deloop = std::path::Path::new(&target).join("debug").join("deloop");
-        let Ok(deloop) = deloop.canonicalize() else {
-            return self.skip("agents", "deloop could not be built");
-        };
+        let Some(deloop) = built() else { return self.skip("agents", "deloop could not be built") };
         let mut e2e = cargo(&["xtask", "e2e", "claude-code", "codex", "gemini", "--deloop"]);
         e2e.arg(deloop);
         println!("── agents: {e2e:?}");
@@ -120,6 +125,12 @@ impl Check {
         println!("failed: {}", self.failed.join(", "));
         ExitCode::FAILURE
     }
+}
+
+/// The command that the tests were run with.
+fn built() -> Option<std::path::PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    std::path::Path::new(&target).join("debug").join("deloop").canonicalize().ok()
 }
 
 pub(crate) fn cargo(arguments: &[&str]) -> Command {

@@ -14,6 +14,7 @@ mod doctor;
 mod escapes;
 mod eval;
 mod events;
+mod hook_replies;
 mod hostile;
 mod install;
 mod intervention;
