@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use deloop::{Codec, Engine, MemoryStore, Options, PROFILES, Profile, Session, SessionId, Step, Store};
+use deloop_engine::{Engine, Options, Session};
+use deloop_policy::{PROFILES, Profile};
+use deloop_store::{Codec, MemoryStore, Store};
+use deloop_types::{SessionId, Step};
 
 /// Longer sessions show nothing new and make the fuzzer slow.
 const MOST: usize = 160;

@@ -1,6 +1,6 @@
 //! Any bytes: they are a Step or an error; a Step, written and read back, is the same Step.
 
-use deloop::Step;
+use deloop_types::Step;
 
 /// # Panics
 /// When a Step does not survive its own JSON.

@@ -36,7 +36,7 @@ pub fn run() -> ExitCode {
         // What happens before the first measured step is in both counts.
         let (Some(few), Some(many)) = (count(what, at, STEPS), count(what, at, 2 * STEPS)) else {
             println!(
-                "{what}: callgrind gave no count; run `cargo bench -p deloop --bench instructions` to see why"
+                "{what}: callgrind gave no count; run `cargo bench -p deloop-engine --bench instructions` to see why"
             );
             return ExitCode::FAILURE;
         };
@@ -55,7 +55,7 @@ fn count(what: &str, at: u32, steps: u32) -> Option<u64> {
         "bench",
         "-q",
         "-p",
-        "deloop",
+        "deloop-engine",
         "--bench",
         "instructions",
         "--",

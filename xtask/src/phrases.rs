@@ -19,7 +19,7 @@ pub(crate) fn run() -> ExitCode {
         eprintln!("there are no sets of sessions: {}", SETS.join(", "));
         return ExitCode::from(2);
     }
-    if !cargo(&["build", "--quiet", "--package", "deloop-cli"]).status().is_ok_and(|s| s.success()) {
+    if !cargo(&["build", "--quiet", "--package", "deloop"]).status().is_ok_and(|s| s.success()) {
         return ExitCode::FAILURE;
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());

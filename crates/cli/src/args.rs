@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use deloop::Mode;
 use deloop_formats::FORMATS;
 use deloop_formats::hooks::{HOOK_AGENTS, hook_agent};
+use deloop_types::Mode;
 
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};

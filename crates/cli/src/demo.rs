@@ -2,7 +2,10 @@
 
 use std::io::{IsTerminal, Write};
 
-use deloop::{Action, Body, Guard, Limits, Step, short_call};
+use deloop_detect::short_call;
+use deloop_engine::Guard;
+use deloop_store::Limits;
+use deloop_types::{Action, Body, Step};
 
 use crate::args::DemoArgs;
 use crate::config;
@@ -17,7 +20,7 @@ pub(crate) fn run(args: &DemoArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let guard = Guard::with(config.profile, config.options, Limits::default());
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for line in SESSION.lines() {
-        let step: Step = line.parse().map_err(|e: deloop::StepError| Failure::new(e.to_string()))?;
+        let step: Step = line.parse().map_err(|e: deloop_types::StepError| Failure::new(e.to_string()))?;
         tell(&step, out)?;
         let decision = guard.observe(&step);
         if decision.action == Action::Continue {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use deloop::Event;
+use deloop_types::Event;
 
 use crate::exit::Failure;
 use crate::safe_file;

@@ -40,8 +40,8 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-impl From<deloop::DocumentError> for Failure {
-    fn from(error: deloop::DocumentError) -> Self {
+impl From<deloop_policy::DocumentError> for Failure {
+    fn from(error: deloop_policy::DocumentError) -> Self {
         Self::Told(error.to_string())
     }
 }

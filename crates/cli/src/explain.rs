@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use deloop::DETECTORS;
+use deloop_detect::DETECTORS;
 
 use crate::args::ExplainArgs;
 use crate::exit::{self, Failure};

@@ -1,6 +1,7 @@
 //! What is noted for people when an agent is spoken to by `deloop stream` and not by hooks.
 
-use deloop::{Circumstances, Decision, SourceRow, SqliteStore, Step};
+use deloop_store::{Circumstances, SourceRow, SqliteStore};
+use deloop_types::{Decision, Step};
 
 use crate::exit::Failure;
 use crate::hook::run_id;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 
 /// A longer line is skipped and said to be too long.
-pub(crate) const LONGEST: usize = deloop::limits::EVENT;
+pub(crate) const LONGEST: usize = deloop_types::limits::EVENT;
 
 /// The memory of a longer line is given back when it has been dealt with.
 const KEPT: usize = 4 * 1024 * 1024;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use deloop::Decision;
+use deloop_types::Decision;
 
 use crate::exit::Failure;
 use crate::safe_file::{Make, Target};

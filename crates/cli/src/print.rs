@@ -45,7 +45,7 @@ pub(crate) fn log_line(text: &str, room: usize) -> String {
     let end = text.char_indices().nth(room).map_or(text.len(), |(end, _)| end);
     let cut = if end < text.len() { "…" } else { "" };
     let line = text[..end].replace(['\n', '\r'], " ");
-    format!("{}{cut}", escaped(&deloop::redact(&line), false))
+    format!("{}{cut}", escaped(&deloop_detect::redact(&line), false))
 }
 
 /// Whether the output is data or a document, in which every byte counts.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use deloop::{PROFILES, Profile, profile_text};
+use deloop_policy::{PROFILES, Profile, profile_text};
 
 use crate::args::{ProfilesArgs, ProfilesCommand};
 use crate::exit::{self, Failure};

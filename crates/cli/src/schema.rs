@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use deloop::{Decision, Event, Registry, Step, config_schema};
+use deloop_policy::{Registry, config_schema};
+use deloop_types::{Decision, Event, Step};
 use serde_json::Value;
 
 use crate::args::{SchemaArgs, SchemaOf};

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use deloop::{Bounds, Millis, SqliteStore};
+use deloop_store::{Bounds, SqliteStore};
+use deloop_types::Millis;
 
 use crate::config;
 use crate::exit::Failure;

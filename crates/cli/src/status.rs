@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use deloop::{DecisionFilter, DecisionRow, HookCalls, Millis, Mode};
 use deloop_formats::hooks::{HookLine, Installable, installables};
+use deloop_store::{DecisionFilter, DecisionRow, HookCalls};
+use deloop_types::{Millis, Mode};
 use serde::Serialize;
 
 use crate::args::RuleArgs;
@@ -57,7 +58,7 @@ struct Place {
 pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let (calls, decisions) = match State::here()?.existing()? {
         Some(store) => {
-            let told = |e: deloop::StoreError| Failure::new(e.to_string());
+            let told = |e: deloop_store::StoreError| Failure::new(e.to_string());
             (store.calls().map_err(told)?, store.decisions(&DecisionFilter::default(), ALL).map_err(told)?)
         }
         None => Default::default(),

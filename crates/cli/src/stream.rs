@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use deloop::{Body, Decision, Guard, Limits, SessionId, Step};
+use deloop_engine::Guard;
+use deloop_store::Limits;
+use deloop_types::{Body, Decision, SessionId, Step};
 use serde::Serialize;
 
 use crate::args::StreamArgs;
@@ -139,7 +141,7 @@ impl Stream {
 }
 
 /// Every session of a guard, by id.
-type Saved = std::collections::BTreeMap<String, deloop::Checkpoint>;
+type Saved = std::collections::BTreeMap<String, deloop_engine::Checkpoint>;
 
 fn restore(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));

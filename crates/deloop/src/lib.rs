@@ -1,44 +1,48 @@
-//! Notices when an AI agent is stuck in a loop, and says what to do about it.
+//! Detect and break loops in AI agents.
+//!
+//! Describe what your agent does as [`Step`]s, hand each to a [`Guard`], and do what the [`Decision`] says:
 //!
 //! ```
 //! use deloop::{Action, Guard, Profile, Step};
 //! use serde_json::json;
 //!
-//! let guard = Guard::new(Profile::named("doom-loop")?);
-//! let mut last = Action::Continue;
-//! for _ in 0..6 {
-//!     let decision = guard.observe(&Step::call("s1", "bash", json!({"command": "ls /nowhere"})));
-//!     last = decision.action;
+//! let guard = Guard::new(Profile::named("default")?);
+//! let mut actions = Vec::new();
+//! for n in 1..=3 {
+//!     let id = format!("call-{n}");
+//!     guard.observe(&Step::call("session-1", "bash", json!({"command": "make check"})));
+//!     let decision = guard.observe(&Step::result("session-1", false, "make: *** No rule"));
+//!     actions.push(decision.action);
 //! }
-//! assert_eq!(last, Action::Block);
+//! assert_eq!(actions, [Action::Continue, Action::Continue, Action::Nudge]);
 //! # Ok::<(), deloop::ProfileError>(())
 //! ```
 //!
-//! The data flows one way: a [`Step`] goes in, detectors turn a history of steps into [`Finding`]s, and a
-//! [`Profile`]'s ladders turn findings into a [`Decision`]. No I/O, no async, no clock: time is data that a Step
-//! carries.
+//! The data flows one way: detectors turn a session's history into [`Finding`]s, and a [`Profile`]'s ladders turn
+//! findings into a [`Decision`]. No I/O, no async, no clock: time is data that a Step carries.
+//!
+//! The crate's default feature `cli` builds the command. To use the library alone:
+//!
+//! ```toml
+//! deloop = { version = "0.1", default-features = false }
+//! ```
 
-mod checkpoint;
-mod engine;
-mod guard;
-mod session;
+pub use deloop_engine::{
+    Checkpoint, Engine, Guard, Observed, Options, RestoreError, Session, SwarmCheckpoint,
+};
+pub use deloop_policy::{Ladder, PROFILES, Profile, ProfileError, Registry, Rules, Rung};
+pub use deloop_types::{
+    Action, Body, Call, CameBack, Decision, Delivery, Event, EventKind, Finding, Millis, Mode, Origin,
+    Outcome, Repeats, Role, SessionId, ShortCall, Step, StepError, ToolResult, Turn, Usage, UserText,
+};
 
-pub use checkpoint::{Checkpoint, RestoreError};
-pub use deloop_detect::{
-    AnyDetector, CallRecord, CallView, DETECTORS, Detector, Fingerprint, Happening, History, Ledger, Moment,
-    ResultView, ToolKind, ToolRule, Tools, VOCABULARY, clean, is_invisible, mask, normalise, quote, redact,
-    short_call, short_hash, telling_argument,
-};
-pub use deloop_policy::{
-    AGENT_VARIABLES, AgentBlock, CONFIG_KEYS, DocumentError, Fail, Ladder, MemoryBlock, PROFILES, Price,
-    Profile, ProfileError, Registry, Rules, Rung, config_schema, evidence, merge, profile_text, unknown_key,
-};
-#[cfg(feature = "sqlite")]
-pub use deloop_store::{
-    Bounds, Circumstances, DecisionFilter, DecisionRow, HookCalls, Pardon, SourceRow, SqliteStore,
-};
-pub use deloop_store::{Codec, Limits, MemoryStore, Store, StoreError};
-pub use deloop_types::*;
-pub use engine::{Engine, Observed, Options};
-pub use guard::{Guard, SwarmCheckpoint};
-pub use session::Session;
+/// What a detector of your own needs; `examples/custom_detector.rs` shows one.
+pub mod detector {
+    pub use deloop_detect::{CallView, Detector, Happening, History, Moment, ResultView};
+    pub use deloop_types::Evidence;
+}
+
+/// Where sessions are kept, for an [`Engine`] over a store of your own.
+pub mod store {
+    pub use deloop_store::{Codec, Limits, MemoryStore, Store, StoreError};
+}

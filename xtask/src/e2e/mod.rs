@@ -128,7 +128,7 @@ fn hooks(options: &Options, build: bool) -> Result<Box<dyn Hooks>, String> {
     };
     if build && options.deloop.is_none() {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo).args(["build", "--release", "--package", "deloop-cli"]).status();
+        let built = Command::new(cargo).args(["build", "--release", "--package", "deloop"]).status();
         if !built.is_ok_and(|status| status.success()) {
             return Err("deloop does not build; --stand-in needs no deloop".to_owned());
         }

@@ -45,7 +45,7 @@ fn test() -> Result<Option<String>, String> {
         }
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    succeed(Command::new(cargo).args(["build", "--package", "deloop-cli"]))?;
+    succeed(Command::new(cargo).args(["build", "--package", "deloop"]))?;
     let deloop = target.join("debug").join(format!("deloop{}", std::env::consts::EXE_SUFFIX));
     let sessions = folder.join("sessions");
     sessions::write(&sessions).map_err(|e| e.to_string())?;

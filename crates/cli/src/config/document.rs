@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deloop::{DocumentError, profile_text};
+use deloop_policy::{DocumentError, profile_text};
 use serde_json::Value;
 
 use super::sources::{LONGEST, Layer, Reach};

@@ -11,9 +11,11 @@ pub(crate) mod sources;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use deloop::{
-    AgentBlock, Fail, MemoryBlock, Mode, Options, Price, Profile, Registry, config_schema, merge, unknown_key,
+use deloop_engine::Options;
+use deloop_policy::{
+    AgentBlock, Fail, MemoryBlock, Price, Profile, Registry, config_schema, merge, unknown_key,
 };
+use deloop_types::Mode;
 use serde_json::Value;
 
 pub(crate) use self::document::{is_file_name, parse};
@@ -182,7 +184,7 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Base<'_>, failure: &Failu
         for (layers, name) in [&yours, &earlier, &built_in].into_iter().flatten() {
             let Ok(mut config) = assemble(layers, given, base) else { continue };
             let why = match failure {
-                Failure::Told(why) => deloop::clean(why, 500),
+                Failure::Told(why) => deloop_detect::clean(why, 500),
                 Failure::ClosedPipe => "it cannot be read".to_owned(),
             };
             let why = why.trim_end_matches('.');

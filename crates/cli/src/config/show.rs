@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use deloop::merge;
+use deloop_policy::merge;
 use serde_json::Value;
 
 use super::load_quietly;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
         )?;
     }
     for file in &config.files {
-        writeln!(out, "# from {}", deloop::clean(&file.to_string_lossy(), 1000))?;
+        writeln!(out, "# from {}", deloop_detect::clean(&file.to_string_lossy(), 1000))?;
     }
     let mut document = config.document;
     merge(

@@ -62,7 +62,7 @@ pub(super) fn find(named: Option<&Path>) -> Sources {
             }
             // A file that is not trusted does not hide one further up that is.
             Standing::Not(why) => {
-                let path = deloop::clean(&path.to_string_lossy(), 300);
+                let path = deloop_detect::clean(&path.to_string_lossy(), 300);
                 let notice = || Notice::Ignored(format!("ignored {path}: {why}"));
                 sources.ignored.get_or_insert_with(notice);
             }

@@ -56,7 +56,7 @@ pub(super) fn examine(agent: &Installable, place: &Place, called: bool) -> Vec<N
     };
     let again = format!("`deloop install {}` mends that", agent.name);
     let Some(program) = here::find(&line.program) else {
-        let program = deloop::clean(&line.program, 200);
+        let program = deloop_detect::clean(&line.program, 200);
         return vec![Note::Wrong(format!("it calls `{program}`, which is not there: {again}"))];
     };
     let mut notes = vec![same_program(&line.program, &program, &again)];
@@ -90,7 +90,7 @@ fn judge(line: &HookLine, as_it_is: &Came, enforced: &Came, notes: &mut Vec<Note
     let rules = RuleArgs { profile: line.profile.clone(), ..RuleArgs::default() };
     let config = config::load_for_hook(&rules);
     let is_default = config.profile.name == "default";
-    let mode = line.mode.as_deref().map(|mode| deloop::clean(mode, 40));
+    let mode = line.mode.as_deref().map(|mode| deloop_detect::clean(mode, 40));
     let mode = mode.unwrap_or_else(|| "the configured one, else nudge".to_owned());
     if as_it_is.nudge {
         notes.push(Note::Well(format!("a stuck session is told so (mode: {mode})")));
@@ -129,7 +129,7 @@ fn written_by_install(agent: &Installable, line: &HookLine) -> Option<String> {
 
 /// A command of somebody else's, as text.
 fn quoted(command: &str) -> String {
-    format!("`{}`", deloop::clean(command, 200).replace('`', "'"))
+    format!("`{}`", deloop_detect::clean(command, 200).replace('`', "'"))
 }
 
 /// Whether the settings call this program, or a copy of it.

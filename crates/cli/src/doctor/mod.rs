@@ -59,7 +59,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<u8, Failure> {
         for place in agent::places(&agent) {
             any = true;
             let called = calls.iter().any(|c| c.agent == agent.name);
-            let file = deloop::clean(&place.file, 300);
+            let file = deloop_detect::clean(&place.file, 300);
             let title = format!("{}{} ({}, {file})", agent.title, place.version(), place.scope);
             tell(&title, &agent::examine(&agent, &place, called), out)?;
         }
@@ -100,7 +100,7 @@ fn here(state: &State) -> Vec<Note> {
         let count = log.lines().count();
         notes.push(Note::Know(format!(
             "{count} failures of hooks in deloop.log, the last: {}",
-            deloop::clean(last, 200)
+            deloop_detect::clean(last, 200)
         )));
     }
     notes

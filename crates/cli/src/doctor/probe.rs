@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use deloop::{Bounds, SqliteStore};
 use deloop_formats::hooks::HookLine;
+use deloop_store::{Bounds, SqliteStore};
 use tempfile::TempDir;
 
 use crate::hook::RUN;
@@ -46,7 +46,7 @@ impl Home {
     /// The last line that a hook noted.
     pub(super) fn last_failure(&self) -> Option<String> {
         let log = safe_file::read_text(&self.file("deloop.log"), 16 << 20, Links::Refuse).ok()?;
-        log.lines().last().map(|line| deloop::clean(line, 300))
+        log.lines().last().map(|line| deloop_detect::clean(line, 300))
     }
 
     /// Whether a stop was decided in the rehearsal of a run.

@@ -1,7 +1,7 @@
 //! A stuck session, played as the agent would.
 
-use deloop::{Action, Step};
 use deloop_formats::hooks::{HookLine, Installable, Settings, hook_agent};
+use deloop_types::{Action, Step};
 use serde_json::{Value, json};
 
 use super::probe::{self, Home};

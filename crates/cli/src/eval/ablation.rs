@@ -1,6 +1,7 @@
 //! What each part of a profile is worth: the same sessions with one part switched off at a time.
 
-use deloop::{Engine, Options, Profile};
+use deloop_engine::{Engine, Options};
+use deloop_policy::Profile;
 use serde::Serialize;
 
 use crate::config::Config;

@@ -1,6 +1,6 @@
 //! Alarms: fires that belong together, and whether they were right.
 
-use deloop::Action;
+use deloop_types::Action;
 use serde::Serialize;
 
 use crate::eval::label::{Label, SessionLabels};

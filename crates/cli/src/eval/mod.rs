@@ -18,7 +18,7 @@ mod set;
 use std::io::Write;
 use std::sync::Arc;
 
-use deloop::{Engine, Options};
+use deloop_engine::{Engine, Options};
 
 use crate::args::{EvalArgs, RuleArgs};
 use crate::config;

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use deloop::{Action, Body, Decision, Engine, Finding, Limits, MemoryStore, Session, Step};
+use deloop_engine::{Engine, Session};
+use deloop_store::{Limits, MemoryStore};
+use deloop_types::{Action, Body, Decision, Finding, Step};
 use indicatif::ProgressBar;
 use serde::Serialize;
 

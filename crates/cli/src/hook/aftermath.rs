@@ -1,6 +1,6 @@
 //! What the agent did after it was told: did it leave the loop?
 
-use deloop::{Body, Decision, Step};
+use deloop_types::{Body, Decision, Step};
 use serde::{Deserialize, Serialize};
 
 /// How many turns without the pattern count as having left it.

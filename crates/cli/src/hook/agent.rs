@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use deloop::{Action, Decision, Engine, Fail, Mode, Options};
+use deloop_engine::{Engine, Options};
 use deloop_formats::hooks::{HookAgent, HookEvent, Reply, hook_agent};
+use deloop_policy::Fail;
+use deloop_types::{Action, Decision, Mode};
 
 use super::fold;
 use crate::args::{AgentHook, RuleArgs};
@@ -13,7 +15,7 @@ use crate::exit::{self, Failure};
 use crate::state::{State, now};
 
 /// The longest event that is read.
-const LONGEST: u64 = deloop::limits::EVENT as u64;
+const LONGEST: u64 = deloop_types::limits::EVENT as u64;
 /// Set by `deloop run` for the agent it started: the run is unattended and deloop may end it.
 pub(crate) const RUN: &str = "DELOOP_RUN";
 /// Set beside it: how far deloop may go in that run.

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-use deloop::{Action, Body, Call, Decision, Guard, Limits, Millis, Step, TaskUpdate, Turn};
+use deloop_engine::Guard;
+use deloop_store::Limits;
+use deloop_types::{Action, Body, Call, Decision, Millis, Step, TaskUpdate, Turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,13 +82,13 @@ pub(crate) struct ToolEvent {
 /// What is kept of a task between two calls.
 #[derive(Default, Serialize, Deserialize)]
 struct Saved {
-    checkpoint: Option<deloop::Checkpoint>,
+    checkpoint: Option<deloop_engine::Checkpoint>,
     forced: u64,
 }
 
 pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let mut text = Vec::new();
-    std::io::stdin().lock().take(deloop::limits::EVENT as u64).read_to_end(&mut text)?;
+    std::io::stdin().lock().take(deloop_types::limits::EVENT as u64).read_to_end(&mut text)?;
     let input: Input = deloop_formats::read_json(&text)
         .map_err(|e| Failure::new(format!("the input is not what `deloop schema hook-input` says: {e}")))?;
     let required = |value: Option<String>, name: &str| {
@@ -133,7 +135,7 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
             "[loop-detection] {}: {} similar actions. Task {}",
             output.action.to_uppercase(),
             output.run_length,
-            deloop::clean(&task, 80)
+            deloop_detect::clean(&task, 80)
         ));
     }
     if let Some(folder) = memory.filter(|_| !off) {
@@ -169,7 +171,7 @@ fn output_of(decision: Decision) -> Output {
 
 /// The file of a task, locked: hooks of parallel calls wait for each other.
 fn open_task(state: &Path, session: Option<&str>, task: &str) -> Result<File, Failure> {
-    let name = deloop::Fingerprint::of_call(session.unwrap_or_default(), &Value::from(task));
+    let name = deloop_detect::Fingerprint::of_call(session.unwrap_or_default(), &Value::from(task));
     let path = format!("behavioral/{name}.json");
     let open = || -> std::io::Result<File> {
         safe_file::private_folder(state)?;

@@ -1,7 +1,8 @@
 //! What a hook keeps between two events of a session, beside what the engine remembers.
 
-use deloop::{Decision, Fingerprint};
+use deloop_detect::Fingerprint;
 use deloop_formats::hooks::{HookCall, Seen};
+use deloop_types::Decision;
 use serde::{Deserialize, Serialize};
 
 use super::aftermath::{Pattern, Watch};

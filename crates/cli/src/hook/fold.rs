@@ -1,10 +1,10 @@
 //! One event, from the agent's Steps to its reply. All that changes in the database changes at once or not at all.
 
-use deloop::{
-    Action, Body, Circumstances, Decision, Delivery, Engine, Millis, Mode, Observed, Options, Origin,
-    SessionId, SourceRow, SqliteStore, Step, StoreError, UserText, short_hash,
-};
+use deloop_detect::short_hash;
+use deloop_engine::{Engine, Observed, Options};
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
+use deloop_store::{Circumstances, SourceRow, SqliteStore, StoreError};
+use deloop_types::{Action, Body, Decision, Delivery, Millis, Mode, Origin, SessionId, Step, UserText};
 
 use super::aftermath::{Aftermath, Watch, patterns};
 use super::desk::{Desk, Notice, Pending, Refusal, Worker, fingerprint};

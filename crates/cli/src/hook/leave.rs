@@ -1,7 +1,8 @@
 //! What a person wants left alone: a paused session, patterns that were called honest work, allowed calls.
 
-use deloop::{Decision, Millis, Pardon, SqliteStore, StoreError};
 use deloop_formats::hooks::HookEvent;
+use deloop_store::{Pardon, SqliteStore, StoreError};
+use deloop_types::{Decision, Millis};
 
 use super::aftermath::patterns;
 use crate::live::allow;

@@ -1,6 +1,7 @@
 //! The last calls of an agent in short, sanitised forms: the evidence that people are shown later.
 
-use deloop::{Body, Call, CallRecord, Fingerprint, Outcome, Step, mask, quote, short_call, short_hash};
+use deloop_detect::{CallRecord, Fingerprint, mask, quote, short_call, short_hash};
+use deloop_types::{Body, Call, Outcome, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ pub(super) fn enter(trail: &mut Vec<Crumb>, step: &Step, index: u64, judged: Opt
         Body::Result(result) => {
             let id = hash(result.id.as_deref());
             if let Some(crumb) = trail.iter_mut().rev().find(|c| c.id == id) {
-                crumb.evidence = judged.map(|record| deloop::evidence(record).to_owned());
+                crumb.evidence = judged.map(|record| deloop_policy::evidence(record).to_owned());
                 crumb.came = result.ended();
                 let text = match &result.output {
                     Value::String(text) => mask(text),
@@ -105,10 +106,11 @@ mod tests {
         let mut trail = Vec::new();
         for n in 0..40 {
             let call = Call { id: Some(format!("c{n}")), tool: "Bash".to_owned(), args: Value::Null };
-            let turn = deloop::Turn { text: String::new(), calls: vec![call] };
+            let turn = deloop_types::Turn { text: String::new(), calls: vec![call] };
             enter(&mut trail, &Step::new("s", Body::Turn(turn)), n, None);
         }
-        let result = deloop::ToolResult { id: Some("c38".to_owned()), ok: Some(false), ..Default::default() };
+        let result =
+            deloop_types::ToolResult { id: Some("c38".to_owned()), ok: Some(false), ..Default::default() };
         enter(&mut trail, &Step::new("s", Body::Result(result)), 40, None);
         assert_eq!((trail.len(), trail[0].step), (MOST, 24));
         assert_eq!((trail[14].came, trail[15].came), (Some(Outcome::Error), None));

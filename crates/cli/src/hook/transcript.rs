@@ -5,9 +5,10 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use deloop::{Body, SessionId, Step, short_hash};
+use deloop_detect::short_hash;
 use deloop_formats::hooks::{HookAgent, HookEvent, HookKind};
 use deloop_formats::{Item, Shape, Source};
+use deloop_types::{Body, SessionId, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::safe_file::{self, Links};
@@ -87,7 +88,7 @@ fn fresh(path: &str, mark: &mut Mark, begins: bool) -> Option<Vec<u8>> {
 
 fn hear(items: Vec<Item>, event: &HookEvent, mark: &mut Mark) -> Heard {
     let mut heard = Heard::default();
-    let mut spoken: Option<deloop::Turn> = None;
+    let mut spoken: Option<deloop_types::Turn> = None;
     let mut last: Option<(u64, u64)> = None;
     for Item { step, key } in items {
         match step.body {
@@ -120,7 +121,7 @@ fn hear(items: Vec<Item>, event: &HookEvent, mark: &mut Mark) -> Heard {
 }
 
 /// Whether this is what was said with the calls of an event, or at the end of a turn.
-fn belongs(turn: &deloop::Turn, event: &HookEvent) -> bool {
+fn belongs(turn: &deloop_types::Turn, event: &HookEvent) -> bool {
     match event.kind {
         HookKind::PreCall => {
             let mine = |id: &str| event.calls.iter().any(|c| c.call.id.as_deref() == Some(id));

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use deloop::{Call, telling_argument};
+use deloop_detect::telling_argument;
+use deloop_types::Call;
 use glob::Pattern;
 
 use super::args::AllowArgs;
@@ -11,14 +12,14 @@ use crate::state::{State, now};
 
 pub(crate) fn run(args: &AllowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let state = State::here()?;
-    let told = |e: deloop::StoreError| Failure::new(e.to_string());
+    let told = |e: deloop_store::StoreError| Failure::new(e.to_string());
     let Some(pattern) = &args.pattern else {
         let allowed = match state.existing()? {
             Some(store) => store.allowed().map_err(told)?,
             None => Vec::new(),
         };
         for pattern in &allowed {
-            writeln!(out, "{}", deloop::clean(pattern, 400))?;
+            writeln!(out, "{}", deloop_detect::clean(pattern, 400))?;
         }
         if allowed.is_empty() {
             writeln!(out, "nothing is allowed: every call is looked at")?;

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use deloop::{DecisionRow, Outcome};
+use deloop_store::DecisionRow;
+use deloop_types::Outcome;
 use serde::Deserialize;
 
 use super::named;
@@ -30,9 +31,12 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     let veil = Veil::new(false);
     let rung = row.rung.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
     writeln!(out, "{}: {}, {}", row.id, action(&row), time(row.ts))?;
-    let subagent =
-        row.subagent.as_ref().map(|s| format!(", subagent {}", deloop::clean(s, 60))).unwrap_or_default();
-    let session = deloop::clean(&row.session, 80);
+    let subagent = row
+        .subagent
+        .as_ref()
+        .map(|s| format!(", subagent {}", deloop_detect::clean(s, 60)))
+        .unwrap_or_default();
+    let session = deloop_detect::clean(&row.session, 80);
     writeln!(out, "{}, session {session}{subagent}, step {}", row.agent, row.step)?;
 
     writeln!(out, "\nWhat was found")?;

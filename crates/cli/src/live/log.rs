@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::time::Duration;
 
-use deloop::{DecisionFilter, DecisionRow, Millis, SqliteStore};
+use deloop_store::{DecisionFilter, DecisionRow, SqliteStore};
+use deloop_types::Millis;
 use serde_json::{Value, json};
 
 use super::args::LogArgs;

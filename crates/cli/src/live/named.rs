@@ -1,6 +1,6 @@
 //! Decisions and sessions by the beginning of their names.
 
-use deloop::{DecisionRow, SqliteStore, StoreError};
+use deloop_store::{DecisionRow, SqliteStore, StoreError};
 
 use crate::exit::Failure;
 use crate::state::State;

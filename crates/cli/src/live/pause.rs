@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use deloop::Millis;
+use deloop_types::Millis;
 
 use super::args::{PauseArgs, ResumeArgs};
 use super::named::{self, told};

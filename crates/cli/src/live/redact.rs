@@ -3,7 +3,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use deloop::{Body, Call, Step, ToolResult, Turn, UserText, mask};
+use deloop_detect::mask;
+use deloop_types::{Body, Call, Step, ToolResult, Turn, UserText};
 use serde_json::{Map, Value};
 
 /// So many words of a text get a stand-in each; what follows gets one together.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use deloop::DecisionRow;
+use deloop_store::DecisionRow;
 use serde::Serialize;
 
 use crate::exit::Failure;

@@ -1,6 +1,7 @@
 //! Decisions in words.
 
-use deloop::{DecisionRow, Millis};
+use deloop_store::DecisionRow;
+use deloop_types::Millis;
 
 use crate::scan::veil::Veil;
 
@@ -13,7 +14,7 @@ pub(crate) fn time(ts: Millis) -> String {
 
 /// The beginning of a session's name.
 pub(super) fn short(session: &str) -> String {
-    deloop::clean(session, 200).chars().take(8).collect()
+    deloop_detect::clean(session, 200).chars().take(8).collect()
 }
 
 /// What was done about it.
@@ -30,7 +31,7 @@ pub(super) fn delivery(row: &DecisionRow) -> String {
     match (&row.held, row.action.as_str(), &row.delivered) {
         (Some(_), ..) => "paused, nothing done".to_owned(),
         (None, "continue", _) => "shadow, nothing done".to_owned(),
-        (None, _, Some(event)) => format!("delivered at {}", deloop::clean(event, 40)),
+        (None, _, Some(event)) => format!("delivered at {}", deloop_detect::clean(event, 40)),
         (None, _, None) => "not delivered".to_owned(),
     }
 }
@@ -57,7 +58,8 @@ pub(crate) fn line(row: &DecisionRow, veil: &Veil) -> String {
     for more in [outcome(row), row.wrong.then_some("wrong, you said")].into_iter().flatten() {
         state = format!("{state}, {more}");
     }
-    let subagent = row.subagent.as_ref().map(|s| format!("/{}", deloop::clean(s, 12))).unwrap_or_default();
+    let subagent =
+        row.subagent.as_ref().map(|s| format!("/{}", deloop_detect::clean(s, 12))).unwrap_or_default();
     format!(
         "{}  {:<11}  {:<8}  {:<7}  {}  [{state}]  {}",
         time(row.ts),

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use deloop::{Body, Call, DecisionRow, Millis, Step, ToolResult, Turn};
+use deloop_store::DecisionRow;
+use deloop_types::{Body, Call, Millis, Step, ToolResult, Turn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

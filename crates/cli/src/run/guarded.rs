@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use deloop::{Action, Decision, SqliteStore};
 use deloop_formats::hooks::{HookEvent, HookKind, Installable, hook_agent, installables};
+use deloop_store::SqliteStore;
+use deloop_types::{Action, Decision};
 
 use crate::install::args::Scope;
 use crate::install::here;

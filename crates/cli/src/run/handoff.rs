@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use deloop::{Body, DecisionFilter, DecisionRow, Millis, SourceRow, SqliteStore};
 use deloop_formats::hooks::installable;
+use deloop_store::{DecisionFilter, DecisionRow, SourceRow, SqliteStore};
+use deloop_types::{Body, Millis};
 
 use super::child::Push;
 use crate::exit::Failure;
@@ -45,7 +46,7 @@ pub(super) fn write(
     state: &State,
     file: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
-    let told = |e: deloop::StoreError| Failure::new(e.to_string());
+    let told = |e: deloop_store::StoreError| Failure::new(e.to_string());
     let sources = store.sources_of_run(run.id).map_err(told)?;
     let filter = DecisionFilter { run: Some(run.id), ..DecisionFilter::default() };
     let mut decisions = store.decisions(&filter, 20).map_err(told)?;
@@ -112,13 +113,17 @@ fn text(run: &Run<'_>, stop: &DecisionRow, sources: &[SourceRow], decisions: &[D
     }
     put(format_args!("\n## How to go on\n\n"));
     if let Some(agent) = installable(&stop.agent).filter(|a| !a.wiring.resume.is_empty()) {
-        let resume = agent.wiring.resume.replace("{session}", &deloop::clean(&stop.session, 100));
+        let resume = agent.wiring.resume.replace("{session}", &deloop_detect::clean(&stop.session, 100));
         put(format_args!("- the same session: `{resume}`, and say what to do differently\n"));
     } else {
-        put(format_args!("- the session was `{}` of {}\n", deloop::clean(&stop.session, 100), stop.agent));
+        put(format_args!(
+            "- the session was `{}` of {}\n",
+            deloop_detect::clean(&stop.session, 100),
+            stop.agent
+        ));
     }
     if let Some(transcript) = source.and_then(|s| s.transcript.as_deref()) {
-        put(format_args!("- all of it: `deloop show {}`\n", code(&deloop::clean(transcript, 400))));
+        put(format_args!("- all of it: `deloop show {}`\n", code(&deloop_detect::clean(transcript, 400))));
     }
     put(format_args!("- if it was no loop: `deloop wrong {} --was legit`, then start it again\n", stop.id));
     out

@@ -8,7 +8,9 @@ mod handoff;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use deloop::{DecisionRow, Fingerprint, Mode, SqliteStore};
+use deloop_detect::Fingerprint;
+use deloop_store::{DecisionRow, SqliteStore};
+use deloop_types::Mode;
 
 use self::args::RunArgs;
 use self::child::{Agent, Happened, Push};
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         end: End { status: code(status), pushed },
     };
     let summary = stop.summary.as_deref().unwrap_or("it repeats itself");
-    say(&format!("stopped the run: {} ({})", deloop::clean(summary, 200), stop.id));
+    say(&format!("stopped the run: {} ({})", deloop_detect::clean(summary, 200), stop.id));
     if let Some(store) = &store {
         match handoff::write(&run, &stop, store, &state, args.handoff.as_deref()) {
             Ok(path) => say(&format!("where it stands and how to go on: {}", path.display())),

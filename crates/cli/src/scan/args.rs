@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use deloop::Action;
 use deloop_formats::FORMATS;
+use deloop_types::Action;
 
 use crate::args::{ModeArg, RuleArgs};
 

@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use deloop::{Action, Engine, Options, Profile};
+use deloop_engine::{Engine, Options};
+use deloop_policy::Profile;
+use deloop_types::Action;
 use schemars::JsonSchema;
 use serde::Serialize;
 

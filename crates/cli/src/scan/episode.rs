@@ -1,7 +1,7 @@
 //! From findings to loops: an episode is one pattern from its onset to its last finding, and a loop is all the
 //! episodes of an agent that overlap.
 
-use deloop::{Action, Decision, Finding, Millis};
+use deloop_types::{Action, Decision, Finding, Millis};
 
 use crate::scan::watch::{Agent, TurnMark, small};
 

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deloop::Millis;
 use deloop_formats::{FORMATS, Format};
+use deloop_types::Millis;
 
 use crate::scan::args::SourceArgs;
 use crate::scan::places::{self, fits};

@@ -33,7 +33,8 @@ pub(crate) use show::run as show;
 
 use std::io::Write;
 
-use deloop::{Engine, Millis, Options};
+use deloop_engine::{Engine, Options};
+use deloop_types::Millis;
 
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};

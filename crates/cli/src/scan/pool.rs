@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use deloop::Engine;
+use deloop_engine::Engine;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::scan::find::Input;

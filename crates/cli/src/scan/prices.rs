@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use deloop::Price;
+use deloop_policy::Price;
 use serde::Deserialize;
 
 use crate::scan::watch::Used;
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn the_list_is_sane() {
         let prices = Prices::new(BTreeMap::new()).unwrap();
-        assert!(deloop::Millis::parse(&format!("{}T00:00:00Z", prices.date)).is_some());
+        assert!(deloop_types::Millis::parse(&format!("{}T00:00:00Z", prices.date)).is_some());
         for (name, price) in &prices.listed {
             let read = price.cache_read.unwrap_or(price.input);
             assert!(read <= price.input && price.input < price.output && price.output <= 200.0, "{name}");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use deloop::{Action, Millis};
+use deloop_types::{Action, Millis};
 use schemars::JsonSchema;
 use serde::Serialize;
 

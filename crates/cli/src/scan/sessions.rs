@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use deloop::Step;
+use deloop_types::Step;
 use indicatif::ProgressBar;
 
 use crate::exit::Failure;

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use deloop::{Action, Engine, Outcome};
+use deloop_engine::Engine;
+use deloop_types::{Action, Outcome};
 
 use crate::config;
 use crate::exit::{self, Failure};
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn candidates(args: &ShowArgs, cutoff: Option<deloop::Millis>) -> Found {
+fn candidates(args: &ShowArgs, cutoff: Option<deloop_types::Millis>) -> Found {
     let mut source = args.source.clone();
     let path = std::path::Path::new(&args.session);
     if source.paths.is_empty() && (path.is_file() || args.session == "-") {
@@ -304,7 +305,7 @@ impl Shower<'_> {
         let first = lines.next().unwrap_or(if self.veil.redact { "(left out)" } else { "(nothing)" });
         let rest: Vec<&str> = lines.collect();
         let paint = |text: &str| {
-            let cut = deloop::clean(text, width);
+            let cut = deloop_detect::clean(text, width);
             if colour.is_empty() { cut } else { self.screen.paint(colour, &cut) }
         };
         writeln!(self.out, " {mark} {head}{}", paint(first))?;

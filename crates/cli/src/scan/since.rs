@@ -1,6 +1,6 @@
 //! `--since`: how far back a scan looks.
 
-use deloop::Millis;
+use deloop_types::Millis;
 
 const FORM: &str = "`--since` takes 30d, 12h, 2w, 90m or a date like 2026-01-31";
 

@@ -4,10 +4,11 @@
 
 use std::collections::HashMap;
 
-use deloop::{
-    Action, Body, Engine, Fingerprint, Limits, MemoryStore, Millis, Origin, Outcome, Session, Step,
-};
-use deloop::{mask, normalise, short_hash};
+use deloop_detect::Fingerprint;
+use deloop_detect::{mask, normalise, short_hash};
+use deloop_engine::{Engine, Session};
+use deloop_store::{Limits, MemoryStore};
+use deloop_types::{Action, Body, Millis, Origin, Outcome, Step};
 use indicatif::ProgressBar;
 use serde_json::Value;
 
@@ -146,7 +147,7 @@ impl Teller<'_> {
         let at = small(self.step);
         self.step += 1;
         let seen = self.engine.observe(&self.store, step).ok();
-        let evidence = seen.as_ref().and_then(|seen| seen.judged.as_ref()).map(deloop::evidence);
+        let evidence = seen.as_ref().and_then(|seen| seen.judged.as_ref()).map(deloop_policy::evidence);
         let decision = seen.map(|seen| seen.decision).unwrap_or_default();
         let index = self.agents.iter().position(|a| a.name == step.agent).unwrap_or_else(|| {
             self.agents.push(Telltale { name: step.agent.clone(), ..Telltale::default() });

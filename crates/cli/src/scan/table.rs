@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
 };
-use deloop::Action;
+use deloop_types::Action;
 
 use crate::exit::Failure;
 use crate::scan::numbers::{bytes, cost, count, minute, plural};

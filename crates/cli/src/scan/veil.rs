@@ -18,7 +18,7 @@ impl Veil {
 
     /// One line of at most `room` characters.
     pub(crate) fn line(&self, text: &str, room: usize) -> String {
-        deloop::clean(&harmless(&masked(text)), room.max(2))
+        deloop_detect::clean(&harmless(&masked(text)), room.max(2))
     }
 
     /// Lines, of at most `room` characters in all.
@@ -36,7 +36,7 @@ fn masked(text: &str) -> Cow<'_, str> {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    deloop::redact(&text[..end])
+    deloop_detect::redact(&text[..end])
 }
 
 /// The text without what a terminal or a reader could be misled by: escape sequences, control characters other than
@@ -50,7 +50,7 @@ pub(crate) fn harmless(text: &str) -> String {
             '\u{9b}' => skip_sequence(&mut rest),
             '\n' => out.push(c),
             '\t' => out.push_str("  "),
-            _ if c.is_control() || deloop::is_invisible(c) => {}
+            _ if c.is_control() || deloop_detect::is_invisible(c) => {}
             _ => out.push(c),
         }
     }

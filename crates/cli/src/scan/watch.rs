@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
-use deloop::{Body, Engine, Limits, MemoryStore, Millis, Origin, Session, SessionId, Usage, short_hash};
+use deloop_detect::short_hash;
+use deloop_engine::{Engine, Session};
 use deloop_formats::Item;
+use deloop_store::{Limits, MemoryStore};
+use deloop_types::{Body, Millis, Origin, SessionId, Usage};
 
 use crate::scan::episode::{Episodes, Loop};
 

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     writeln!(out, "Trusted: {}", shown(&layer.path))?;
     writeln!(out, "  sha256 {}", record.sha256)?;
     if let Some(profile) = &record.profile {
-        writeln!(out, "  and the profile it names, {}", deloop::clean(&profile.path, 300))?;
+        writeln!(out, "  and the profile it names, {}", deloop_detect::clean(&profile.path, 300))?;
     }
     if let Some(owner) = record.foreign_owner() {
         writeln!(out, "  note: it belongs to another user (uid {owner})")?;
@@ -101,5 +101,5 @@ fn named(path: Option<&Path>) -> Result<PathBuf, Failure> {
 }
 
 fn shown(path: &Path) -> String {
-    deloop::clean(&path.to_string_lossy(), 1000)
+    deloop_detect::clean(&path.to_string_lossy(), 1000)
 }

@@ -122,7 +122,7 @@ impl Trusted {
         let Some(known) = known else { return Standing::Not(format!("it is not trusted; {fix}")) };
         let (found, layer) = match examine(&real) {
             Ok(found) => found,
-            Err(Failure::Told(why)) => return Standing::Not(deloop::clean(&why, 300)),
+            Err(Failure::Told(why)) => return Standing::Not(deloop_detect::clean(&why, 300)),
             Err(Failure::ClosedPipe) => return Standing::Not("it cannot be read".to_owned()),
         };
         if found.sha256 != known.sha256 {
@@ -226,7 +226,7 @@ fn owner(_: &Path) -> Option<u32> {
 
 /// The path as it can be typed in a shell, without characters that a terminal would act on.
 fn shell_word(path: &Path) -> String {
-    let text = deloop::clean(&path.to_string_lossy(), 300);
+    let text = deloop_detect::clean(&path.to_string_lossy(), 300);
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+~".contains(c));
     if plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use deloop::Millis;
+use deloop_types::Millis;
 use maud::{Markup, html};
 
 use crate::scan::numbers::{count, dollars, plural};

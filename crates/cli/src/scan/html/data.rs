@@ -1,6 +1,6 @@
 //! The steps of the sessions, as the page's script reads them.
 
-use deloop::Outcome;
+use deloop_types::Outcome;
 use serde::Serialize;
 
 use super::sessions::Told;

@@ -9,7 +9,7 @@ mod sessions;
 
 use std::path::Path;
 
-use deloop::Engine;
+use deloop_engine::Engine;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::exit::Failure;

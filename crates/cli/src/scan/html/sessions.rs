@@ -1,6 +1,7 @@
 //! Each session with a loop: what it cost, and a strip on which the loop is seen at a glance.
 
-use deloop::{Engine, Outcome};
+use deloop_engine::Engine;
+use deloop_types::Outcome;
 use maud::{Markup, html};
 
 use super::prose;

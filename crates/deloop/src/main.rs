@@ -1,0 +1,5 @@
+//! The command `deloop`.
+
+fn main() -> std::process::ExitCode {
+    deloop_cli::main()
+}

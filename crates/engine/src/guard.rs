@@ -1,0 +1,171 @@
+use std::collections::BTreeMap;
+
+use deloop_detect::Swarm;
+use deloop_policy::Profile;
+use deloop_store::{Limits, MemoryStore, Store};
+use deloop_types::{Decision, SessionId, Step};
+use serde::{Deserialize, Serialize};
+
+use crate::{Checkpoint, Engine, Observed, Options, RestoreError, Session};
+
+/// Watches any number of sessions in this process and says after each step what to do.
+///
+/// Share it between threads by reference or in an `Arc`; sessions are looked up by id, and idle ones are dropped.
+///
+/// ```
+/// use deloop_engine::Guard;
+/// use deloop_policy::Profile;
+/// use deloop_types::{Action, Step};
+/// let guard = Guard::new(Profile::named("turn-hash")?);
+/// assert_eq!(guard.observe(&Step::text("s1", "Let me look.")).action, Action::Continue);
+/// assert_eq!(guard.observe(&Step::text("s1", "Let me look.")).action, Action::Nudge);
+/// # Ok::<(), deloop_policy::ProfileError>(())
+/// ```
+pub struct Guard {
+    engine: Engine,
+    store: MemoryStore<Session>,
+}
+
+/// What a swarm and all of its sessions were, as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SwarmCheckpoint {
+    /// What the swarm did.
+    pub swarm: Swarm,
+    /// Its sessions.
+    pub sessions: BTreeMap<String, Checkpoint>,
+}
+
+impl Guard {
+    /// A guard that follows this profile, enforces and takes the run for unattended.
+    #[must_use]
+    pub fn new(profile: Profile) -> Self {
+        Self::with(profile, Options::default(), Limits::default())
+    }
+
+    /// A guard with other options and limits.
+    #[must_use]
+    pub fn with(profile: Profile, options: Options, limits: Limits) -> Self {
+        Self { engine: Engine::new(profile, options), store: MemoryStore::new(limits) }
+    }
+
+    /// Enters a step into its session and says what to do.
+    pub fn observe(&self, step: &Step) -> Decision {
+        self.observe_all(step).decision
+    }
+
+    /// As [`Guard::observe`], with the events that go with the decision.
+    ///
+    /// ```
+    /// use deloop_engine::Guard;
+    /// use deloop_policy::Profile;
+    /// use deloop_types::{EventKind, Step};
+    /// let guard = Guard::new(Profile::named("turn-hash")?);
+    /// guard.observe(&Step::text("s1", "Again."));
+    /// let seen = guard.observe_all(&Step::text("s1", "Again."));
+    /// assert_eq!(seen.events[0].event, EventKind::LoopDetected);
+    /// # Ok::<(), deloop_policy::ProfileError>(())
+    /// ```
+    pub fn observe_all(&self, step: &Step) -> Observed {
+        self.engine.observe(&self.store, step).unwrap_or_else(|_| Observed {
+            // The memory store does not fail; if it ever did, the agent goes on.
+            decision: Decision::go_on(step.session.clone(), 0),
+            events: Vec::new(),
+            judged: None,
+        })
+    }
+
+    /// Forgets a session; the profile and its thresholds stay.
+    ///
+    /// ```
+    /// # use deloop_engine::Guard;
+    /// # use deloop_policy::Profile;
+    /// # use deloop_types::{Action, Step};
+    /// # let guard = Guard::new(Profile::named("turn-hash")?);
+    /// guard.observe(&Step::text("s1", "Again."));
+    /// guard.reset(&"s1".into());
+    /// assert_eq!(guard.observe(&Step::text("s1", "Again.")).action, Action::Continue);
+    /// # Ok::<(), deloop_policy::ProfileError>(())
+    /// ```
+    pub fn reset(&self, session: &SessionId) {
+        // The memory store does not fail.
+        let _ = self.store.forget(session);
+    }
+
+    /// Forgets a swarm, when its work is done.
+    pub fn reset_swarm(&self, swarm: &str) {
+        let _ = self.store.forget_swarm(swarm);
+    }
+
+    /// All that is remembered of a session; `None` when there is no such session.
+    ///
+    /// # Errors
+    /// When a custom detector's memory cannot be written as JSON.
+    ///
+    /// ```
+    /// # use deloop_engine::Guard;
+    /// # use deloop_policy::Profile;
+    /// # use deloop_types::{Action, Step};
+    /// # let guard = Guard::new(Profile::named("turn-hash")?);
+    /// guard.observe(&Step::text("s1", "Again."));
+    /// let json = serde_json::to_string(&guard.checkpoint(&"s1".into())?)?;
+    ///
+    /// let other = Guard::new(Profile::named("turn-hash")?);
+    /// other.restore(&"s1".into(), serde_json::from_str(&json)?)?;
+    /// assert_eq!(other.observe(&Step::text("s1", "Again.")).action, Action::Nudge);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn checkpoint(&self, session: &SessionId) -> Result<Option<Checkpoint>, RestoreError> {
+        let see = |state: &Session| Checkpoint::of(state, self.engine.profile());
+        self.store.look(&self.engine, session, see).map_err(|e| RestoreError(e.to_string()))?.transpose()
+    }
+
+    /// Puts a session back as it was; what was known of it is replaced.
+    ///
+    /// # Errors
+    /// When the checkpoint was made by a release or with detectors that this guard cannot read.
+    pub fn restore(&self, session: &SessionId, checkpoint: Checkpoint) -> Result<(), RestoreError> {
+        let restored = checkpoint.into_session(self.engine.profile())?;
+        let failed = |e: deloop_store::StoreError| RestoreError(e.to_string());
+        self.store.forget(session).map_err(failed)?;
+        // With the time of its last step, so that it grows idle as it would have.
+        let last = restored.ledger().last;
+        self.store.update(&self.engine, session, last, |state| *state = restored).map_err(failed)
+    }
+
+    /// A swarm with all its sessions that `member` names.
+    ///
+    /// # Errors
+    /// As [`Guard::checkpoint`].
+    pub fn checkpoint_swarm(
+        &self,
+        swarm: &str,
+        member: impl Fn(&SessionId) -> bool,
+    ) -> Result<SwarmCheckpoint, RestoreError> {
+        let failed = |e: deloop_store::StoreError| RestoreError(e.to_string());
+        let mut sessions = BTreeMap::new();
+        for session in self.store.sessions().map_err(failed)?.iter().filter(|s| member(s)) {
+            if let Some(checkpoint) = self.checkpoint(session)? {
+                sessions.insert(session.to_string(), checkpoint);
+            }
+        }
+        let swarm = self.store.swarm(swarm, |s| s.clone()).map_err(failed)?;
+        Ok(SwarmCheckpoint { swarm, sessions })
+    }
+
+    /// Puts a swarm and its sessions back as they were.
+    ///
+    /// # Errors
+    /// As [`Guard::restore`].
+    pub fn restore_swarm(&self, swarm: &str, checkpoint: SwarmCheckpoint) -> Result<(), RestoreError> {
+        for (session, state) in checkpoint.sessions {
+            self.restore(&session.into(), state)?;
+        }
+        self.store.swarm(swarm, |s| *s = checkpoint.swarm).map_err(|e| RestoreError(e.to_string()))
+    }
+
+    /// The sessions that are remembered, in no order.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionId> {
+        self.store.sessions().unwrap_or_default()
+    }
+}

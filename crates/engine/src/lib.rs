@@ -1,0 +1,13 @@
+//! The fold from Steps to Decisions: [`Engine`] over any store, [`Guard`] in memory.
+//!
+//! Applications want the crate `deloop`, which re-exports this one with the types it needs.
+
+mod checkpoint;
+mod engine;
+mod guard;
+mod session;
+
+pub use checkpoint::{Checkpoint, RestoreError};
+pub use engine::{Engine, Observed, Options};
+pub use guard::{Guard, SwarmCheckpoint};
+pub use session::Session;

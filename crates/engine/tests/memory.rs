@@ -1,0 +1,84 @@
+//! How much memory live sessions take: what a fleet's operator plans with.
+
+mod fleet;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use deloop_engine::Guard;
+use deloop_policy::Profile;
+
+/// Live sessions, all at once.
+const SESSIONS: usize = 100_000;
+/// Steps of each: enough calls to fill the history's window.
+const STEPS: usize = 120;
+/// What a session may take on average.
+const MOST: usize = 6 * 1024;
+
+/// Counts what is allocated as malloc does: with its header, in pieces of 16 bytes.
+struct Counting;
+
+thread_local! {
+    /// What this thread took and did not give back; one counter for all threads would slow them down.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+}
+
+fn add(size: usize, sign: isize) {
+    let taken = (size + 8).next_multiple_of(16).max(32);
+    // A thread that ends may free something when its counter is gone.
+    let _ = HELD.try_with(|held| held.set(held.get() + sign * taken.cast_signed()));
+}
+
+#[expect(unsafe_code, reason = "an allocator cannot be written without; it only passes on to the system's")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size(), 1);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        add(layout.size(), -1);
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        add(size, 1);
+        add(layout.size(), -1);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figure is what the test is for")]
+fn a_session_takes_at_most_six_kibibytes() {
+    let guard = Guard::new(Profile::named("default").unwrap());
+    let fleet = fleet::Fleet::new(STEPS);
+    let calls = fleet.calls_of_a_session();
+    assert!(calls >= deloop_detect::WINDOW, "{calls} calls do not fill the window");
+    let halves = [(0, fleet.clone()), (1, fleet)];
+    let held: isize = std::thread::scope(|scope| {
+        let threads = halves.map(|(half, mut fleet)| {
+            let guard = &guard;
+            scope.spawn(move || {
+                let before = HELD.get();
+                for number in (half..SESSIONS).step_by(2) {
+                    fleet.session(number).iter().for_each(|step| drop(guard.observe(step)));
+                }
+                HELD.get() - before
+            })
+        });
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    let held = held.cast_unsigned();
+    assert_eq!(guard.sessions().len(), SESSIONS, "all of them are live");
+    let each = held / SESSIONS;
+    println!(
+        "{SESSIONS} sessions of {STEPS} steps take {} MiB, {each} bytes each: a million take {:.1} GiB",
+        held / (1024 * 1024),
+        each as f64 * 1e6 / 1024.0_f64.powi(3),
+    );
+    assert!(each <= MOST, "{each} bytes a session; {MOST} are allowed");
+}
