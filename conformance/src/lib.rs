@@ -7,6 +7,7 @@ mod behavioral;
 mod canonical;
 mod doom_loop;
 pub mod random;
+mod seen;
 mod shell;
 mod signature;
 mod step;
@@ -20,6 +21,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use seen::SeenCalls;
 use step::{Turn, Worker};
 use swarm::Swarms;
 
@@ -72,6 +74,21 @@ impl Answer {
 trait Judge {
     fn turn(&mut self, turn: &Turn, swarms: &mut Swarms) -> Answer;
 
+    /// Whether a stop ends the whole session: "the session is done".
+    fn stop_ends_session(&self) -> bool {
+        false
+    }
+
+    /// Whether a stop clears all that is known of the worker.
+    fn stop_clears(&self) -> bool {
+        false
+    }
+
+    /// Whether it compares turns, not calls.
+    fn counts_turns(&self) -> bool {
+        false
+    }
+
     fn result(&mut self, _result: &Value) -> Answer {
         Answer::go_on()
     }
@@ -82,6 +99,9 @@ pub struct Reference {
     start: fn() -> Box<dyn Judge>,
     workers: HashMap<Worker, Box<dyn Judge>>,
     swarms: Swarms,
+    /// The sessions that were ended, with the stop that ended them.
+    ended: HashMap<String, Answer>,
+    seen: HashMap<Worker, SeenCalls>,
     message: Option<String>,
 }
 
@@ -100,7 +120,14 @@ impl Reference {
             "turn-hash" => || Box::<turn_hash::TurnHash>::default(),
             other => panic!("no profile `{other}`; the profiles are {PROFILES:?}"),
         };
-        Self { start, workers: HashMap::new(), swarms: Swarms::default(), message: None }
+        Self {
+            start,
+            workers: HashMap::new(),
+            swarms: Swarms::default(),
+            ended: HashMap::new(),
+            seen: HashMap::new(),
+            message: None,
+        }
     }
 
     /// Takes in one step, as it is on the wire, and judges it.
@@ -117,16 +144,53 @@ impl Reference {
 
     fn judge(&mut self, step: &Value) -> Answer {
         let worker = Worker::of(step);
-        match step["type"].as_str() {
+        let kind = step["type"].as_str();
+        if kind == Some("intervention") {
+            self.ended.remove(&worker.session);
+        }
+        if let Some(stop) = self.ended.get(&worker.session).filter(|_| kind != Some("end")) {
+            return stop.clone();
+        }
+        match kind {
             Some("end") => {
                 self.workers.retain(|known, _| known.session != worker.session);
+                self.seen.retain(|known, _| known.session != worker.session);
+                self.ended.remove(&worker.session);
                 Answer::go_on()
             }
             Some("turn" | "call") => {
-                let turn = Turn::of(step);
-                self.workers.entry(worker).or_insert_with(self.start).turn(&turn, &mut self.swarms)
+                let mut turn = Turn::of(step);
+                let seen = self.seen.entry(worker.clone()).or_default();
+                let calls = turn.calls.len();
+                let first = !seen.continues(turn.id.as_deref());
+                let over = seen.turn_over();
+                let whole = turn.clone();
+                turn.calls.retain(|call| seen.enter(call, first, over));
+                // Nothing but calls that were seen before: a resumed run repeats itself.
+                if turn.calls.is_empty() && calls > 0 {
+                    return Answer::go_on();
+                }
+                seen.begin(turn.id.as_deref());
+                let session = worker.session.clone();
+                let judge = self.workers.entry(worker).or_insert_with(self.start);
+                // More of a turn that has begun is calls, never a turn.
+                if !first && (turn.calls.is_empty() || judge.counts_turns()) {
+                    return Answer::go_on();
+                }
+                let turn = if judge.counts_turns() { whole } else { turn };
+                let answer = judge.turn(&turn, &mut self.swarms);
+                if answer.action == "stop" && judge.stop_clears() {
+                    self.seen.remove(&turn.worker);
+                }
+                if answer.action == "stop" && judge.stop_ends_session() {
+                    self.ended.insert(session, answer.clone());
+                }
+                answer
             }
-            Some("result") => self.workers.entry(worker).or_insert_with(self.start).result(step),
+            Some("result") => {
+                self.seen.entry(worker.clone()).or_default().answer(step["id"].as_str());
+                self.workers.entry(worker).or_insert_with(self.start).result(step)
+            }
             _ => Answer::go_on(),
         }
     }

@@ -21,6 +21,10 @@ pub(crate) struct Signature {
 }
 
 impl Judge for Signature {
+    fn stop_ends_session(&self) -> bool {
+        true
+    }
+
     fn turn(&mut self, turn: &Turn, _: &mut Swarms) -> Answer {
         let mut answer = Answer::go_on();
         for call in &turn.calls {

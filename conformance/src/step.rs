@@ -40,6 +40,7 @@ impl Call {
 #[derive(Debug, Clone)]
 pub(crate) struct Turn {
     pub worker: Worker,
+    pub id: Option<String>,
     pub swarm: Option<String>,
     pub text: Option<String>,
     pub calls: Vec<Call>,
@@ -54,7 +55,8 @@ impl Turn {
             let calls = step["calls"].as_array().map(Vec::as_slice);
             (text.map(str::to_owned), calls.unwrap_or_default().iter().map(Call::of).collect())
         };
-        Self { worker: Worker::of(step), swarm: step["swarm"].as_str().map(str::to_owned), text, calls }
+        let id = step["turn_id"].as_str().map(str::to_owned);
+        Self { worker: Worker::of(step), id, swarm: step["swarm"].as_str().map(str::to_owned), text, calls }
     }
 
     /// Neither text nor a call.

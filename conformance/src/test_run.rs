@@ -44,8 +44,9 @@ pub(crate) fn succeeded(result: &Value) -> Option<bool> {
     let ok = result["ok"].as_bool();
     match (result["outcome"].as_str(), ok) {
         (Some("denied" | "cancelled" | "running"), _) => None,
-        (Some("error" | "timeout"), _) | (_, Some(false)) => Some(false),
+        (Some("error" | "timeout" | "invalid"), _) | (_, Some(false)) => Some(false),
         (Some("ok"), _) | (_, Some(true)) => Some(true),
+        _ if result["error_type"].is_string() => Some(false),
         _ => None,
     }
 }

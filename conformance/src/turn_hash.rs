@@ -19,6 +19,10 @@ pub(crate) struct TurnHash {
 }
 
 impl Judge for TurnHash {
+    fn counts_turns(&self) -> bool {
+        true
+    }
+
     fn turn(&mut self, turn: &Turn, _: &mut Swarms) -> Answer {
         if turn.is_empty() {
             return Answer::go_on();

@@ -18,6 +18,18 @@ pub(crate) struct TurnSimilarity {
 }
 
 impl Judge for TurnSimilarity {
+    fn stop_clears(&self) -> bool {
+        true
+    }
+
+    fn counts_turns(&self) -> bool {
+        true
+    }
+
+    fn stop_ends_session(&self) -> bool {
+        true
+    }
+
     fn turn(&mut self, turn: &Turn, _: &mut Swarms) -> Answer {
         if turn.is_empty() {
             return Answer::go_on();

@@ -108,10 +108,12 @@ fn summary(decisions: &[u8]) -> String {
     let mut text = String::new();
     for line in decisions.split(|b| *b == b'\n') {
         let Ok(decision) = serde_json::from_slice::<Value>(line) else { continue };
-        if decision["action"] == "continue" {
+        let found = decision["findings"].as_array().map_or(&[][..], Vec::as_slice);
+        // A stop that stands is the same at every later step.
+        if decision["action"] == "continue" || decision["action"] == "stop" && found.is_empty() {
             continue;
         }
-        let detectors = decision["findings"].as_array().into_iter().flatten();
+        let detectors = found.iter();
         let detectors: Vec<String> =
             detectors.map(|f| format!("{}x{}", f["detector"].as_str().unwrap_or("?"), f["count"])).collect();
         let _ = write!(

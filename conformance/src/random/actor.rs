@@ -19,6 +19,12 @@ pub(super) struct Actor {
     left: usize,
     serial: usize,
     owed: Vec<Value>,
+    /// Parallel calls arrive one by one, with the id of their turn.
+    splits: bool,
+    /// Such calls, still to come.
+    rest: Vec<Value>,
+    /// The last turn: a resumed run repeats it.
+    last: Option<Value>,
 }
 
 impl Actor {
@@ -36,6 +42,9 @@ impl Actor {
             left: 0,
             serial: 0,
             owed: Vec::new(),
+            splits: rng.percent(30),
+            rest: Vec::new(),
+            last: None,
         }
     }
 
@@ -54,6 +63,15 @@ impl Actor {
 
     /// A result that is owed, or the next turn.
     pub fn next(&mut self, rng: &mut Rng, scene: &Scene) -> Value {
+        if let Some(step) = self.rest.pop() {
+            return step;
+        }
+        if self.ids
+            && rng.percent(3)
+            && let Some(last) = &self.last
+        {
+            return last.clone();
+        }
         if !self.owed.is_empty() && rng.percent(92) {
             // Parallel calls with ids come back in any order.
             let which = if self.ids { rng.below(self.owed.len()) } else { 0 };
@@ -72,7 +90,9 @@ impl Actor {
         }
         self.left -= 1;
         let said = self.habit.act(rng, scene);
-        self.turn(rng, said)
+        let turn = self.turn(rng, said);
+        self.last = Some(turn.clone());
+        turn
     }
 
     fn turn(&mut self, rng: &mut Rng, mut said: Said) -> Value {
@@ -96,6 +116,18 @@ impl Actor {
             step["type"] = json!("call");
             return step;
         }
+        if self.splits && said.calls.len() > 1 {
+            self.rest = said.calls.iter().rev().cloned().collect();
+            for step in &mut self.rest {
+                step["type"] = json!("call");
+                step["turn_id"] = json!(format!("t{}", self.serial));
+            }
+            let mut first = self.rest.pop().unwrap_or_default();
+            if let Some(text) = said.text {
+                first = json!({"type": "turn", "text": text, "turn_id": first["turn_id"].clone(), "calls": [without_turn(first)]});
+            }
+            return first;
+        }
         let mut step = json!({"type": "turn"});
         if let Some(text) = said.text {
             step["text"] = json!(text);
@@ -107,4 +139,13 @@ impl Actor {
         }
         step
     }
+}
+
+/// A call as it stands in a turn.
+fn without_turn(mut call: Value) -> Value {
+    if let Some(call) = call.as_object_mut() {
+        call.remove("type");
+        call.remove("turn_id");
+    }
+    call
 }

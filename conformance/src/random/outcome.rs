@@ -18,6 +18,8 @@ pub(super) fn result(rng: &mut Rng, fails: usize, tests: bool) -> Value {
             json!({"outcome": "error", "output": {"code": 1}}),
             json!({"outcome": "timeout"}),
             json!({"ok": false, "outcome": "error", "output": "exit 2"}),
+            json!({"outcome": "invalid", "output": "unknown argument"}),
+            json!({"error_type": "ENOENT", "output": "no such file"}),
         ])
     } else {
         rng.pick(&[

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use deloop_policy::TaskUpdate;
 use deloop_types::Decision;
 
 use crate::exit::Failure;
@@ -45,7 +46,7 @@ pub(crate) fn write(
     decision: &Decision,
     times: u64,
 ) -> Result<(), Failure> {
-    let Some(update) = &decision.task_update else { return Ok(()) };
+    let Some(update) = TaskUpdate::in_decision(decision) else { return Ok(()) };
     let details = &update.metadata.loop_details;
     let tool = decision.findings.first().and_then(|f| f.tool.as_deref()).unwrap_or("a tool");
     let today = jiff::Timestamp::now().to_string();

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use deloop_engine::Guard;
+use deloop_policy::TASK_UPDATE;
 use deloop_store::Limits;
 use deloop_types::{Body, Decision, SessionId, Step};
 use serde::Serialize;
@@ -124,7 +125,7 @@ impl Stream {
         if let Some(ledger) = &mut self.ledger {
             ledger.write(step, &observed.decision);
         }
-        if let (Some(notes), Some(_)) = (&self.notes, &observed.decision.task_update) {
+        if let (Some(notes), Some(_)) = (&self.notes, observed.decision.extra.get(TASK_UPDATE)) {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());
             // A note that cannot be written must not end the guard.
             if let Err(Failure::Told(why)) = notes.force_done(task, &observed.decision) {

@@ -31,7 +31,9 @@ use crate::Moment;
 ///         let Happening::Call(call) = &moment.event else { return None };
 ///         if call.call.tool != params.tool { return None }
 ///         *seen += 1;
-///         Some(Finding { detector: self.name().into(), count: *seen, since: moment.step, ..Finding::default() })
+///         let mut finding = Finding::new(self.name(), *seen);
+///         finding.since = moment.step;
+///         Some(finding)
 ///     }
 /// }
 /// ```

@@ -13,7 +13,7 @@ use crate::{
 
 /// What a step is seen with, beside the history of its agent.
 #[derive(Clone, Copy)]
-pub struct Around<'a> {
+pub struct FoldContext<'a> {
     /// What the whole session has used.
     pub ledger: &'a Ledger,
     /// What is known about tools.
@@ -24,22 +24,32 @@ pub struct Around<'a> {
 /// by one; a result with its call; everything else as it is. `swarm` says how the swarm stands on each call.
 pub fn fold(
     history: &mut History,
-    around: Around<'_>,
+    context: FoldContext<'_>,
     step: &Step,
     index: u64,
     swarm: &[Option<SwarmCount>],
     look: &mut dyn FnMut(&Moment<'_>),
 ) {
-    let Around { ledger, tools } = around;
+    let FoldContext { ledger, tools } = context;
     let mut show = |history: &History, event| {
         look(&Moment { history, ledger, tools, step: index, ts: step.ts, event });
     };
     match &step.body {
         Body::Turn(turn) => {
-            history.push_turn();
-            show(history, Happening::Turn(turn));
+            let mut begun = false;
+            let over = history.turn_over();
+            if turn.calls.is_empty() && history.push_turn(turn.id.as_deref()) {
+                show(history, Happening::Turn(turn));
+            }
             for (i, call) in turn.calls.iter().enumerate() {
                 let signature = signature(call, tools);
+                // A resumed run repeats calls that were seen before it was interrupted.
+                if history.is_known(call, signature.short(), over) {
+                    continue;
+                }
+                if !std::mem::replace(&mut begun, true) && history.push_turn(turn.id.as_deref()) {
+                    show(history, Happening::Turn(turn));
+                }
                 let record = record_of(call, signature, tools, index);
                 let words = match record.searches() {
                     true => Sketch::of_pattern(&sought(call, tools.vocabulary()).unwrap_or_default()),
@@ -63,7 +73,7 @@ pub fn fold(
         Body::Usage(_) => show(history, Happening::Usage),
         Body::Chunk(text) => show(history, Happening::Chunk(text)),
         Body::Compact => show(history, Happening::Compact),
-        Body::Delivery(_) | Body::End => {}
+        _ => {}
     }
 }
 

@@ -14,8 +14,9 @@ mod reading;
 mod registry;
 
 pub use detector::{AnyDetector, Detector, Memory, Tuned};
+pub use detectors::similar_call::{LoopDetails, RecordedAction};
 pub use fingerprint::{Fingerprint, SCHEME, short_hash};
-pub use fold::{Around, fold, signature};
+pub use fold::{FoldContext, fold, signature};
 pub use history::{CallRecord, History, Ledger, Ring, Swarm, ToolTally, WINDOW};
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use progress::Progress;

@@ -1,14 +1,15 @@
 use std::collections::BTreeMap;
 
 use deloop_detect::{History, Ledger};
-use deloop_policy::{Profile, Told, Tried};
+use deloop_policy::{AlertsSent, LadderState, Profile};
+use deloop_types::{Decision, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::session::{Agent, Session};
 
 /// The version of what a checkpoint holds.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// All that is remembered of one session, as JSON. Restored in the middle of a session, it changes no later decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,10 @@ pub struct Checkpoint {
     version: u32,
     steps: u64,
     ledger: Ledger,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    controller: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended: Option<Box<Decision>>,
     agents: Vec<AgentCheckpoint>,
 }
 
@@ -25,8 +30,8 @@ struct AgentCheckpoint {
     seen: u64,
     history: History,
     memories: BTreeMap<String, Value>,
-    tried: Tried,
-    told: Told,
+    ladder: LadderState,
+    alerts: AlertsSent,
 }
 
 /// Why a checkpoint could not be written or restored.
@@ -56,11 +61,18 @@ impl Checkpoint {
                 seen: agent.seen,
                 history: agent.history.clone(),
                 memories,
-                tried: agent.tried.clone(),
-                told: agent.told.clone(),
+                ladder: agent.ladder.clone(),
+                alerts: agent.alerts.clone(),
             });
         }
-        Ok(Self { version: VERSION, steps: session.steps, ledger: session.ledger, agents })
+        Ok(Self {
+            version: VERSION,
+            steps: session.steps,
+            ledger: session.ledger,
+            controller: session.controller.clone(),
+            ended: session.ended.clone(),
+            agents,
+        })
     }
 
     pub(crate) fn into_session(self, profile: &Profile) -> Result<Session, RestoreError> {
@@ -89,9 +101,10 @@ impl Checkpoint {
                 }
             });
             let memories = memories.collect::<Result<Vec<_>, _>>()?;
-            let AgentCheckpoint { name, seen, history, tried, told, .. } = agent;
-            agents.push(Agent { name, seen, history, memories, tried, told });
+            let AgentCheckpoint { name, seen, history, ladder, alerts, .. } = agent;
+            agents.push(Agent { name, seen, history, memories, ladder, alerts });
         }
-        Ok(Session { steps: self.steps, ledger: self.ledger, agents })
+        let Self { steps, ledger, controller, ended, .. } = self;
+        Ok(Session { steps, ledger, controller, ended, agents })
     }
 }

@@ -1,20 +1,41 @@
 use deloop_detect::{
-    Around, CallRecord, Ending, Happening, History, Swarm, SwarmCount, fold, short_hash, signature, target,
+    CallRecord, Ending, FoldContext, Happening, History, Swarm, SwarmCount, fold, short_hash, signature,
+    target,
 };
-use deloop_policy::{Decided, Found, Profile, Setting, Told, Tried, decide, events};
+use deloop_policy::{
+    AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Profile, decide, events,
+};
 use deloop_store::{Codec, Store, StoreError};
-use deloop_types::{Action, Body, Decision, Event, Mode, Origin, Step};
+use deloop_types::{Action, Body, Call, Decision, Event, Mode, Origin, Roles, SessionId, Step};
 
 use crate::session::{Agent, Session};
 use crate::{Checkpoint, RestoreError};
 
-/// How far deloop may go, and for whom.
+/// How far deloop may go, and what the caller can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// What the decisions are capped at.
     pub mode: Mode,
     /// Whether a person is there to be asked; an unattended run is blocked instead.
     pub attended: bool,
+    /// Where the caller can put a message to the agent; a nudge's `role` is one of these.
+    pub roles: Roles,
+}
+
+impl Options {
+    /// Creates options with this mode, for a run that is attended or not.
+    #[must_use]
+    pub fn new(mode: Mode, attended: bool) -> Self {
+        Self { mode, attended, roles: Roles::default() }
+    }
+
+    /// Limits where messages can go.
+    #[must_use]
+    pub fn with_roles(mut self, roles: Roles) -> Self {
+        self.roles = roles;
+        self
+    }
 }
 
 /// What one step led to.
@@ -65,18 +86,49 @@ impl Engine {
         Ok(observed)
     }
 
+    /// Returns the stop that stands for an agent of a session, if the run or the session was ended.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn standing_stop<S: Store<Session>>(
+        &self,
+        store: &S,
+        session: &SessionId,
+        agent: Option<&str>,
+    ) -> Result<Option<Decision>, StoreError> {
+        let look = |state: &Session| {
+            let of_agent = || state.agents.iter().find(|a| a.name.as_deref() == agent)?.ladder.stopped();
+            state.ended.as_deref().or_else(of_agent).cloned()
+        };
+        Ok(store.look(self, session, look)?.flatten())
+    }
+
     fn swarm_counts<S: Store<Session>>(
         &self,
         store: &S,
         step: &Step,
     ) -> Result<Vec<Option<SwarmCount>>, StoreError> {
         let (Some(swarm), Body::Turn(turn)) = (&step.swarm, &step.body) else { return Ok(Vec::new()) };
-        let about = turn.calls.iter().map(|call| {
-            let kind = self.profile.tools.kind(&call.tool);
-            (target(&call.tool, &call.args, kind).short(), signature(call, &self.profile.tools).short())
-        });
-        let about: Vec<(u64, u64)> = about.collect();
-        let count = |swarm: &mut Swarm, (target, call): &(u64, u64)| {
+        let tools = &self.profile.tools;
+        let about = |call: &Call, known: bool| {
+            let kind = tools.kind(&call.tool);
+            (target(&call.tool, &call.args, kind).short(), signature(call, tools).short(), known)
+        };
+        let agent = |session: &Session| {
+            let history = session.agents.iter().find(|a| a.name == step.agent).map(|a| &a.history);
+            let over = history.and_then(History::turn_over);
+            let known =
+                |call: &Call| history.is_some_and(|h| h.is_known(call, signature(call, tools).short(), over));
+            turn.calls.iter().map(|call| about(call, known(call))).collect()
+        };
+        // Looked at first: a call that is repeated under its id has been counted.
+        let about: Vec<(u64, u64, bool)> = store
+            .look(self, &step.session, agent)?
+            .unwrap_or_else(|| turn.calls.iter().map(|call| about(call, false)).collect());
+        let count = |swarm: &mut Swarm, (target, call, known): &(u64, u64, bool)| {
+            if *known {
+                return None;
+            }
             let in_vain = swarm.in_vain(*call);
             let (in_vain, in_vain_workers) = (in_vain.calls, in_vain.workers);
             Some(SwarmCount { in_vain, in_vain_workers, ..swarm.push(*target, worker(step)) })
@@ -96,28 +148,49 @@ impl Engine {
         if let Body::Usage(usage) = &step.body {
             session.ledger.charge(usage);
         }
+        if step.controller.is_some() {
+            session.controller.clone_from(&step.controller);
+        }
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
-        let asked = matches!(&step.body, Body::User(user)
-            if user.origin == Origin::Human && session.agents[at].history.is_request(user));
-        if asked {
-            // Who writes to the session writes to all who work in it.
+        let starts_over = match &step.body {
+            Body::User(user) => user.origin == Origin::Human && session.agents[at].history.is_request(user),
+            Body::Intervention => {
+                session.ended = None;
+                true
+            }
+            _ => false,
+        };
+        if starts_over {
+            // A message to the session's own agent is for its subagents too.
             let all = step.agent.is_none();
-            let heard = |(n, _): &(usize, &mut Agent)| all || *n == at;
-            session.agents.iter_mut().enumerate().filter(heard).for_each(|(_, agent)| agent.tried.human());
+            let concerned = session.agents.iter_mut().enumerate().filter(|(n, _)| all || *n == at);
+            concerned.for_each(|(_, agent)| agent.ladder.start_over());
         }
         let ledger = session.ledger;
-        let Agent { history, memories, tried, told, seen, .. } = &mut session.agents[at];
+        let Agent { history, memories, ladder, alerts, seen, .. } = &mut session.agents[at];
         *seen = index;
+        if let Some(ended) = session.ended.as_deref().filter(|_| step.body != Body::End) {
+            let mut decision = ended.clone();
+            decision.step = index;
+            let events = events(
+                step,
+                &Decision::go_on(step.session.clone(), index),
+                &ledger,
+                session.controller.as_ref(),
+                alerts,
+            );
+            return (Observed { decision, events, judged: None }, None);
+        }
         match &step.body {
-            Body::Compact => tried.compacted(),
-            Body::Delivery(delivery) => tried.delivered(delivery.step, delivery.ok),
+            Body::Compact => ladder.compacted(),
+            Body::Delivery(delivery) => ladder.delivered(delivery.step, delivery.ok),
             _ => {}
         }
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<DetectorHit> = Vec::new();
         let mut calls = 0;
         let mut in_vain = None;
         let mut judged = None;
-        let around = Around { ledger: &ledger, tools: &self.profile.tools };
+        let around = FoldContext { ledger: &ledger, tools: &self.profile.tools };
         fold(history, around, step, index, swarm, &mut |moment| {
             let call = match &moment.event {
                 Happening::Call(view) => {
@@ -135,26 +208,33 @@ impl Engine {
             for (index, (watch, memory)) in self.profile.watches.iter().zip(memories.iter_mut()).enumerate() {
                 if let Some(finding) = watch.detector.look(moment, memory) {
                     let call = call.map(|(id, n)| id.cloned().unwrap_or_else(|| format!("#{n}")));
-                    found.push(Found { watch: index, finding, call });
+                    found.push(DetectorHit { watch: index, finding, call });
                 }
             }
         });
-        let setting = Setting {
+        let context = DecisionContext {
             session: &step.session,
             step: index,
             turns: history.turns(),
             tools: history.tools(),
             mode: self.options.mode,
             attended: self.options.attended,
+            roles: self.options.roles,
+            at_result: matches!(step.body, Body::Result(_)),
         };
-        let Decided { decision, clear } = decide(&self.profile, found, tried, &setting);
+        let Decided { decision, clear, ends_session } = decide(&self.profile, found, ladder, &context);
         if decision.action == Action::Block {
             let message = decision.message.as_deref().unwrap_or_default();
             decision.calls.iter().for_each(|id| history.refuse(id, message));
         }
-        let events = events(step, &decision, &ledger, told);
+        let events = events(step, &decision, &ledger, session.controller.as_ref(), alerts);
         if clear {
             session.agents[at] = self.fresh_agent(step.agent.clone());
+        }
+        if ends_session {
+            let mut ended = decision.clone();
+            ended.findings.clear();
+            session.ended = Some(Box::new(ended));
         }
         (Observed { decision, events, judged }, in_vain)
     }
@@ -165,8 +245,8 @@ impl Engine {
             seen: 0,
             history: History::default(),
             memories: self.profile.watches.iter().map(|w| w.detector.fresh()).collect(),
-            tried: Tried::default(),
-            told: Told::default(),
+            ladder: LadderState::default(),
+            alerts: AlertsSent::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 use deloop_detect::{History, Ledger, Memory};
-use deloop_policy::{Told, Tried};
+use deloop_policy::{AlertsSent, LadderState};
+use deloop_types::{Decision, SessionId};
 
 /// How many agents of a session are remembered; the longest silent goes first.
 pub(crate) const AGENTS: usize = 64;
@@ -11,6 +12,10 @@ pub struct Session {
     pub(crate) steps: u64,
     /// What it has used.
     pub(crate) ledger: Ledger,
+    /// The session that started it.
+    pub(crate) controller: Option<SessionId>,
+    /// The stop that ended it.
+    pub(crate) ended: Option<Box<Decision>>,
     /// Its agents; the one without a name is the session's own.
     pub(crate) agents: Vec<Agent>,
 }
@@ -23,8 +28,8 @@ pub(crate) struct Agent {
     pub(crate) history: History,
     /// One memory per watch of the profile, in its order.
     pub(crate) memories: Vec<Memory>,
-    pub(crate) tried: Tried,
-    pub(crate) told: Told,
+    pub(crate) ladder: LadderState,
+    pub(crate) alerts: AlertsSent,
 }
 
 impl Session {
@@ -38,6 +43,12 @@ impl Session {
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Returns the session that started it, if its steps name one.
+    #[must_use]
+    pub fn controller(&self) -> Option<&SessionId> {
+        self.controller.as_ref()
     }
 
     /// The index of an agent, made with `fresh` if it is new.

@@ -186,12 +186,11 @@ impl Detector for Shouting {
             return None;
         }
         *loud += 1;
-        Some(Finding {
-            detector: self.name().to_owned(),
-            count: *loud,
-            since: moment.step,
-            summary: format!("{loud} loud turns"),
-            ..Finding::default()
+        Some({
+            let mut found = Finding::new(self.name().to_owned(), *loud);
+            found.since = moment.step;
+            found.summary = format!("{loud} loud turns");
+            found
         })
     }
 }

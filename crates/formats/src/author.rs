@@ -30,7 +30,7 @@ impl Author {
     /// What the model said and called; nothing if it did neither.
     pub(crate) fn turn(&self, ts: Option<Millis>, text: String, calls: Vec<Call>) -> Option<Step> {
         (!calls.is_empty() || !text.trim().is_empty())
-            .then(|| self.step(ts, Body::Turn(Turn { text, calls })))
+            .then(|| self.step(ts, Body::Turn(Turn::new(text, calls))))
     }
 
     /// What a call came back with; no output when the file does not hold it.
@@ -46,7 +46,7 @@ impl Author {
 
     /// A message to the agent; nothing if it says nothing.
     pub(crate) fn user(&self, ts: Option<Millis>, text: String, origin: Origin) -> Option<Step> {
-        (!text.trim().is_empty()).then(|| self.step(ts, Body::User(UserText { text, origin })))
+        (!text.trim().is_empty()).then(|| self.step(ts, Body::User(UserText::new(text, origin))))
     }
 
     /// What a request used; nothing if it used nothing.

@@ -32,5 +32,12 @@ pub(crate) fn result(
         Some(Outcome::Error) => (Some(false), None),
         other => (None, other),
     };
-    ToolResult { id, ok, outcome, output: output.into().map_or(Value::Null, Value::String) }
+    {
+        let mut made = ToolResult::default();
+        made.id = id;
+        made.ok = ok;
+        made.outcome = outcome;
+        made.output = output.into().map_or(Value::Null, Value::String);
+        made
+    }
 }

@@ -24,7 +24,7 @@ impl Scribe {
     pub(crate) fn turn(&self, text: &str, calls: Vec<Call>, out: &mut Sink<'_>) {
         let text = text.trim();
         if !text.is_empty() || !calls.is_empty() {
-            out.step(self.step(Body::Turn(Turn { text: text.to_owned(), calls })));
+            out.step(self.step(Body::Turn(Turn::new(text.to_owned(), calls))));
         }
     }
 
@@ -37,7 +37,7 @@ impl Scribe {
     pub(crate) fn user(&self, text: &str, origin: Origin, out: &mut Sink<'_>) {
         let text = text.trim();
         if !text.is_empty() {
-            out.step(self.step(Body::User(UserText { text: text.to_owned(), origin })));
+            out.step(self.step(Body::User(UserText::new(text.to_owned(), origin))));
         }
     }
 
@@ -51,13 +51,11 @@ impl Scribe {
     }
 
     fn step(&self, body: Body) -> Step {
-        Step {
-            session: self.session.clone(),
-            agent: self.agent.clone(),
-            swarm: None,
-            task: None,
-            ts: self.ts,
-            body,
+        {
+            let mut made = Step::new(self.session.clone(), body);
+            made.agent = self.agent.clone();
+            made.ts = self.ts;
+            made
         }
     }
 }

@@ -1,11 +1,14 @@
 use deloop_detect::{ToolTally, short_hash};
-use deloop_types::{Action, Decision, Finding, Mode, SessionId, TaskMetadata, TaskUpdate};
+use deloop_types::{Action, Decision, Finding, Mode, Role, Roles, SessionId};
 
-use crate::{By, Profile, Rules, Rung, Tried, Watch, render, summary};
+use crate::{
+    By, LadderState, Profile, Rules, Rung, StopEnds, TASK_UPDATE, TaskUpdate, Watch, render, summary,
+    user_message,
+};
 
 /// What one detector found in a step.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct DetectorHit {
     /// Which of the profile's watches.
     pub watch: usize,
     /// What it found.
@@ -16,7 +19,7 @@ pub struct Found {
 
 /// The circumstances of a decision.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting<'a> {
+pub struct DecisionContext<'a> {
     /// The session.
     pub session: &'a SessionId,
     /// The step's index in it.
@@ -29,6 +32,10 @@ pub struct Setting<'a> {
     pub mode: Mode,
     /// Whether a person is there to be asked.
     pub attended: bool,
+    /// Where the caller can put a message to the agent.
+    pub roles: Roles,
+    /// The step is a result, which a message can be appended to.
+    pub at_result: bool,
 }
 
 struct Candidate<'a> {
@@ -45,19 +52,31 @@ pub struct Decided {
     pub decision: Decision,
     /// What was remembered of the agent is to be forgotten.
     pub clear: bool,
+    /// The decision is a stop that ends the session.
+    pub ends_session: bool,
 }
 
 /// Climbs the ladders with what was found in one step. The strongest rung decides, ties going to the watch that
 /// stands first in the profile; all findings are listed.
 #[must_use]
-pub fn decide(profile: &Profile, mut found: Vec<Found>, tried: &mut Tried, setting: &Setting<'_>) -> Decided {
+pub fn decide(
+    profile: &Profile,
+    mut found: Vec<DetectorHit>,
+    ladder: &mut LadderState,
+    context: &DecisionContext<'_>,
+) -> Decided {
     for one in &mut found {
         one.finding.summary = summary(&one.finding);
     }
-    let done = |decision, clear| Decided { decision: capped(decision, setting.mode), clear };
-    let mut decision = Decision::go_on(setting.session.clone(), setting.step);
-    if let Some(stopped) = tried.stopped() {
-        decision = Decision { step: setting.step, ..stopped.clone() };
+    let done = |decision: Decision, clear| {
+        let decision = with_user_message(capped(decision, context.mode));
+        let ends_session = decision.action == Action::Stop && profile.stop_ends == StopEnds::Session;
+        Decided { decision, clear, ends_session }
+    };
+    let mut decision = Decision::go_on(context.session.clone(), context.step);
+    if let Some(stopped) = ladder.stopped() {
+        decision = stopped.clone();
+        decision.step = context.step;
         decision.findings = found.into_iter().map(|f| f.finding).collect();
         return done(decision, false);
     }
@@ -67,7 +86,7 @@ pub fn decide(profile: &Profile, mut found: Vec<Found>, tried: &mut Tried, setti
     let candidates: Vec<Candidate<'_>> = found
         .iter()
         .enumerate()
-        .filter_map(|(index, one)| climb(profile, index, one, tried, setting))
+        .filter_map(|(index, one)| climb(profile, index, one, ladder, context))
         .collect();
     let strongest = candidates.iter().max_by_key(|c| {
         let first = std::cmp::Reverse((found[c.found].watch, c.found));
@@ -83,30 +102,31 @@ pub fn decide(profile: &Profile, mut found: Vec<Found>, tried: &mut Tried, setti
         decision.level = best.level;
         decision.rung.clone_from(&best.rung.name);
         decision.message =
-            (!message.is_empty()).then(|| render(message, &one.finding, &watch.params, setting.tools));
+            (!message.is_empty()).then(|| render(message, &one.finding, &watch.params, context.tools));
         if best.action == Action::Ask && best.rung.action != Action::Ask && one.call.is_some() {
             decision.message = Some(question(&one.finding));
         }
-        decision.role = (best.action == Action::Nudge).then_some(best.rung.role);
+        decision.role = (best.action == Action::Nudge).then(|| role(best.rung.role, context));
         decision.status = best.rung.status.clone().filter(|_| best.action == Action::Stop);
-        decision.id = Some(id_of(setting));
+        decision.id = Some(id_of(context));
         clear = best.rung.clear && best.action == Action::Stop;
         if matches!(best.action, Action::Block | Action::Ask) {
             // Parallel calls that would all come to nothing again are refused together.
             let climbed = |n: usize| candidates.iter().any(|c| c.found == n && c.action == best.action);
-            let too = |f: &Found| f.finding.count >= best.rung.at && fits(best.action, f);
+            let too = |f: &DetectorHit| f.finding.count >= best.rung.at && fits(best.action, f);
             let refused = found.iter().enumerate().filter(|(n, f)| climbed(*n) || too(f));
             decision.calls = refused.filter_map(|(_, f)| f.call.clone()).collect();
             decision.calls.dedup();
         }
-        if best.rung.task_update {
-            decision.task_update = task_update(&one.finding);
+        if let Some(update) = TaskUpdate::of(&one.finding).filter(|_| best.rung.task_update) {
+            decision.extra.insert(TASK_UPDATE.to_owned(), update);
         }
-        if best.action == Action::Stop && profile.rules == Rules::Episodes && setting.mode == Mode::Enforce {
-            tried.stopped = Some(Box::new(Decision { findings: Vec::new(), ..decision.clone() }));
+        if best.action == Action::Stop && profile.stop_ends == StopEnds::Run && context.mode == Mode::Enforce
+        {
+            ladder.stopped = Some(Box::new(with_user_message(decision.clone())));
         }
     }
-    if profile.rules == Rules::Episodes && setting.mode == Mode::Nudge && decision.action > Action::Nudge {
+    if profile.rules == Rules::Episodes && context.mode == Mode::Nudge && decision.action > Action::Nudge {
         decision = held_back(decision, &found);
     }
     decision.findings = listed(found);
@@ -120,7 +140,7 @@ fn question(finding: &Finding) -> String {
 
 /// In mode nudge the agent was told all there is to tell it: a text that speaks of a refusal or an end would be untrue.
 /// People learn what the mode held back.
-fn held_back(decision: Decision, found: &[Found]) -> Decision {
+fn held_back(decision: Decision, found: &[DetectorHit]) -> Decision {
     let what = match decision.action {
         Action::Stop => "stopped the run",
         _ => "blocked this call",
@@ -129,24 +149,35 @@ fn held_back(decision: Decision, found: &[Found]) -> Decision {
     let message = format!(
         "[deloop] {summary}, and two warnings didn't help. In enforce mode, deloop would have {what}."
     );
-    Decision {
-        action: Action::Warn,
-        message: Some(message),
-        role: None,
-        calls: Vec::new(),
-        status: None,
-        task_update: None,
-        would: Some(Box::new(decision.clone())),
-        ..decision
-    }
+    let mut held = decision.clone();
+    held.would = Some(Box::new(decision));
+    held.action = Action::Warn;
+    held.message = Some(message);
+    (held.role, held.status) = (None, None);
+    held.calls.clear();
+    held.extra.clear();
+    held
+}
+
+/// Picks where the message goes: where the profile wants it, if the caller can put it there.
+fn role(wanted: Role, context: &DecisionContext<'_>) -> Role {
+    let able = |role: &Role| context.roles.contains(*role);
+    let by_step = if context.at_result { [Role::Tool, Role::User] } else { [Role::User, Role::Tool] };
+    let others = by_step.into_iter().chain([Role::System, Role::Developer]);
+    std::iter::once(wanted).chain(others).find(able).unwrap_or(wanted)
+}
+
+fn with_user_message(mut decision: Decision) -> Decision {
+    decision.user_message = user_message(&decision);
+    decision
 }
 
 fn climb<'a>(
     profile: &'a Profile,
     index: usize,
-    found: &Found,
-    tried: &mut Tried,
-    setting: &Setting<'_>,
+    found: &DetectorHit,
+    ladder: &mut LadderState,
+    context: &DecisionContext<'_>,
 ) -> Option<Candidate<'a>> {
     let watch: &Watch = &profile.watches[found.watch];
     let number = u16::try_from(found.watch).unwrap_or(u16::MAX);
@@ -156,34 +187,34 @@ fn climb<'a>(
         By::Count => finding.count,
         By::Occurrence => {
             let period = u64::from(finding.period);
-            tried.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
+            ladder.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
         }
     };
     let (level, rung) = match profile.rules {
         Rules::Counter => watch.ladder.reach(count)?,
         Rules::Episodes => {
-            let told = tried.told(setting.turns, setting.step);
-            let episode = tried.episode(number, evidence.pattern, finding.since, setting.turns);
+            let told = ladder.told(context.turns, context.step);
+            let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
             let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
             let rung = watch.ladder.rungs.get(next as usize)?;
-            let had_a_turn = episode.rung == 0 || setting.turns > episode.turn;
+            let had_a_turn = episode.rung == 0 || context.turns > episode.turn;
             // One message a turn is enough, whatever else its other calls show.
             let enough = told && rung.action == Action::Nudge;
             if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {
                 return None;
             }
             episode.rung = next + 1;
-            episode.turn = setting.turns;
-            episode.step = setting.step;
+            episode.turn = context.turns;
+            episode.step = context.step;
             episode.lost = false;
             (next + 1, rung)
         }
     };
-    if !tried.take(number, watch.ladder.limit) {
+    if !ladder.take(number, watch.ladder.limit) {
         return None;
     }
     let action = match rung.action {
-        Action::Block | Action::Stop if setting.attended && profile.rules == Rules::Episodes => Action::Ask,
+        Action::Block | Action::Stop if context.attended && profile.rules == Rules::Episodes => Action::Ask,
         action => action,
     };
     (action > Action::Continue).then_some(Candidate { found: index, level, action, rung })
@@ -191,7 +222,7 @@ fn climb<'a>(
 
 /// Whether a finding is a reason for this action: refusing needs a call to refuse and strong evidence, and what the
 /// agent is told is told when the outcome is known.
-fn fits(action: Action, found: &Found) -> bool {
+fn fits(action: Action, found: &DetectorHit) -> bool {
     let evidence = &found.finding.evidence;
     match action {
         Action::Continue | Action::Warn | Action::Nudge => !evidence.pending,
@@ -201,10 +232,10 @@ fn fits(action: Action, found: &Found) -> bool {
 }
 
 /// One finding per watch and pattern: the one with the highest count.
-fn listed(found: Vec<Found>) -> Vec<Finding> {
-    let mut list: Vec<Found> = Vec::with_capacity(found.len());
+fn listed(found: Vec<DetectorHit>) -> Vec<Finding> {
+    let mut list: Vec<DetectorHit> = Vec::with_capacity(found.len());
     for one in found {
-        let same = |f: &&mut Found| {
+        let same = |f: &&mut DetectorHit| {
             f.watch == one.watch && f.finding.evidence.pattern == one.finding.evidence.pattern
         };
         match list.iter_mut().find(same) {
@@ -218,25 +249,9 @@ fn listed(found: Vec<Found>) -> Vec<Finding> {
 }
 
 /// A stable name: the same session and step give the same one.
-fn id_of(setting: &Setting<'_>) -> String {
-    let hash = short_hash(format!("{}\0{}", setting.session, setting.step).as_bytes());
+fn id_of(context: &DecisionContext<'_>) -> String {
+    let hash = short_hash(format!("{}\0{}", context.session, context.step).as_bytes());
     format!("d{:010x}", hash >> 24)
-}
-
-fn task_update(finding: &Finding) -> Option<TaskUpdate> {
-    let details = finding.evidence.details.clone()?;
-    Some(TaskUpdate {
-        status: "completed".to_owned(),
-        metadata: TaskMetadata {
-            summary: format!(
-                "Task partially completed. Loop detected after {} similar actions. {}.",
-                finding.count, finding.summary
-            ),
-            partial: true,
-            loop_detected: true,
-            loop_details: details,
-        },
-    })
 }
 
 /// Cuts a decision down to what the mode lets through and keeps what it was.
@@ -245,18 +260,19 @@ fn capped(decision: Decision, mode: Mode) -> Decision {
     if decision.action <= cap {
         return decision;
     }
-    let mut done = Decision { would: Some(Box::new(decision.clone())), ..decision };
+    let mut done = decision.clone();
+    done.would = Some(Box::new(with_user_message(decision)));
     done.action = cap;
     done.calls.clear();
     done.status = None;
-    done.task_update = None;
+    done.extra.clear();
     if cap == Action::Continue {
         done.level = 0;
         done.rung = None;
         done.message = None;
         done.role = None;
     } else {
-        done.role = Some(deloop_types::Role::User);
+        done.role = Some(Role::User);
     }
     done
 }

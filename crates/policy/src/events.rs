@@ -1,13 +1,15 @@
-use deloop_types::{Action, Body, Decision, Event, EventKind, Step};
+use deloop_types::{Action, Body, Decision, Event, EventKind, SessionId, Step};
 use serde::{Deserialize, Serialize};
+
+use crate::TASK_UPDATE;
 
 /// Which events went out in the current episodes, so that each goes out once per level and episode.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct AlertsSent {
     episodes: Vec<(String, u64, u32)>,
 }
 
-impl Told {
+impl AlertsSent {
     /// Whether this is news: a new episode, or a higher level of a known one.
     fn is_news(&mut self, detector: &str, since: u64, level: u32) -> bool {
         match self.episodes.iter_mut().find(|(name, _, _)| name == detector) {
@@ -30,38 +32,41 @@ pub fn events(
     step: &Step,
     decision: &Decision,
     ledger: &deloop_detect::Ledger,
-    told: &mut Told,
+    controller: Option<&SessionId>,
+    sent: &mut AlertsSent,
 ) -> Vec<Event> {
-    let base = |kind| Event {
-        agent: step.agent.clone(),
-        task: step.task.clone(),
-        ts: step.ts,
-        ..Event::new(kind, decision.session.clone(), decision.step)
+    let base = |kind| {
+        let mut event = Event::new(kind, decision.session.clone(), decision.step);
+        event.agent.clone_from(&step.agent);
+        event.controller = controller.cloned();
+        event.task.clone_from(&step.task);
+        event.ts = step.ts;
+        event
     };
     let mut out = Vec::new();
     if let Body::Usage(usage) = &step.body {
-        out.push(Event {
-            model: usage.model.clone(),
-            tokens: Some(usage.all_tokens()),
-            cost_usd: usage.cost_usd,
-            total_tokens: Some(ledger.tokens),
-            total_usd: Some(ledger.usd),
-            ..base(EventKind::CostAttributed)
-        });
+        let mut event = base(EventKind::CostAttributed);
+        event.model.clone_from(&usage.model);
+        event.tokens = Some(usage.all_tokens());
+        event.cost_usd = usage.cost_usd;
+        event.total_tokens = Some(ledger.all_tokens);
+        event.total_usd = Some(ledger.usd);
+        out.push(event);
     }
     let Some(finding) = decision.findings.first() else { return out };
-    let full = decision.would.as_deref().unwrap_or(decision);
-    if !told.is_news(&finding.detector, finding.since, full.level) {
+    let full = decision.uncapped();
+    if !sent.is_news(&finding.detector, finding.since, full.level) {
         return out;
     }
-    let about = |kind| Event {
-        action: Some(decision.action),
-        level: Some(full.level),
-        reason: full.message.clone().or_else(|| Some(finding.summary.clone())),
-        status: decision.status.clone(),
-        finding: Some(finding.clone()),
-        calls: decision.calls.clone(),
-        ..base(kind)
+    let about = |kind| {
+        let mut event = base(kind);
+        event.action = Some(decision.action);
+        event.level = Some(full.level);
+        event.reason = full.message.clone().or_else(|| Some(finding.summary.clone()));
+        event.status.clone_from(&decision.status);
+        event.finding = Some(finding.clone());
+        event.calls.clone_from(&decision.calls);
+        event
     };
     if finding.is_budget() {
         out.push(about(EventKind::BudgetWarning));
@@ -79,8 +84,10 @@ pub fn events(
             out.push(about(EventKind::Alert));
         }
     }
-    if let Some(update) = &decision.task_update {
-        out.push(Event { task_update: Some(update.clone()), ..about(EventKind::TaskUpdate) });
+    if let Some(update) = decision.extra.get(TASK_UPDATE) {
+        let mut event = about(EventKind::TaskUpdate);
+        event.task_update = Some(update.clone());
+        out.push(event);
     }
     out
 }

@@ -32,7 +32,21 @@ pub enum Rules {
     Episodes,
 }
 
-/// Which detectors watch, how they are tuned, and what is done about what they find.
+/// What a stop ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StopEnds {
+    /// The session: every later step gets the same stop, until `end` or a reset.
+    Session,
+    /// The run: later steps get the same stop until a person writes.
+    #[default]
+    Run,
+    /// The task: the next step is judged by itself.
+    Task,
+}
+
+/// Names the detectors that watch a session, tunes them, and says what is done about what they find.
+#[derive(Debug, Clone)]
 pub struct Profile {
     /// Its name.
     pub name: String,
@@ -40,6 +54,8 @@ pub struct Profile {
     pub about: String,
     /// How its ladders are climbed.
     pub rules: Rules,
+    /// What its stops end.
+    pub stop_ends: StopEnds,
     /// The detectors, the first winning ties.
     pub watches: Vec<Watch>,
     /// What is known about tools.
@@ -47,13 +63,24 @@ pub struct Profile {
 }
 
 /// One detector of a profile.
+#[derive(Clone)]
 pub struct Watch {
     /// The detector with its parameters.
-    pub detector: Box<dyn Tuned>,
+    pub detector: Arc<dyn Tuned>,
     /// Its parameters, for messages.
     pub params: Value,
     /// What is done about what it finds.
     pub ladder: Ladder,
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch")
+            .field("detector", &self.detector.name())
+            .field("params", &self.params)
+            .field("ladder", &self.ladder)
+            .finish()
+    }
 }
 
 /// The detectors that a profile can name: ours, and those of the program that uses deloop.
@@ -95,6 +122,8 @@ struct Document {
     about: String,
     #[serde(default)]
     rules: Rules,
+    #[serde(default)]
+    stop_ends: StopEnds,
     #[serde(default)]
     order: Vec<String>,
     #[serde(default)]
@@ -159,7 +188,7 @@ impl Profile {
     /// # Errors
     /// When it names a detector, ladder or placeholder that does not exist, or a value has the wrong type.
     pub fn from_document_unchecked(document: Value, registry: &Registry) -> Result<Self, ProfileError> {
-        let Document { name, about, rules, order, detectors, ladders, tools, vocabulary } =
+        let Document { name, about, rules, stop_ends, order, detectors, ladders, tools, vocabulary } =
             serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
         for (name, ladder) in &ladders {
             check_ladder(name, ladder)?;
@@ -196,14 +225,14 @@ impl Profile {
             crate::merge(&mut full, Value::Object(params));
             let tuned =
                 detector.tune(full.clone()).map_err(|e| DocumentError(format!("`detectors.{name}`: {e}")))?;
-            watches.push(Watch { detector: tuned, params: full, ladder });
+            watches.push(Watch { detector: tuned.into(), params: full, ladder });
         }
         let tools = Tools::new(tools);
         let tools = match vocabulary {
             Some(lists) => tools.speaking(Arc::new(Vocabulary::new(&lists))),
             None => tools,
         };
-        Ok(Self { name, about, rules, watches, tools })
+        Ok(Self { name, about, rules, stop_ends, watches, tools })
     }
 }
 

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Ladder, Registry, Rules};
+use crate::{Ladder, Registry, Rules, StopEnds};
 
 /// The keys of a configuration that a profile does not have.
 pub const CONFIG_KEYS: [&str; 8] =
@@ -30,6 +30,8 @@ struct Shape {
     about: Option<String>,
     /// How the ladders are climbed.
     rules: Option<Rules>,
+    /// What a stop ends: the session, the run or the task.
+    stop_ends: Option<StopEnds>,
     /// The detectors that watch, the first winning ties.
     order: Option<Vec<String>>,
     /// What is done about what a detector finds, by the name that detectors refer to.

@@ -36,7 +36,8 @@ fn placeholders(template: &str) -> impl Iterator<Item = &str> {
 ///
 /// ```
 /// use deloop_types::Finding;
-/// let finding = Finding { count: 3, tool: Some("ls".into()), ..Finding::default() };
+/// let mut finding = Finding::new("repeated-call", 3);
+/// finding.tool = Some("ls".into());
 /// let text = deloop_policy::render("{tool} {count} times", &finding, &serde_json::Value::Null, &[]);
 /// assert_eq!(text, "ls 3 times");
 /// ```
@@ -145,7 +146,8 @@ mod tests {
 
     #[test]
     fn braces_in_a_value_are_not_placeholders() {
-        let finding = Finding { summary: "{tool}".to_owned(), ..Finding::default() };
+        let mut finding = Finding::default();
+        finding.summary = "{tool}".to_owned();
         assert_eq!(render("{summary} {{x} {", &finding, &Value::Null, &[]), "{tool} {x} {");
     }
 }

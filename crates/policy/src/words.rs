@@ -1,7 +1,7 @@
 //! Findings in words: one function for people, one for the agent. Both say only what the fields say.
 
 use deloop_detect::{CallRecord, Ending, Progress};
-use deloop_types::{CameBack, Finding, Repeats, ShortCall, limits};
+use deloop_types::{Action, CameBack, Decision, Finding, Repeats, ShortCall, limits};
 
 /// So many calls of a lap are named.
 const LAP: usize = 4;
@@ -45,11 +45,28 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Talk => format!("{count} turns in a row without a call"),
         Repeats::Message => format!("one message with {count} sentences that were in it before"),
         Repeats::Swarm => format!("{} {count} times by {} workers", call(), field(finding, "workers")),
-        Repeats::Budget => {
+        _ => {
             let [used, limit, unit] = ["used", "limit", "unit"].map(|name| field(finding, name));
             format!("{used} of {limit} {unit} used ({count} %)")
         }
     }
+}
+
+/// What deloop did and why, in one line for the person; `None` when it did nothing.
+#[must_use]
+pub fn user_message(decision: &Decision) -> Option<String> {
+    let did = match decision.action {
+        Action::Continue => return None,
+        Action::Warn => return decision.message.clone(),
+        Action::Nudge => "deloop messaged the agent",
+        Action::Ask => "deloop asks about this call",
+        Action::Block => "deloop blocked a call",
+        Action::Stop => "deloop stopped the run",
+    };
+    let why = decision.findings.first().map(|f| f.summary.as_str());
+    let why = why.or(decision.status.as_deref()).unwrap_or("it repeats itself").trim_end_matches('.');
+    let id = decision.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+    Some(format!("{did}: {why}{id}"))
 }
 
 /// How often it happened: a call that is about to be made has not come back yet.
@@ -65,7 +82,7 @@ fn came_back(finding: &Finding) -> &'static str {
         Some(CameBack::TimedOut) => "timed out",
         Some(CameBack::SameOutput) => "returned the same output",
         Some(CameBack::Nothing) => "returned nothing",
-        Some(CameBack::Unseen) | None => "was called",
+        _ => "was called",
     }
 }
 
@@ -102,7 +119,7 @@ pub fn told(finding: &Finding) -> String {
                 Some(CameBack::TimedOut) => ", and it timed out each time",
                 Some(CameBack::SameOutput) => ", and it returned the same output each time",
                 Some(CameBack::Nothing) => ", and it returned nothing each time",
-                Some(CameBack::Unseen) | None => "",
+                _ => "",
             };
             let verb = if names_argument(finding) { "ran" } else { "made" };
             format!("You {verb} {} {count} times{since}{came}.", same_call(finding))
@@ -140,9 +157,7 @@ pub fn told(finding: &Finding) -> String {
                 call()
             )
         }
-        Repeats::Cycle | Repeats::Tests | Repeats::Commands | Repeats::Budget => {
-            format!("{}.", summary(finding))
-        }
+        _ => format!("{}.", summary(finding)),
     }
 }
 
@@ -173,9 +188,7 @@ pub fn advice(finding: &Finding) -> &'static str {
             "Take the next step with a tool call, or state in one sentence what is missing."
         }
         (Repeats::Swarm, _) => "Work on another part of the goal, or report why this one can't be done.",
-        (Repeats::Cycle | Repeats::Tests | Repeats::Commands | Repeats::Budget, _) => {
-            "Check the assumption behind these calls with a different one."
-        }
+        _ => "Check the assumption behind these calls with a different one.",
     }
 }
 

@@ -78,9 +78,37 @@ impl Mode {
     }
 }
 
+/// The places where a caller can put a message to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roles(u8);
+
+impl Roles {
+    /// Anywhere.
+    pub const ALL: Self = Self(u8::MAX);
+
+    /// Returns whether a message can be put there.
+    #[must_use]
+    pub fn contains(self, role: Role) -> bool {
+        self.0 & (1 << role as u8) != 0
+    }
+}
+
+impl Default for Roles {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl FromIterator<Role> for Roles {
+    fn from_iter<I: IntoIterator<Item = Role>>(roles: I) -> Self {
+        Self(roles.into_iter().fold(0, |set, role| set | 1 << role as u8))
+    }
+}
+
 /// In whose name a message is put into the conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Role {
     /// A user message: the model sees it on its next turn.
     #[default]

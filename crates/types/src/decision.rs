@@ -1,10 +1,14 @@
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 
-use crate::{Action, Finding, Millis, Role, SessionId};
+use crate::{Action, Finding, Role, SessionId};
 
-/// What to do after a step. One per step, `continue` included.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// What to do after a step. Every step gets one, `continue` included.
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema)]
+#[non_exhaustive]
 pub struct Decision {
     /// The session the step belongs to.
     #[schemars(with = "String")]
@@ -12,87 +16,122 @@ pub struct Decision {
     /// The index of the step in its session, from 0.
     pub step: u64,
     /// A stable name for this decision, when it is more than `continue`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
     pub id: Option<String>,
     /// What to do.
     pub action: Action,
     /// The rung of the ladder; 0 for `continue`.
     pub level: u32,
     /// The rung's name, where the profile gives it one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
     pub rung: Option<String>,
-    /// What to tell: the agent for a nudge or a block, people otherwise.
+    /// The message for the model, on a nudge or a block; for people otherwise.
     pub message: Option<String>,
+    /// One line for the person: what deloop did and why.
+    #[schemars(default)]
+    pub user_message: Option<String>,
     /// In whose name the message is put into the conversation.
     pub role: Option<Role>,
-    /// The ids of the calls to ask about or to refuse; `#N` is the N-th call of a turn without ids.
+    /// The ids of the calls to refuse or to ask about; `#N` is the N-th call of a turn without ids.
     pub calls: Vec<String>,
     /// How the run ended, on `stop`.
     pub status: Option<String>,
     /// Everything that was found at this step.
     pub findings: Vec<Finding>,
-    /// The decision as it was before the mode capped it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The decision before the mode capped it.
+    #[schemars(default)]
     pub would: Option<Box<Decision>>,
-    /// How to update the task, where the profile asks for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_update: Option<TaskUpdate>,
+    /// What a profile adds, under names of its own: `task_update`.
+    #[schemars(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 impl Decision {
-    /// Do nothing about this step.
+    /// Creates the decision to do nothing about this step.
     #[must_use]
     pub fn go_on(session: SessionId, step: u64) -> Self {
         Self { session, step, ..Self::default() }
     }
+
+    /// Returns the decision before the mode capped it.
+    #[must_use]
+    pub fn uncapped(&self) -> &Self {
+        self.would.as_deref().unwrap_or(self)
+    }
 }
 
-/// The task is over, with partial results.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskUpdate {
-    /// Always `completed`.
-    pub status: String,
-    /// Why and how.
-    pub metadata: TaskMetadata,
+impl Serialize for Decision {
+    fn serialize<S: Serializer>(&self, ser: S) -> Result<S::Ok, S::Error> {
+        let mut map = ser.serialize_map(None)?;
+        map.serialize_entry("session", &self.session)?;
+        map.serialize_entry("step", &self.step)?;
+        if let Some(id) = &self.id {
+            map.serialize_entry("id", id)?;
+        }
+        map.serialize_entry("action", &self.action)?;
+        map.serialize_entry("level", &self.level)?;
+        if let Some(rung) = &self.rung {
+            map.serialize_entry("rung", rung)?;
+        }
+        map.serialize_entry("message", &self.message)?;
+        if let Some(message) = &self.user_message {
+            map.serialize_entry("user_message", message)?;
+        }
+        map.serialize_entry("role", &self.role)?;
+        map.serialize_entry("calls", &self.calls)?;
+        map.serialize_entry("status", &self.status)?;
+        map.serialize_entry("findings", &self.findings)?;
+        if let Some(would) = &self.would {
+            map.serialize_entry("would", would)?;
+        }
+        for (key, value) in &self.extra {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
 }
 
-/// What a [`TaskUpdate`] says about the task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TaskMetadata {
-    /// One sentence for people.
-    pub summary: String,
-    /// The results are partial.
-    pub partial: bool,
-    /// A loop was the reason.
-    pub loop_detected: bool,
-    /// The loop.
-    pub loop_details: LoopDetails,
+impl<'de> Deserialize<'de> for Decision {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        let mut map = Map::deserialize(de)?;
+        Ok(Self {
+            session: take(&mut map, "session")?,
+            step: take(&mut map, "step")?,
+            id: take(&mut map, "id")?,
+            action: take(&mut map, "action")?,
+            level: take(&mut map, "level")?,
+            rung: take(&mut map, "rung")?,
+            message: take(&mut map, "message")?,
+            user_message: take(&mut map, "user_message")?,
+            role: take(&mut map, "role")?,
+            calls: take(&mut map, "calls")?,
+            status: take(&mut map, "status")?,
+            findings: take(&mut map, "findings")?,
+            would: take(&mut map, "would")?,
+            extra: map,
+        })
+    }
 }
 
-/// The loop that ended a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LoopDetails {
-    /// Similar actions in a row.
-    pub run_length: u64,
-    /// The action the run is measured against, normalised.
-    pub last_action: String,
-    /// The last five actions.
-    pub buffer_snapshot: Vec<Snapshot>,
+/// Removes a field; one that is missing or null has its default.
+fn take<T: DeserializeOwned + Default, E: Error>(map: &mut Map<String, Value>, key: &str) -> Result<T, E> {
+    match map.remove(key) {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(value) => {
+            serde_json::from_value(value).map_err(|error| E::custom(format_args!("`{key}`: {error}")))
+        }
+    }
 }
 
-/// One action kept as evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Snapshot {
-    /// The tool.
-    pub tool_name: String,
-    /// Its normalised arguments.
-    pub normalized_args: String,
-    /// When, if known.
-    #[schemars(with = "Option<i64>")]
-    pub timestamp: Option<Millis>,
-    /// The step's index in its session.
-    pub step_index: u64,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_profile_adds_stands_beside_the_known_fields() {
+        let line = r#"{"session":"s1","step":7,"action":"stop","level":3,"message":null,"role":null,"calls":["c1"],"status":"FORCE_DONE","findings":[],"task_update":{"status":"completed"}}"#;
+        let decision: Decision = serde_json::from_str(line).unwrap();
+        assert_eq!(decision.extra["task_update"]["status"], "completed");
+        assert_eq!(serde_json::to_string(&decision).unwrap(), line);
+    }
 }

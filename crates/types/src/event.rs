@@ -1,10 +1,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Finding, Millis, SessionId, TaskUpdate};
+use serde_json::Value;
+
+use crate::{Action, Finding, Millis, SessionId};
 
 /// Something people or other programs want to know, beside the decisions: at most once per level and episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Event {
     /// What it is about.
     pub event: EventKind,
@@ -14,6 +17,10 @@ pub struct Event {
     /// The worker or subagent, if one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The session that started this one, if the steps name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub controller: Option<SessionId>,
     /// The task, if one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
@@ -58,11 +65,12 @@ pub struct Event {
     pub total_usd: Option<f64>,
     /// How to update the task, on `task.update`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_update: Option<TaskUpdate>,
+    pub task_update: Option<Value>,
 }
 
 /// What an [`Event`] is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub enum EventKind {
     /// A pattern was seen for the first time in its episode.
     #[serde(rename = "loop_detected")]
@@ -101,6 +109,7 @@ impl Event {
             event,
             session,
             agent: None,
+            controller: None,
             task: None,
             step,
             ts: None,

@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 /// A pattern that a detector found, as data. The words for people and agents are made from these fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Finding {
     /// Which detector found it.
     pub detector: String,
@@ -39,6 +40,7 @@ pub struct Finding {
 /// What a [`Finding`] is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Repeats {
     /// The same call.
     #[default]
@@ -76,6 +78,7 @@ pub enum Repeats {
 /// How what repeats came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum CameBack {
     /// It failed the same way each time.
     SameFailure,
@@ -114,7 +117,7 @@ pub struct Evidence {
     /// More placeholders for the message.
     pub fields: Vec<(&'static str, String)>,
     /// The run that a task update tells of.
-    pub details: Option<crate::LoopDetails>,
+    pub details: Option<serde_json::Value>,
     /// Made at a call whose outcome is not known yet: a reason to refuse it, not to tell the agent.
     pub pending: bool,
     /// Strong enough for a block or a stop: the same call, in vain or read again at once, and nothing changed.
@@ -129,6 +132,11 @@ impl std::fmt::Display for ShortCall {
 }
 
 impl Finding {
+    /// Creates a finding of this detector, seen so often; set the other fields as needed.
+    pub fn new(detector: impl Into<String>, count: u64) -> Self {
+        Self { detector: detector.into(), count, ..Self::default() }
+    }
+
     /// Whether it is about what the session may use, not about a loop.
     #[must_use]
     pub fn is_budget(&self) -> bool {

@@ -23,8 +23,8 @@ mod session;
 mod step;
 mod wire;
 
-pub use action::{Action, Mode, Role};
-pub use decision::{Decision, LoopDetails, Snapshot, TaskMetadata, TaskUpdate};
+pub use action::{Action, Mode, Role, Roles};
+pub use decision::Decision;
 pub use event::{Event, EventKind};
 pub use finding::{CameBack, Evidence, Finding, Repeats, ShortCall};
 pub use millis::Millis;

@@ -17,6 +17,7 @@ use crate::{Millis, SessionId};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Step {
     /// The session it belongs to; `default` when the line names none.
     pub session: SessionId,
@@ -24,6 +25,8 @@ pub struct Step {
     pub agent: Option<String>,
     /// Workers with one goal, over many sessions.
     pub swarm: Option<String>,
+    /// The session that started this one and is responsible for it.
+    pub controller: Option<SessionId>,
     /// The task the session works on.
     pub task: Option<String>,
     /// When it happened, if known.
@@ -34,8 +37,9 @@ pub struct Step {
 
 /// What happened in a [`Step`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Body {
-    /// The model spoke: text, calls or both.
+    /// The model answered: text, calls or both.
     Turn(Turn),
     /// A call came back.
     Result(ToolResult),
@@ -43,38 +47,47 @@ pub enum Body {
     User(UserText),
     /// What a request to the model used.
     Usage(Usage),
-    /// A piece of a message that still streams; the turn that it becomes comes when it is whole.
+    /// A piece of a message that is still streaming. The complete turn follows as a step of its own.
     Chunk(String),
     /// The agent's context was cut or summarised.
     Compact,
     /// Whether the message of an earlier decision reached the agent.
     Delivery(Delivery),
+    /// A person intervened outside the conversation: current episodes are over, and a stop is lifted.
+    Intervention,
     /// The session is over and may be forgotten.
     End,
 }
 
-/// What the model said and asked for in one go.
+/// One answer of the model: its text and the calls it asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Turn {
+    /// Names the turn. Steps with the same id are one turn, so parallel calls may arrive one by one.
+    pub id: Option<String>,
     /// The text; empty when there was none.
     pub text: String,
     /// The calls, in order; several are parallel calls.
     pub calls: Vec<Call>,
+    /// The text's embedding, for profiles that compare turns by meaning.
+    pub embedding: Option<Vec<f32>>,
 }
 
 /// One tool call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Call {
-    /// The id a result refers to.
+    /// The id a result refers to. The same id twice in a session is the same call.
     pub id: Option<String>,
     /// The tool's name.
     pub tool: String,
-    /// Its arguments, any JSON.
+    /// Its arguments, any JSON; the raw text where the model wrote something that isn't JSON.
     pub args: Value,
 }
 
 /// What a call came back with.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ToolResult {
     /// The call's id; without one the result belongs to the oldest unanswered call of the latest turn
     /// that has any.
@@ -85,11 +98,14 @@ pub struct ToolResult {
     pub outcome: Option<Outcome>,
     /// What came back: a string or any JSON.
     pub output: Value,
+    /// The kind of error, as the tool or framework names it: `ENOENT`, `ValueError`, `rate_limited`.
+    pub error_type: Option<String>,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Outcome {
     /// It went well.
     Ok,
@@ -103,10 +119,13 @@ pub enum Outcome {
     Timeout,
     /// It still runs.
     Running,
+    /// It never ran: the tool doesn't exist, or its arguments failed the tool's schema.
+    Invalid,
 }
 
 /// A message to the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UserText {
     /// What it says.
     pub text: String,
@@ -127,6 +146,7 @@ pub enum Origin {
 
 /// What a request to the model used.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Usage {
     /// The model's name.
     pub model: Option<String>,
@@ -144,6 +164,7 @@ pub struct Usage {
 
 /// Whether the message of an earlier decision reached the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Delivery {
     /// The `step` of that decision.
     pub step: u64,
@@ -152,51 +173,116 @@ pub struct Delivery {
 }
 
 impl Step {
-    /// A step of `session` with nothing but its body.
+    /// Creates a step of `session` with nothing but its body.
     pub fn new(session: impl Into<SessionId>, body: Body) -> Self {
-        Self { session: session.into(), agent: None, swarm: None, task: None, ts: None, body }
+        Self {
+            session: session.into(),
+            agent: None,
+            swarm: None,
+            controller: None,
+            task: None,
+            ts: None,
+            body,
+        }
     }
 
-    /// A turn with one call and no text.
+    /// Creates a turn with text, calls or both.
+    pub fn turn(session: impl Into<SessionId>, text: impl Into<String>, calls: Vec<Call>) -> Self {
+        Self::new(session, Body::Turn(Turn::new(text, calls)))
+    }
+
+    /// Creates a turn with one call and no text.
     pub fn call(session: impl Into<SessionId>, tool: impl Into<String>, args: Value) -> Self {
-        let call = Call { id: None, tool: tool.into(), args };
-        Self::new(session, Body::Turn(Turn { text: String::new(), calls: vec![call] }))
+        Self::turn(session, "", vec![Call::new(tool, args)])
     }
 
-    /// A turn with text and no call.
+    /// Creates a turn with text and no call.
     pub fn text(session: impl Into<SessionId>, text: impl Into<String>) -> Self {
-        Self::new(session, Body::Turn(Turn { text: text.into(), calls: Vec::new() }))
+        Self::turn(session, text, Vec::new())
     }
 
-    /// The result of a call that is not named: the oldest unanswered one of the latest turn that has any.
+    /// Creates the result of a call. Name the call with [`Step::for_call`]; otherwise the result belongs to the
+    /// oldest unanswered call of the latest turn that has any.
     pub fn result(session: impl Into<SessionId>, ok: bool, output: impl Into<Value>) -> Self {
-        let result = ToolResult { ok: Some(ok), output: output.into(), ..ToolResult::default() };
-        Self::new(session, Body::Result(result))
+        Self::new(session, Body::Result(ToolResult::new(output).with_ok(ok)))
     }
 
-    /// A message from a person.
+    /// Creates a message from a person.
     pub fn user(session: impl Into<SessionId>, text: impl Into<String>) -> Self {
-        Self::new(session, Body::User(UserText { text: text.into(), origin: Origin::Human }))
+        Self::new(session, Body::User(UserText::new(text, Origin::Human)))
     }
 
-    /// A piece of a message that still streams.
+    /// Creates a piece of a message that is still streaming.
     pub fn chunk(session: impl Into<SessionId>, text: impl Into<String>) -> Self {
         Self::new(session, Body::Chunk(text.into()))
     }
 
-    /// The end of a session.
+    /// Reports whether the message of the decision at `step` reached the agent.
+    pub fn delivery(session: impl Into<SessionId>, step: u64, ok: bool) -> Self {
+        Self::new(session, Body::Delivery(Delivery::new(step, ok)))
+    }
+
+    /// Reports that a person intervened outside the conversation, for example by pausing deloop.
+    pub fn intervention(session: impl Into<SessionId>) -> Self {
+        Self::new(session, Body::Intervention)
+    }
+
+    /// Creates the end of a session.
     pub fn end(session: impl Into<SessionId>) -> Self {
         Self::new(session, Body::End)
     }
 
-    /// The same step, of this worker or subagent.
+    /// Sets the id of the step's first call. Other steps than turns with calls stay as they are.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        if let Body::Turn(Turn { calls, .. }) = &mut self.body
+            && let Some(call) = calls.first_mut()
+        {
+            call.id = Some(id.into());
+        }
+        self
+    }
+
+    /// Names the call that this result belongs to. Other steps than results stay as they are.
+    #[must_use]
+    pub fn for_call(mut self, id: impl Into<String>) -> Self {
+        if let Body::Result(result) = &mut self.body {
+            result.id = Some(id.into());
+        }
+        self
+    }
+
+    /// Names the turn. Other steps than turns stay as they are.
+    #[must_use]
+    pub fn in_turn(mut self, id: impl Into<String>) -> Self {
+        if let Body::Turn(turn) = &mut self.body {
+            turn.id = Some(id.into());
+        }
+        self
+    }
+
+    /// Sets the worker or subagent.
     #[must_use]
     pub fn by(mut self, agent: impl Into<String>) -> Self {
         self.agent = Some(agent.into());
         self
     }
 
-    /// The same step, at this time.
+    /// Sets the swarm.
+    #[must_use]
+    pub fn in_swarm(mut self, swarm: impl Into<String>) -> Self {
+        self.swarm = Some(swarm.into());
+        self
+    }
+
+    /// Sets the session that started this one.
+    #[must_use]
+    pub fn started_by(mut self, controller: impl Into<SessionId>) -> Self {
+        self.controller = Some(controller.into());
+        self
+    }
+
+    /// Sets the time.
     #[must_use]
     pub fn at(mut self, ts: Millis) -> Self {
         self.ts = Some(ts);
@@ -204,8 +290,42 @@ impl Step {
     }
 }
 
+impl Call {
+    /// Creates a call without an id.
+    pub fn new(tool: impl Into<String>, args: Value) -> Self {
+        Self { id: None, tool: tool.into(), args }
+    }
+
+    /// Sets the id that its result refers to.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+}
+
+impl Delivery {
+    /// Reports on the message of the decision at this step.
+    #[must_use]
+    pub fn new(step: u64, ok: bool) -> Self {
+        Self { step, ok }
+    }
+}
+
+impl UserText {
+    /// Creates a message.
+    pub fn new(text: impl Into<String>, origin: Origin) -> Self {
+        Self { text: text.into(), origin }
+    }
+}
+
 impl Turn {
-    /// The text, or `None` when it is empty or only white space.
+    /// Creates a turn without an id.
+    pub fn new(text: impl Into<String>, calls: Vec<Call>) -> Self {
+        Self { text: text.into(), calls, ..Self::default() }
+    }
+
+    /// Returns the text, or `None` when it is empty or only white space.
     #[must_use]
     pub fn said(&self) -> Option<&str> {
         (!self.text.trim().is_empty()).then_some(self.text.as_str())
@@ -213,15 +333,43 @@ impl Turn {
 }
 
 impl ToolResult {
-    /// How it ended, from `outcome` or else from `ok`; `None` when the agent did not say.
+    /// Creates a result that says neither which call it belongs to nor how it ended.
+    pub fn new(output: impl Into<Value>) -> Self {
+        Self { output: output.into(), ..Self::default() }
+    }
+
+    /// Sets whether the call went well.
+    #[must_use]
+    pub fn with_ok(mut self, ok: bool) -> Self {
+        self.ok = Some(ok);
+        self
+    }
+
+    /// Sets how the call ended.
+    #[must_use]
+    pub fn with_outcome(mut self, outcome: impl Into<Option<Outcome>>) -> Self {
+        self.outcome = outcome.into();
+        self
+    }
+
+    /// Names the call it belongs to.
+    #[must_use]
+    pub fn for_call(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Returns how it ended, from `outcome`, else from `ok`, else from the presence of `error_type`; `None` when the
+    /// agent did not say.
     #[must_use]
     pub fn ended(&self) -> Option<Outcome> {
-        self.outcome.or_else(|| self.ok.map(|ok| if ok { Outcome::Ok } else { Outcome::Error }))
+        let ok = self.ok.or_else(|| self.error_type.as_ref().map(|_| false));
+        self.outcome.or_else(|| ok.map(|ok| if ok { Outcome::Ok } else { Outcome::Error }))
     }
 }
 
 impl Usage {
-    /// All tokens, those from and for the cache included.
+    /// Returns all tokens, those from and for the cache included.
     #[must_use]
     pub fn all_tokens(&self) -> u64 {
         let parts = [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens];
@@ -230,9 +378,9 @@ impl Usage {
 }
 
 impl Outcome {
-    /// Whether the call failed: an error or a time-out. A refusal is nobody's failure.
+    /// Returns whether the call failed: an error, a time-out, or a call that could not run. A refusal is no failure.
     #[must_use]
     pub fn failed(self) -> bool {
-        matches!(self, Self::Error | Self::Timeout)
+        matches!(self, Self::Error | Self::Timeout | Self::Invalid)
     }
 }

@@ -22,14 +22,14 @@ impl std::fmt::Display for StepError {
 
 impl std::error::Error for StepError {}
 
-const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, end";
+const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, intervention, end";
 
 /// One thing that happened in an agent's session: one JSON object a line.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(title = "Step", rename = "Step")]
 struct Line<'a> {
-    /// Which fields count: turn, call, result, user, usage, chunk, compact, delivery or end.
+    /// Which fields count: turn, call, result, user, usage, chunk, compact, delivery, intervention or end.
     #[serde(borrow, rename = "type")]
     #[schemars(with = "Kind", required)]
     kind: Option<Cow<'a, str>>,
@@ -41,6 +41,10 @@ struct Line<'a> {
     agent: Option<String>,
     /// Workers with one goal, over many sessions.
     swarm: Option<String>,
+    /// The session that started this one and is responsible for it.
+    #[serde(borrow)]
+    #[schemars(with = "Option<String>")]
+    controller: Option<Cow<'a, str>>,
     /// The task the session works on.
     task: Option<String>,
     /// When: RFC 3339, or milliseconds since 1970.
@@ -48,8 +52,13 @@ struct Line<'a> {
     ts: Option<Time>,
     /// On a turn, a chunk and a user step: what was said.
     text: Option<String>,
+    /// On a turn and a call: names the turn. Steps with the same id are one turn.
+    #[schemars(with = "Option<String>")]
+    turn_id: Option<Id>,
     /// On a turn: the calls.
     calls: Option<Vec<CallLine>>,
+    /// On a turn: the text's embedding.
+    embedding: Option<Vec<f32>>,
     /// On a call and a result: the call's id.
     #[schemars(with = "Option<String>")]
     id: Option<Id>,
@@ -63,6 +72,8 @@ struct Line<'a> {
     outcome: Option<Outcome>,
     /// On a result: a string or any JSON.
     output: Option<Value>,
+    /// On a result: the kind of error, as the tool or framework names it.
+    error_type: Option<String>,
     /// On a user step: who wrote it.
     origin: Option<Origin>,
     /// On usage: the model.
@@ -109,6 +120,7 @@ enum Kind {
     Chunk,
     Compact,
     Delivery,
+    Intervention,
     End,
 }
 
@@ -196,22 +208,26 @@ impl Line<'_> {
         let missing = |field: &str| StepError(format!("a `{kind}` step needs the field `{field}`"));
         let body = match kind {
             "turn" => Body::Turn(Turn {
+                id: self.turn_id.map(|id| id.0),
                 text: self.text.unwrap_or_default(),
                 calls: self.calls.unwrap_or_default().into_iter().map(CallLine::into_call).collect(),
+                embedding: self.embedding,
             }),
             "call" => Body::Turn(Turn {
-                text: String::new(),
+                id: self.turn_id.map(|id| id.0),
                 calls: vec![Call {
                     id: self.id.map(|id| id.0),
                     tool: self.tool.ok_or_else(|| missing("tool"))?,
                     args: self.args.unwrap_or(Value::Null),
                 }],
+                ..Turn::default()
             }),
             "result" => Body::Result(ToolResult {
                 id: self.id.map(|id| id.0),
                 ok: self.ok,
                 outcome: self.outcome,
                 output: self.output.unwrap_or(Value::Null),
+                error_type: self.error_type.map(limits::name),
             }),
             "user" => Body::User(UserText {
                 text: self.text.unwrap_or_default(),
@@ -231,6 +247,7 @@ impl Line<'_> {
                 step: self.step.ok_or_else(|| missing("step"))?,
                 ok: self.ok.ok_or_else(|| missing("ok"))?,
             }),
+            "intervention" => Body::Intervention,
             "end" => Body::End,
             other => return Err(StepError(format!("unknown type `{other}`: one of {TYPES}"))),
         };
@@ -238,6 +255,7 @@ impl Line<'_> {
             session: self.session.map_or_else(SessionId::default, |s| s.into_owned().into()),
             agent: self.agent.map(limits::name),
             swarm: self.swarm.map(limits::name),
+            controller: self.controller.map(|s| s.into_owned().into()),
             task: self.task.map(limits::name),
             ts: self.ts.map(|t| t.0),
             body,
@@ -267,13 +285,19 @@ struct OutLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     swarm: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    controller: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ts: Option<Millis>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    turn_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<Vec<OutCall<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embedding: Option<&'a [f32]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -286,6 +310,8 @@ struct OutLine<'a> {
     outcome: Option<Outcome>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<Origin>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -324,20 +350,24 @@ impl Serialize for Step {
             session: self.session.as_str(),
             agent: self.agent.as_deref(),
             swarm: self.swarm.as_deref(),
+            controller: self.controller.as_ref().map(SessionId::as_str),
             task: self.task.as_deref(),
             ts: self.ts,
             ..OutLine::default()
         };
         match &self.body {
             // A `call` nests its arguments no deeper than they came: JSON readers have a limit.
-            Body::Turn(Turn { text, calls }) if text.is_empty() && calls.len() == 1 => {
+            Body::Turn(Turn { id, text, calls, embedding: None }) if text.is_empty() && calls.len() == 1 => {
                 line.kind = "call";
+                line.turn_id = id.as_deref();
                 line.id = calls[0].id.as_deref();
                 line.tool = Some(&calls[0].tool);
                 line.args = (!calls[0].args.is_null()).then_some(&calls[0].args);
             }
             Body::Turn(turn) => {
                 line.kind = "turn";
+                line.turn_id = turn.id.as_deref();
+                line.embedding = turn.embedding.as_deref();
                 line.text = (!turn.text.is_empty()).then_some(turn.text.as_str());
                 line.calls = (!turn.calls.is_empty()).then(|| turn.calls.iter().map(OutCall::from).collect());
             }
@@ -347,6 +377,7 @@ impl Serialize for Step {
                 line.ok = result.ok;
                 line.outcome = result.outcome;
                 line.output = (!result.output.is_null()).then_some(&result.output);
+                line.error_type = result.error_type.as_deref();
             }
             Body::User(user) => {
                 line.kind = "user";
@@ -372,6 +403,7 @@ impl Serialize for Step {
                 line.step = Some(delivery.step);
                 line.ok = Some(delivery.ok);
             }
+            Body::Intervention => line.kind = "intervention",
             Body::End => line.kind = "end",
         }
         line.serialize(ser)

@@ -249,7 +249,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Base<'_>) -> Result<Confi
     }
     Ok(Config {
         profile,
-        options: Options { mode, attended },
+        options: Options::new(mode, attended),
         memory,
         off: is_off(),
         fail,

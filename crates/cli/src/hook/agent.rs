@@ -45,7 +45,7 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
 pub(crate) fn load(rules: &RuleArgs) -> Config {
     let mut config = config::load_and_remember(rules);
     if run_id().is_some() {
-        config.options = Options { mode: run_mode(), attended: false };
+        config.options = Options::new(run_mode(), false);
     }
     config
 }
@@ -84,11 +84,12 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
 /// The answer of those who set `fail = "closed"`: when deloop fails, nothing goes on.
 fn closed(agent: &dyn HookAgent, event: &HookEvent, why: &str) -> Reply {
     let message = format!("[deloop] deloop failed ({why}), and is configured to let nothing go on then.");
-    let decision = Decision {
-        action: Action::Stop,
-        message: Some(message),
-        status: Some("deloop failed".to_owned()),
-        ..Decision::go_on(event.session.as_str().into(), 0)
+    let decision = {
+        let mut made = Decision::go_on(event.session.as_str().into(), 0);
+        made.action = Action::Stop;
+        made.message = Some(message);
+        made.status = Some("deloop failed".to_owned());
+        made
     };
     agent.encode(event, &decision).reply
 }

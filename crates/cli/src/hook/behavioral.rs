@@ -5,8 +5,9 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use deloop_engine::Guard;
+use deloop_policy::{TASK_UPDATE, TaskUpdate};
 use deloop_store::Limits;
-use deloop_types::{Action, Body, Call, Decision, Millis, Step, TaskUpdate, Turn};
+use deloop_types::{Action, Body, Call, Decision, Millis, Step, Turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,14 +114,14 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
         // What an older release wrote is started anew: a guard must not stop the work it guards.
         let _ = guard.restore(&session.as_str().into(), checkpoint);
     }
-    let call = Call { id: None, tool: tool.clone(), args: input.args };
-    let mut step = Step::new(session.as_str(), Body::Turn(Turn { text: String::new(), calls: vec![call] }));
+    let call = Call::new(tool.clone(), input.args);
+    let mut step = Step::new(session.as_str(), Body::Turn(Turn::new("", vec![call])));
     step.task = Some(task.clone());
     step.ts = input.timestamp.map(Millis);
     let decision = guard.observe(&step);
 
     saved.checkpoint = guard.checkpoint(&step.session).map_err(|e| Failure::new(e.to_string()))?;
-    saved.forced += u64::from(decision.task_update.is_some());
+    saved.forced += u64::from(decision.extra.contains_key(TASK_UPDATE));
     write_saved(&mut file, &saved)?;
     let output = output_of(if off { Decision::go_on(step.session.clone(), 0) } else { decision.clone() });
     if output.level > 0 {
@@ -155,6 +156,7 @@ fn told_only(written: Result<(), Failure>) {
 
 fn output_of(decision: Decision) -> Output {
     let finding = decision.findings.first();
+    let task_update = TaskUpdate::in_decision(&decision);
     Output {
         level: decision.level,
         action: match decision.action {
@@ -165,7 +167,7 @@ fn output_of(decision: Decision) -> Output {
         similar: finding.is_some(),
         run_length: finding.map_or(0, |f| f.count),
         score: finding.map(|f| f.score),
-        task_update: decision.task_update,
+        task_update,
     }
 }
 

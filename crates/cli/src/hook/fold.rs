@@ -4,7 +4,7 @@ use deloop_detect::short_hash;
 use deloop_engine::{Engine, Observed, Options};
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
 use deloop_store::{Circumstances, SourceRow, SqliteStore, StoreError};
-use deloop_types::{Action, Body, Decision, Delivery, Millis, Mode, Origin, SessionId, Step, UserText};
+use deloop_types::{Action, Body, Decision, Delivery, Millis, Mode, SessionId, Step};
 
 use super::aftermath::{Aftermath, Watch, patterns};
 use super::desk::{Desk, Notice, Pending, Refusal, Worker, fingerprint};
@@ -146,10 +146,11 @@ impl Fold<'_> {
         if notice.told || *reply != Reply::default() {
             return None;
         }
-        let said = Decision {
-            action: Action::Warn,
-            status: self.around.notice.map(str::to_owned),
-            ..Decision::go_on(self.session.clone(), 0)
+        let said = {
+            let mut made = Decision::go_on(self.session.clone(), 0);
+            made.action = Action::Warn;
+            made.status = self.around.notice.map(str::to_owned);
+            made
         };
         let Encoded { reply, carried } = self.agent.encode(self.event, &said);
         notice.told = carried == Action::Warn;
@@ -287,20 +288,20 @@ impl Fold<'_> {
 
     /// Tells the engine whether the message of an earlier decision has arrived.
     fn delivery(&self, step: u64, ok: bool) -> Result<(), StoreError> {
-        self.tell(Body::Delivery(Delivery { step, ok }))
+        self.tell(Body::Delivery(Delivery::new(step, ok)))
     }
 
     /// Tells the engine that a person had a say: episodes are over, and a stop no longer stands.
     fn person_stepped_in(&self) -> Result<(), StoreError> {
-        // The same words again and again would be taken for a program's, whatever the numbers in them.
-        let number = self.around.now.0.to_string();
-        let letters: String = number.bytes().map(|b| char::from(b'a' + b % 16)).collect();
-        let text = format!("deloop was put off at {letters}");
-        self.tell(Body::User(UserText { text, origin: Origin::Human }))
+        self.tell(Body::Intervention)
     }
 
     fn tell(&self, body: Body) -> Result<(), StoreError> {
-        let step = Step { agent: self.event.subagent.clone(), ..Step::new(self.session.clone(), body) };
+        let step = {
+            let mut made = Step::new(self.session.clone(), body);
+            made.agent = self.event.subagent.clone();
+            made
+        };
         self.observe(step).map(|_| ())
     }
 }

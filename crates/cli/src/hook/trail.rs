@@ -105,12 +105,16 @@ mod tests {
     fn results_find_their_calls_and_the_oldest_go() {
         let mut trail = Vec::new();
         for n in 0..40 {
-            let call = Call { id: Some(format!("c{n}")), tool: "Bash".to_owned(), args: Value::Null };
-            let turn = deloop_types::Turn { text: String::new(), calls: vec![call] };
+            let call = Call::new("Bash", Value::Null).with_id(format!("c{n}"));
+            let turn = deloop_types::Turn::new("", vec![call]);
             enter(&mut trail, &Step::new("s", Body::Turn(turn)), n, None);
         }
-        let result =
-            deloop_types::ToolResult { id: Some("c38".to_owned()), ok: Some(false), ..Default::default() };
+        let result = {
+            let mut made = deloop_types::ToolResult::default();
+            made.id = Some("c38".to_owned());
+            made.ok = Some(false);
+            made
+        };
         enter(&mut trail, &Step::new("s", Body::Result(result)), 40, None);
         assert_eq!((trail.len(), trail[0].step), (MOST, 24));
         assert_eq!((trail[14].came, trail[15].came), (Some(Outcome::Error), None));

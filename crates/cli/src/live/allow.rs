@@ -79,11 +79,8 @@ mod tests {
 
     #[test]
     fn tool_and_arguments_both_count() {
-        let call = |tool: &str, command: &str| Call {
-            id: None,
-            tool: tool.to_owned(),
-            args: json!({"command": command, "timeout": 5}),
-        };
+        let call =
+            |tool: &str, command: &str| Call::new(tool.to_owned(), json!({"command": command, "timeout": 5}));
         let allowed =
             |pattern: &str, tool: &str, command: &str| matches(&[pattern.to_owned()], &call(tool, command));
         assert!(allowed("Bash npm run watch*", "Bash", "npm run watch --port 1"));

@@ -107,7 +107,8 @@ pub(crate) fn ended(outcome: Option<Outcome>) -> &'static str {
         Some(Outcome::Cancelled) => "cancelled",
         Some(Outcome::Timeout) => "timeout",
         Some(Outcome::Running) => "still running",
-        None => "ended",
+        Some(Outcome::Invalid) => "invalid call",
+        _ => "ended",
     }
 }
 

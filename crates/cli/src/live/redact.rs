@@ -25,31 +25,38 @@ impl Redact {
     /// The step without its words; `None` when nothing would be left of it.
     pub(super) fn step(&self, step: &Step) -> Option<Step> {
         let body = match &step.body {
-            Body::Turn(turn) => Body::Turn(Turn {
-                text: self.text(&turn.text),
-                calls: turn.calls.iter().map(|call| self.call(call)).collect(),
+            Body::Turn(turn) => Body::Turn(Turn::new(
+                self.text(&turn.text),
+                turn.calls.iter().map(|call| self.call(call)).collect(),
+            )),
+            Body::Result(result) => Body::Result({
+                let mut made = ToolResult::default();
+                made.id = result.id.as_deref().map(|id| self.word(id));
+                made.ok = None;
+                made.outcome = result.ended();
+                made.output = self.output(&result.output);
+                made
             }),
-            Body::Result(result) => Body::Result(ToolResult {
-                id: result.id.as_deref().map(|id| self.word(id)),
-                ok: None,
-                outcome: result.ended(),
-                output: self.output(&result.output),
-            }),
-            Body::User(user) => Body::User(UserText { text: self.text(&user.text), origin: user.origin }),
+            Body::User(user) => Body::User(UserText::new(self.text(&user.text), user.origin)),
             Body::Usage(usage) => Body::Usage(usage.clone()),
             Body::Compact => Body::Compact,
             // The whole message follows.
-            Body::Chunk(_) | Body::Delivery(_) | Body::End => return None,
+            _ => return None,
         };
         let agent = step.agent.as_deref().map(|agent| self.word(agent));
-        Some(Step { agent, ts: step.ts, ..Step::new(self.session.as_str(), body) })
+        Some({
+            let mut made = Step::new(self.session.as_str(), body);
+            made.agent = agent;
+            made.ts = step.ts;
+            made
+        })
     }
 
     fn call(&self, call: &Call) -> Call {
-        Call {
-            id: call.id.as_deref().map(|id| self.word(id)),
-            tool: call.tool.clone(),
-            args: self.value(&call.args),
+        {
+            let mut made = Call::new(call.tool.clone(), self.value(&call.args));
+            made.id = call.id.as_deref().map(|id| self.word(id));
+            made
         }
     }
 

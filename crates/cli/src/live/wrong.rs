@@ -83,11 +83,21 @@ fn remembered(row: &DecisionRow) -> Vec<Step> {
     let mut steps = Vec::new();
     for (n, crumb) in trail.into_iter().enumerate() {
         let id = Some(format!("c{n}"));
-        let call = Call { id: id.clone(), tool: crumb.tool, args: json!({"print": crumb.print}) };
-        steps.push(Step::new("s", Body::Turn(Turn { text: String::new(), calls: vec![call] })));
+        let call = {
+            let mut made = Call::new(crumb.tool, json!({"print": crumb.print}));
+            made.id = id.clone();
+            made
+        };
+        steps.push(Step::new("s", Body::Turn(Turn::new("", vec![call]))));
         if crumb.came.is_some() || crumb.output.is_some() {
             let output = crumb.output.map_or(Value::Null, Value::String);
-            let result = ToolResult { id, outcome: crumb.came, output, ..ToolResult::default() };
+            let result = {
+                let mut made = ToolResult::default();
+                made.id = id;
+                made.outcome = crumb.came;
+                made.output = output;
+                made
+            };
             steps.push(Step::new("s", Body::Result(result)));
         }
     }

@@ -19,7 +19,11 @@ fn agent(program: &OsStr) -> Option<Installable> {
 /// Whether an agent ends when its hook says so; where that is not known, it may.
 pub(super) fn ends_by_itself(agent: &str) -> bool {
     let Some(agent) = hook_agent(agent) else { return true };
-    let stop = Decision { action: Action::Stop, ..Decision::default() };
+    let stop = {
+        let mut made = Decision::default();
+        made.action = Action::Stop;
+        made
+    };
     let kinds =
         [HookKind::PreCall, HookKind::Permission, HookKind::PostCall, HookKind::Batch, HookKind::Prompt];
     let ends =

@@ -264,7 +264,8 @@ impl Shower<'_> {
                     Some(Outcome::Cancelled) => "cancelled: ",
                     Some(Outcome::Timeout) => "timed out: ",
                     Some(Outcome::Running) => "still runs: ",
-                    Some(Outcome::Ok) | None => "",
+                    Some(Outcome::Invalid) => "invalid: ",
+                    _ => "",
                 };
                 self.lines("              ← ", &format!("{word}{text}"), inside && *repeats, "2")?;
                 if let Some(evidence) = scene.evidence.filter(|_| self.args.evidence) {

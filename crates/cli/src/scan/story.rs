@@ -242,7 +242,7 @@ impl Teller<'_> {
                 Kind::User { text: veil.text(user.text.trim(), room), human: user.origin == Origin::Human }
             }
             Body::Compact => Kind::Compact,
-            Body::Usage(_) | Body::Chunk(_) | Body::Delivery(_) | Body::End => return None,
+            _ => return None,
         })
     }
 }

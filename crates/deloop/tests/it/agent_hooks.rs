@@ -194,29 +194,55 @@ fn the_default_profile_tells_refuses_and_stops() {
     assert_eq!(seen, "..n.nRRS");
 }
 
+/// Makes the same failing call until the run is ended; in how many calls.
+fn until_stopped(agent: &mut Agent, more: &Value) -> Option<u32> {
+    (1..=10).find(|n| {
+        let mut call = json!({"tool_name": "Bash", "tool_input": {"command": "make check"}, "tool_use_id": format!("x{n}")});
+        call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let before = agent.event("PreToolUse", call.clone());
+        if !denied(&before) {
+            call["error"] = "Exit code 2".into();
+            agent.event("PostToolUseFailure", call);
+        }
+        before["continue"] == false
+    })
+}
+
 #[test]
-fn a_stop_stands_until_a_person_writes() {
-    let mut agent = Agent::new("claude-code", "signature", "enforce");
-    let stopped: Vec<bool> = (1..=6).map(|_| agent.before("ls")["continue"] == false).collect();
-    assert_eq!(stopped, [false, false, false, true, true, true]);
+fn a_stop_of_the_run_stands_until_a_person_writes() {
+    let mut agent = Agent::new("claude-code", "default", "enforce");
+    assert_eq!(until_stopped(&mut agent, &json!({})), Some(8));
     let other = agent.before("pwd");
     assert_eq!((&other["continue"], denied(&other)), (&json!(false), true), "it stands for every call");
     assert!(agent.event("UserPromptSubmit", json!({"prompt": "Go on, differently"})).is_null());
     assert!(agent.before("date").is_null());
 }
 
+/// The document's session is over: only a person who intervenes in deloop itself lifts the stop.
+#[test]
+fn a_stop_of_the_session_stands_until_it_is_lifted() {
+    let mut agent = Agent::new("claude-code", "signature", "enforce");
+    let stopped: Vec<bool> = (1..=6).map(|_| agent.before("ls")["continue"] == false).collect();
+    assert_eq!(stopped, [false, false, false, true, true, true]);
+    agent.event("UserPromptSubmit", json!({"prompt": "Go on, differently"}));
+    assert_eq!(agent.before("date")["continue"], false);
+    let paused = |on: &str| run(deloop(agent.home.path()).args([on, "s1"]), b"");
+    assert_eq!(paused("pause").status.code(), Some(0));
+    let event = json!({"tool_name": "Bash", "tool_input": {"command": "id"}, "tool_use_id": "p1"});
+    assert!(agent.event("PreToolUse", event).is_null());
+    assert_eq!(paused("resume").status.code(), Some(0));
+    assert!(agent.before("whoami").is_null());
+}
+
 /// The stop of one subagent is not the stop of its session.
 #[test]
 fn subagents_are_agents_of_their_session() {
-    let mut agent = Agent::new("claude-code", "signature", "enforce");
-    let call = |n: u32| json!({"agent_id": "a1", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": format!("x{n}")});
-    let replies: Vec<Value> = (1..=5).map(|n| agent.event("PreToolUse", call(n))).collect();
-    let last = &replies[4];
-    assert_eq!(last["continue"], false);
+    let mut agent = Agent::new("claude-code", "default", "enforce");
+    assert_eq!(until_stopped(&mut agent, &json!({"agent_id": "a1"})), Some(8));
     assert!(agent.before("ls").is_null());
     assert_eq!(
         agent.query::<i64>("SELECT count(*) FROM decisions WHERE subagent = 'a1' AND action = 'stop'"),
-        2
+        1
     );
 }
 

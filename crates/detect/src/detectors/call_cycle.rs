@@ -92,21 +92,20 @@ impl Detector for CallCycle {
         let run = u64::from(memory.runs[period - 1]);
         let first =
             usize::try_from(run).unwrap_or(usize::MAX).saturating_add(period - 1).min(recent.len() - 1);
-        Some(Finding {
-            detector: self.name().to_owned(),
-            count,
-            period: u32::try_from(period).unwrap_or(u32::MAX),
-            score: 1.0,
-            since: recent.back(first).map_or(moment.step, |(_, step)| *step),
-            tool: Some(call.call.tool.clone()),
-            calls,
-            repeats: Repeats::Cycle,
-            evidence: Evidence {
+        Some({
+            let mut found = Finding::new(self.name(), count);
+            found.period = u32::try_from(period).unwrap_or(u32::MAX);
+            found.score = 1.0;
+            found.since = recent.back(first).map_or(moment.step, |(_, step)| *step);
+            found.tool = Some(call.call.tool.clone());
+            found.calls = calls;
+            found.repeats = Repeats::Cycle;
+            found.evidence = Evidence {
                 pattern: pattern_of(lap.into_iter()),
                 at: call.record.ordinal.into(),
                 ..Evidence::default()
-            },
-            ..Finding::default()
+            };
+            found
         })
     }
 }

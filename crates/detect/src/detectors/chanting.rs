@@ -92,19 +92,18 @@ impl Detector for Chanting {
             }
             _ => return None,
         };
-        Some(Finding {
-            detector: self.name().to_owned(),
-            count: times.into(),
-            period: 1,
-            score: 1.0,
-            since: moment.step,
-            repeats: Repeats::Message,
-            evidence: Evidence {
+        Some({
+            let mut found = Finding::new(self.name(), times.into());
+            found.period = 1;
+            found.score = 1.0;
+            found.since = moment.step;
+            found.repeats = Repeats::Message;
+            found.evidence = Evidence {
                 pattern: short_hash(b"chanting"),
                 at: moment.history.turns(),
                 ..Evidence::default()
-            },
-            ..Finding::default()
+            };
+            found
         })
     }
 }

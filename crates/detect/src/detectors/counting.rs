@@ -90,18 +90,17 @@ pub(crate) fn finding(
         }
     }
     calls.reverse();
-    Finding {
-        detector: detector.to_owned(),
-        count: turns(group.iter().copied()),
-        period: 1,
-        score: 1.0,
-        since: first.step.into(),
-        tool: Some(history.tool(record).to_owned()),
-        outcome: came_back(record, group.iter().copied()),
-        changed: changed(history, first, record),
-        calls,
-        evidence: Evidence { pattern, at: record.ordinal.into(), ..Evidence::default() },
-        ..Finding::default()
+    {
+        let mut found = Finding::new(detector, turns(group.iter().copied()));
+        found.period = 1;
+        found.score = 1.0;
+        found.since = first.step.into();
+        found.tool = Some(history.tool(record).to_owned());
+        found.outcome = came_back(record, group.iter().copied());
+        found.changed = changed(history, first, record);
+        found.calls = calls;
+        found.evidence = Evidence { pattern, at: record.ordinal.into(), ..Evidence::default() };
+        found
     }
 }
 

@@ -42,16 +42,15 @@ impl Detector for DuplicateTurn {
         window.push((hash, moment.step), params.window);
         let since = *before.first()?;
         let count = before.len() as u64 + 1;
-        Some(Finding {
-            detector: self.name().to_owned(),
-            count,
-            period: 1,
-            score: 1.0,
-            since,
-            tool: turn.calls.first().map(|c| c.tool.clone()),
-            repeats: Repeats::Turn,
-            evidence: Evidence { pattern: hash, at: moment.history.turns(), ..Evidence::default() },
-            ..Finding::default()
+        Some({
+            let mut found = Finding::new(self.name(), count);
+            found.period = 1;
+            found.score = 1.0;
+            found.since = since;
+            found.tool = turn.calls.first().map(|c| c.tool.clone());
+            found.repeats = Repeats::Turn;
+            found.evidence = Evidence { pattern: hash, at: moment.history.turns(), ..Evidence::default() };
+            found
         })
     }
 }

@@ -63,9 +63,11 @@ impl Detector for EmptySearch {
             barren += f64::from(u8::from(empty(one) || one.progress.nothing_new()));
         }
         let enough = turns(group.iter().copied()) >= params.at && barren >= params.share * all;
-        enough.then(|| Finding {
-            repeats: Repeats::Search,
-            ..finding(self.name(), moment, record, &group, short_hash(&record.program.to_le_bytes()))
+        enough.then(|| {
+            let mut found =
+                finding(self.name(), moment, record, &group, short_hash(&record.program.to_le_bytes()));
+            found.repeats = Repeats::Search;
+            found
         })
     }
 }

@@ -51,26 +51,25 @@ impl Detector for FailingCommands {
                 *memory = Memory::default();
                 return None;
             }
-            Outcome::Error | Outcome::Timeout => {}
-            Outcome::Denied | Outcome::Cancelled | Outcome::Running => return None,
+            outcome if outcome.failed() => {}
+            _ => return None,
         }
         memory.run.extend(0, record.step.into());
         memory.file_operations += u64::from(record.file_operation);
         let count = memory.run.count;
-        (count >= params.at).then(|| Finding {
-            detector: self.name().to_owned(),
-            count,
-            period: 1,
-            score: 1.0,
-            since: memory.run.since,
-            tool: Some(moment.history.tool(record).to_owned()),
-            repeats: Repeats::Commands,
-            evidence: Evidence {
+        (count >= params.at).then(|| {
+            let mut found = Finding::new(self.name(), count);
+            found.period = 1;
+            found.score = 1.0;
+            found.since = memory.run.since;
+            found.tool = Some(moment.history.tool(record).to_owned());
+            found.repeats = Repeats::Commands;
+            found.evidence = Evidence {
                 at: record.ordinal.into(),
                 variant: (memory.file_operations == count).then_some("file-operations"),
                 ..Evidence::default()
-            },
-            ..Finding::default()
+            };
+            found
         })
     }
 }

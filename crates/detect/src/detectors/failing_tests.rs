@@ -46,16 +46,15 @@ impl Detector for FailingTests {
             }
             false => {
                 run.extend(0, result.record.step.into());
-                (run.count >= params.at).then(|| Finding {
-                    detector: self.name().to_owned(),
-                    count: run.count,
-                    period: 1,
-                    score: 1.0,
-                    since: run.since,
-                    tool: Some(moment.history.tool(&result.record).to_owned()),
-                    repeats: Repeats::Tests,
-                    evidence: Evidence { at: result.record.ordinal.into(), ..Evidence::default() },
-                    ..Finding::default()
+                (run.count >= params.at).then(|| {
+                    let mut found = Finding::new(self.name(), run.count);
+                    found.period = 1;
+                    found.score = 1.0;
+                    found.since = run.since;
+                    found.tool = Some(moment.history.tool(&result.record).to_owned());
+                    found.repeats = Repeats::Tests;
+                    found.evidence = Evidence { at: result.record.ordinal.into(), ..Evidence::default() };
+                    found
                 })
             }
         }
@@ -66,9 +65,9 @@ impl Detector for FailingTests {
 /// runner's exit code; else how the call ended.
 fn passed(result: &ResultView<'_>) -> Option<bool> {
     match result.record.outcome {
-        Some(Outcome::Error | Outcome::Timeout) => return Some(false),
-        Some(Outcome::Denied | Outcome::Cancelled | Outcome::Running) => return None,
+        Some(outcome) if outcome.failed() => return Some(false),
         Some(Outcome::Ok) | None => {}
+        Some(_) => return None,
     }
     let told = result.result.output.as_str().and_then(test_verdict);
     told.or(result.record.outcome.map(|o| o == Outcome::Ok))

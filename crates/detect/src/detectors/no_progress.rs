@@ -179,6 +179,10 @@ impl NoProgress {
     }
 
     fn found(&self, moment: &Moment<'_>, record: &CallRecord, group: &[&CallRecord]) -> Finding {
-        Finding { repeats: Repeats::Call, ..finding(self.name(), moment, record, group, record.signature) }
+        {
+            let mut found = finding(self.name(), moment, record, group, record.signature);
+            found.repeats = Repeats::Call;
+            found
+        }
     }
 }

@@ -61,19 +61,18 @@ impl Detector for OverBudget {
         (params.at > 0 && percent >= params.at).then(|| {
             let (unit, used, limit) = *most;
             let amount = |n: f64| if unit == "dollars" { format!("{n:.2}") } else { format!("{n:.0}") };
-            Finding {
-                detector: self.name().to_owned(),
-                count: percent,
-                period: 0,
-                score: 1.0,
-                since: 0,
-                repeats: Repeats::Budget,
-                evidence: Evidence {
+            {
+                let mut found = Finding::new(self.name(), percent);
+                found.period = 0;
+                found.score = 1.0;
+                found.since = 0;
+                found.repeats = Repeats::Budget;
+                found.evidence = Evidence {
                     fields: vec![("unit", unit.to_owned()), ("used", amount(used)), ("limit", amount(limit))],
                     hard: true,
                     ..Evidence::default()
-                },
-                ..Finding::default()
+                };
+                found
             }
         })
     }

@@ -39,17 +39,17 @@ impl Detector for RepeatedCall {
         run.extend(call.signature.short(), moment.step);
         (run.count >= params.at).then(|| {
             let short = short_call(&call.call.tool, &call.call.args);
-            Finding {
-                detector: self.name().to_owned(),
-                count: run.count,
-                period: 1,
-                score: 1.0,
-                since: run.since,
-                tool: Some(call.call.tool.clone()),
-                repeats: Repeats::Call,
-                calls: vec![short],
-                evidence: Evidence { pattern: run.of, at: call.record.ordinal.into(), ..Evidence::default() },
-                ..Finding::default()
+            {
+                let mut found = Finding::new(self.name(), run.count);
+                found.period = 1;
+                found.score = 1.0;
+                found.since = run.since;
+                found.tool = Some(call.call.tool.clone());
+                found.repeats = Repeats::Call;
+                found.calls = vec![short];
+                found.evidence =
+                    Evidence { pattern: run.of, at: call.record.ordinal.into(), ..Evidence::default() };
+                found
             }
         })
     }

@@ -58,10 +58,11 @@ impl Detector for RepeatedEdit {
                 && history.words(r).is_some_and(|other| words.likeness(other) >= params.alike)
         };
         let group: Vec<&CallRecord> = history.of_this_request().filter(same).collect();
-        (turns(group.iter().copied()) >= params.at).then(|| Finding {
-            repeats: Repeats::Edit,
-            outcome: None,
-            ..finding(self.name(), moment, record, &group, short_hash(&[record.tool]))
+        (turns(group.iter().copied()) >= params.at).then(|| {
+            let mut found = finding(self.name(), moment, record, &group, short_hash(&[record.tool]));
+            found.repeats = Repeats::Edit;
+            found.outcome = None;
+            found
         })
     }
 }

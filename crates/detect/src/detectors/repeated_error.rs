@@ -81,13 +81,13 @@ impl Detector for RepeatedError {
         let at = if bare && params.bare > 0 { params.bare } else { params.at };
         if at > 0 && turns(group.iter().copied()) >= at && lately(6) >= params.share {
             let failure = u64::from(record.failure);
-            let found = finding(self.name(), moment, record, &group, failure);
-            let same = group.iter().all(|r| r.signature == record.signature);
-            // The same call may have failed in other ways in between, after the same edits made again.
-            return Some(match same {
-                true => Finding { repeats: Repeats::Call, changed: None, ..found },
-                false => Finding { repeats: Repeats::Variants, ..found },
-            });
+            let mut found = finding(self.name(), moment, record, &group, failure);
+            found.repeats = Repeats::Variants;
+            if group.iter().all(|r| r.signature == record.signature) {
+                // The same call may have failed in other ways in between, after the same edits made again.
+                (found.repeats, found.changed) = (Repeats::Call, None);
+            }
+            return Some(found);
         }
         let exact = |r: &&CallRecord| r.output == record.output && r.changes == history.changes();
         let group: Vec<&CallRecord> = history.of_this_request().filter(near).filter(exact).collect();
@@ -95,10 +95,11 @@ impl Detector for RepeatedError {
             && record.length >= SAYS_SOMETHING
             && turns(group.iter().copied()) >= params.exact
             && lately(12) >= params.exact_share;
-        enough.then(|| Finding {
-            repeats: Repeats::Failure,
-            outcome: Some(CameBack::SameFailure),
-            ..finding(self.name(), moment, record, &group, u64::from(record.output))
+        enough.then(|| {
+            let mut found = finding(self.name(), moment, record, &group, u64::from(record.output));
+            found.repeats = Repeats::Failure;
+            found.outcome = Some(CameBack::SameFailure);
+            found
         })
     }
 }

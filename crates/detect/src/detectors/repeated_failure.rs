@@ -109,6 +109,10 @@ impl Detector for RepeatedFailure {
 
 impl RepeatedFailure {
     fn found(&self, moment: &Moment<'_>, record: &CallRecord, group: &[&CallRecord]) -> Finding {
-        Finding { repeats: Repeats::Call, ..finding(self.name(), moment, record, group, record.signature) }
+        {
+            let mut found = finding(self.name(), moment, record, group, record.signature);
+            found.repeats = Repeats::Call;
+            found
+        }
     }
 }

@@ -1,4 +1,4 @@
-use deloop_types::{Evidence, Finding, LoopDetails, Repeats, Snapshot};
+use deloop_types::{Evidence, Finding, Millis, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,10 +33,46 @@ pub(crate) struct Memory {
     words: Words,
     count: u64,
     since: u64,
-    window: Ring<Snapshot>,
+    window: Ring<RecordedAction>,
+}
+
+/// The run that ended a task, as the document's hook reports it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoopDetails {
+    /// Similar actions in a row.
+    pub run_length: u64,
+    /// The action the run is measured against, normalised.
+    pub last_action: String,
+    /// The last five actions.
+    pub buffer_snapshot: Vec<RecordedAction>,
+}
+
+/// One action kept as evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedAction {
+    /// The tool.
+    pub tool_name: String,
+    /// Its normalised arguments.
+    pub normalized_args: String,
+    /// When, if known.
+    #[schemars(with = "Option<i64>")]
+    pub timestamp: Option<Millis>,
+    /// The step's index in its session.
+    pub step_index: u64,
 }
 
 impl Memory {
+    fn details(&self) -> LoopDetails {
+        let skip = self.window.len().saturating_sub(5);
+        LoopDetails {
+            run_length: self.count,
+            last_action: self.first.clone(),
+            buffer_snapshot: self.window.iter().skip(skip).cloned().collect(),
+        }
+    }
+
     fn similarity(&self, call: &CallView<'_>) -> f64 {
         if self.count == 0 || self.tool != call.call.tool {
             return 0.0;
@@ -60,7 +96,7 @@ impl Detector for SimilarCall {
     fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
         let shown = call.shown_normalised();
-        let entry = Snapshot {
+        let entry = RecordedAction {
             tool_name: call.call.tool.clone(),
             normalized_args: shown.clone().into_owned(),
             timestamp: moment.ts,
@@ -77,29 +113,21 @@ impl Detector for SimilarCall {
             memory.count = 1;
             memory.since = moment.step;
         }
-        (memory.count >= params.at).then(|| Finding {
-            detector: self.name().to_owned(),
-            count: memory.count,
-            period: 1,
-            score,
-            since: memory.since,
-            tool: Some(memory.tool.clone()),
-            repeats: Repeats::Variants,
-            calls: vec![short_call(&call.call.tool, &call.call.args)],
-            evidence: Evidence {
+        (memory.count >= params.at).then(|| {
+            let mut found = Finding::new(self.name(), memory.count);
+            found.period = 1;
+            found.score = score;
+            found.since = memory.since;
+            found.tool = Some(memory.tool.clone());
+            found.repeats = Repeats::Variants;
+            found.calls = vec![short_call(&call.call.tool, &call.call.args)];
+            found.evidence = Evidence {
                 pattern: crate::short_hash(memory.first.as_bytes()),
                 at: call.record.ordinal.into(),
-                details: Some(LoopDetails {
-                    run_length: memory.count,
-                    last_action: memory.first.clone(),
-                    buffer_snapshot: {
-                        let skip = memory.window.len().saturating_sub(5);
-                        memory.window.iter().skip(skip).cloned().collect()
-                    },
-                }),
+                details: serde_json::to_value(memory.details()).ok(),
                 ..Evidence::default()
-            },
-            ..Finding::default()
+            };
+            found
         })
     }
 }

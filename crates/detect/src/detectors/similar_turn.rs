@@ -61,15 +61,14 @@ impl Detector for SimilarTurn {
         } else {
             memory.similar = 0;
         }
-        (memory.similar >= params.at).then(|| Finding {
-            detector: self.name().to_owned(),
-            count: memory.similar,
-            period: 1,
-            score,
-            since: memory.since,
-            repeats: Repeats::Turn,
-            evidence: Evidence { at: moment.history.turns(), ..Evidence::default() },
-            ..Finding::default()
+        (memory.similar >= params.at).then(|| {
+            let mut found = Finding::new(self.name(), memory.similar);
+            found.period = 1;
+            found.score = score;
+            found.since = memory.since;
+            found.repeats = Repeats::Turn;
+            found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
+            found
         })
     }
 }

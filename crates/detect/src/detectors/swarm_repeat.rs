@@ -48,22 +48,21 @@ impl Detector for SwarmRepeat {
             return None;
         }
         let short = short_call(&call.call.tool, &call.call.args);
-        Some(Finding {
-            detector: self.name().to_owned(),
-            count,
-            period: 1,
-            score: 1.0,
-            since: moment.step,
-            tool: Some(call.call.tool.clone()),
-            repeats: Repeats::Swarm,
-            calls: vec![short],
-            evidence: Evidence {
+        Some({
+            let mut found = Finding::new(self.name(), count);
+            found.period = 1;
+            found.score = 1.0;
+            found.since = moment.step;
+            found.tool = Some(call.call.tool.clone());
+            found.repeats = Repeats::Swarm;
+            found.calls = vec![short];
+            found.evidence = Evidence {
                 pattern: call.target().short(),
                 at: call.record.ordinal.into(),
                 fields: vec![("workers", workers.to_string())],
                 ..Evidence::default()
-            },
-            ..Finding::default()
+            };
+            found
         })
     }
 }

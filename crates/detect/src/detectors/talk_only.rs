@@ -88,15 +88,14 @@ impl Detector for TalkOnly {
         }
         memory.run.extend(0, moment.step);
         let Run { count, since, .. } = memory.run;
-        (count >= params.at).then(|| Finding {
-            detector: self.name().to_owned(),
-            count,
-            period: 1,
-            score,
-            since,
-            repeats: Repeats::Talk,
-            evidence: Evidence { at: moment.history.turns(), ..Evidence::default() },
-            ..Finding::default()
+        (count >= params.at).then(|| {
+            let mut found = Finding::new(self.name(), count);
+            found.period = 1;
+            found.score = score;
+            found.since = since;
+            found.repeats = Repeats::Talk;
+            found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
+            found
         })
     }
 }

@@ -52,6 +52,12 @@ pub struct History {
     /// When the first call was made, in milliseconds.
     #[serde(default)]
     origin: Option<Millis>,
+    /// The id of the current turn, hashed; 0 without one.
+    #[serde(default)]
+    turn_id: u32,
+    /// An id came back with another call.
+    #[serde(default)]
+    ids_repeat: bool,
     /// The last calls.
     recent: Ring<CallRecord>,
     /// What some of them were about.
@@ -87,8 +93,11 @@ pub struct ToolTally {
 pub struct Ledger {
     /// Steps so far, the current one included.
     pub steps: u64,
-    /// Tokens read and written so far.
+    /// Tokens read and written so far, without those from and for the cache.
     pub tokens: u64,
+    /// All tokens so far.
+    #[serde(default)]
+    pub all_tokens: u64,
     /// Dollars so far, as far as the steps say.
     pub usd: f64,
     /// The earliest time seen.
@@ -107,6 +116,8 @@ impl Default for History {
             requests: 0,
             request: (0, 0),
             origin: None,
+            turn_id: 0,
+            ids_repeat: false,
             recent: Ring::default(),
             kept: Ring::default(),
             refusal: Box::default(),
@@ -188,7 +199,38 @@ impl History {
         }
     }
 
-    pub(crate) fn push_turn(&mut self) {
+    /// Returns whether a call was seen before under its id: a resumed run repeats the calls before it was interrupted.
+    ///
+    /// Some agents number the calls of each turn anew. Where an id comes back with another call, or an id of a turn
+    /// that is `over` comes back with the next one, ids name nothing and the call is a new one.
+    #[must_use]
+    pub fn is_known(&self, call: &Call, signature: u64, over: Option<u32>) -> bool {
+        self.with_id_of(call)
+            .is_some_and(|earlier| earlier.signature == signature && Some(earlier.turn) != over)
+    }
+
+    /// Returns the ordinal of the latest turn with calls, if all of them were answered.
+    #[must_use]
+    pub fn turn_over(&self) -> Option<u32> {
+        let turn = self.recent.back(0)?.turn;
+        let mut of_turn = self.recent.iter().rev().take_while(|r| r.turn == turn);
+        of_turn.all(CallRecord::answered).then_some(turn)
+    }
+
+    /// The latest call with the id of this one.
+    fn with_id_of(&self, call: &Call) -> Option<&CallRecord> {
+        let id = call.id.as_ref().filter(|_| !self.ids_repeat)?;
+        let id = half(short_hash(id.as_bytes()));
+        self.recent.iter().rev().find(|r| r.id == id)
+    }
+
+    /// Begins a turn, unless it is the current one, which more calls belong to: `false` then.
+    pub(crate) fn push_turn(&mut self, id: Option<&str>) -> bool {
+        let id = id.map_or(0, |id| half(short_hash(id.as_bytes())).max(1));
+        if id != 0 && id == self.turn_id {
+            return false;
+        }
+        self.turn_id = id;
         let last = u32::try_from(self.turns.saturating_sub(1)).unwrap_or(u32::MAX);
         if self.recent.iter().rev().take_while(|r| r.turn == last).nth(OF_A_TURN).is_some() {
             let mut kept = 0;
@@ -198,6 +240,7 @@ impl History {
             });
         }
         self.turns += 1;
+        true
     }
 
     pub(crate) fn push_call(
@@ -207,6 +250,8 @@ impl History {
         ts: Option<Millis>,
         mut record: CallRecord,
     ) -> CallRecord {
+        let same_id = self.with_id_of(call).is_some_and(|earlier| earlier.signature != record.signature);
+        self.ids_repeat |= same_id;
         record.tool = self.tally(&call.tool);
         record.ordinal = u32::try_from(self.calls).unwrap_or(u32::MAX);
         record.changes = self.changes;
@@ -366,6 +411,7 @@ impl Ledger {
     pub fn charge(&mut self, usage: &Usage) {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         self.tokens = self.tokens.saturating_add(tokens);
+        self.all_tokens = self.all_tokens.saturating_add(usage.all_tokens());
         self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn read_result(record: &CallRecord, result: &ToolResult, vocabulary: 
     let ending = ending(record, result, text, vocabulary);
     let (output, length) = print(text);
     let failure = match ending {
-        Ending::Failed | Ending::Refused => failure_kind(text, vocabulary),
+        Ending::Failed | Ending::Refused => failure_kind(text, result.error_type.as_deref(), vocabulary),
         // Whatever it had to say until then.
         Ending::TimedOut => TIMED_OUT,
         _ => 0,
@@ -93,10 +93,11 @@ fn ending(record: &CallRecord, result: &ToolResult, text: &str, vocabulary: &Voc
         Some(Outcome::Timeout) => Ending::TimedOut,
         // `grep` and its like exit with 1 when nothing matches.
         Some(Outcome::Error) if searches && nothing() => Ending::Empty,
-        Some(Outcome::Error) => Ending::Failed,
+        Some(Outcome::Error | Outcome::Invalid) => Ending::Failed,
         Some(Outcome::Ok) | None if result.output.is_null() => Ending::Unrecorded,
         Some(Outcome::Ok) if is_blank(text) || searches && nothing() => Ending::Empty,
         Some(Outcome::Ok) => Ending::Brought,
+        Some(_) => Ending::Unrecorded,
         None if is_blank(text) || searches && nothing() => Ending::Empty,
         None if !record.waits() && looks_failed(text, vocabulary) => Ending::Failed,
         None => Ending::Brought,

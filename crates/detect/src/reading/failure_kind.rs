@@ -16,16 +16,17 @@ const TELLING: usize = 8;
 /// So many lines from the start, and as many from the end, of a failure without a telling one.
 const LINES: usize = 4;
 
-/// The kind of this failure, hashed: never 0. Two failures are of one kind when the lines that tell of a failure say
-/// the same, apart from what varies.
-pub(crate) fn failure_kind(text: &str, vocabulary: &Vocabulary) -> u32 {
+/// Returns the kind of this failure, hashed: never 0. Two failures are of one kind when they have the same
+/// `error_type`, if any, and the lines that mention a failure are the same apart from what varies.
+pub(crate) fn failure_kind(text: &str, error_type: Option<&str>, vocabulary: &Vocabulary) -> u32 {
     let text = text.trim();
-    if is_blank(text) {
+    if is_blank(text) && error_type.is_none() {
         return SILENT;
     }
     let bytes = &text.as_bytes()[..text.len().min(MOST)];
     let lower = bytes.to_ascii_lowercase();
     let mut said = Vec::with_capacity(512);
+    said.extend(error_type.unwrap_or_default().bytes());
     let (mut at, mut lines) = (0, 0);
     while lines < TELLING
         && let Some(found) = vocabulary.failure_words().find(&lower[at..])
@@ -148,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_telling_lines_count() {
-        let kind = |text: &str| failure_kind(text, &Vocabulary::builtin());
+        let kind = |text: &str| failure_kind(text, None, &Vocabulary::builtin());
         assert_eq!(
             kind("building a\nerror: x not found\nbye"),
             kind("building b\nerror: x not found\nsee you")

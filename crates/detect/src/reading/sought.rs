@@ -52,8 +52,7 @@ mod tests {
     #[test]
     fn places_and_options_do_not_count() {
         let of = |tool: &str, args: Value| {
-            sought(&Call { id: None, tool: tool.to_owned(), args }, &Vocabulary::builtin())
-                .unwrap_or_default()
+            sought(&Call::new(tool, args), &Vocabulary::builtin()).unwrap_or_default()
         };
         assert_eq!(of("bash", json!({"command": "cd x && rg -n 'old name' src"})), "old name");
         assert_eq!(of("bash", json!({"command": "find / -type d -name 'java*' 2>/dev/null"})), "java*");

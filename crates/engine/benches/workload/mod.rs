@@ -86,8 +86,8 @@ fn call(number: usize) -> Step {
         args["description"] = Value::String(text + "x");
     }
     assert_eq!(args.to_string().len(), 200, "the arguments are 200 bytes");
-    let call = Call { id: Some(format!("toolu_01{number:020}")), tool: "Bash".to_owned(), args };
-    Step::new("bench", Body::Turn(Turn { text: String::new(), calls: vec![call] }))
+    let call = Call::new("Bash", args).with_id(format!("toolu_01{number:020}"));
+    Step::new("bench", Body::Turn(Turn::new("", vec![call])))
 }
 
 /// What a test run prints, 2 KB of it, with the times and numbers that are masked.
@@ -110,7 +110,13 @@ fn result(number: usize, ok: bool) -> Step {
     }
     output.truncate(2048);
     let id = Some(format!("toolu_01{number:020}"));
-    let result = ToolResult { id, ok: Some(ok), output: Value::String(output), ..ToolResult::default() };
+    let result = {
+        let mut made = ToolResult::default();
+        made.id = id;
+        made.ok = Some(ok);
+        made.output = Value::String(output);
+        made
+    };
     Step::new("bench", Body::Result(result))
 }
 

@@ -53,7 +53,12 @@ fn script(seed: u64, length: usize) -> Vec<Step> {
             0 => steps.push(Step::text("", words(&mut rng, 30))),
             1 => steps.push(Step::user("", words(&mut rng, 12))),
             2 => {
-                let usage = Usage { input_tokens: 9000, output_tokens: 400, ..Usage::default() };
+                let usage = {
+                    let mut made = Usage::default();
+                    made.input_tokens = 9000;
+                    made.output_tokens = 400;
+                    made
+                };
                 steps.push(Step::new("", Body::Usage(usage)));
             }
             _ => {
@@ -61,20 +66,23 @@ fn script(seed: u64, length: usize) -> Vec<Step> {
                     .map(|_| {
                         number += 1;
                         let tool = tools[rng.below(tools.len())];
-                        Call {
-                            id: Some(format!("toolu_{seed:04x}{number:08x}")),
-                            tool: tool.to_owned(),
-                            args: args(&mut rng, tool),
-                        }
+                        Call::new(tool.to_owned(), args(&mut rng, tool))
+                            .with_id(format!("toolu_{seed:04x}{number:08x}"))
                     })
                     .collect();
                 let text = if rng.below(2) == 0 { words(&mut rng, 20) } else { String::new() };
                 let ids: Vec<Option<String>> = calls.iter().map(|call| call.id.clone()).collect();
-                steps.push(Step::new("", Body::Turn(Turn { text, calls })));
+                steps.push(Step::new("", Body::Turn(Turn::new(text, calls))));
                 for id in ids {
                     let (ok, length) = (rng.below(6) > 0, [2, 6, 20, 90][rng.below(4)]);
                     let output = Value::from(words(&mut rng, length));
-                    let result = ToolResult { id, ok: Some(ok), output, ..ToolResult::default() };
+                    let result = {
+                        let mut made = ToolResult::default();
+                        made.id = id;
+                        made.ok = Some(ok);
+                        made.output = output;
+                        made
+                    };
                     steps.push(Step::new("", Body::Result(result)));
                 }
             }

@@ -15,12 +15,12 @@ fn step() -> impl Strategy<Value = Step> {
     let agent = select(vec![None, None, Some("x"), Some("")]);
     let swarm = select(vec![None, Some("w")]);
     (session, agent, swarm, proptest::option::weighted(0.3, ts()), body()).prop_map(
-        |(session, agent, swarm, ts, body)| Step {
-            agent: agent.map(str::to_owned),
-            // A session is in one swarm all the time, or in none.
-            swarm: swarm.filter(|_| session != "a").map(str::to_owned),
-            ts,
-            ..Step::new(session, body)
+        |(session, agent, swarm, ts, body)| {
+            let mut made = Step::new(session, body);
+            made.agent = agent.map(str::to_owned);
+            made.swarm = swarm.filter(|_| session != "a").map(str::to_owned);
+            made.ts = ts;
+            made
         },
     )
 }
@@ -36,15 +36,15 @@ fn ts() -> impl Strategy<Value = Millis> {
 fn body() -> impl Strategy<Value = Body> {
     let turn = (text(), proptest::collection::vec(call(), 0..3));
     prop_oneof![
-        6 => turn.prop_map(|(text, calls)| Body::Turn(Turn { text, calls })),
-        4 => call().prop_map(|call| Body::Turn(Turn { text: String::new(), calls: vec![call] })),
+        6 => turn.prop_map(|(text, calls)| Body::Turn(Turn::new(text, calls))),
+        4 => call().prop_map(|call| Body::Turn(Turn::new("", vec![call]))),
         6 => result().prop_map(Body::Result),
         1 => (text(), select(vec![Origin::Human, Origin::Harness]))
-            .prop_map(|(text, origin)| Body::User(UserText { text, origin })),
+            .prop_map(|(text, origin)| Body::User(UserText::new(text, origin))),
         1 => usage().prop_map(Body::Usage),
         1 => Just(Body::Compact),
         1 => select(vec!["again and again ", "a", "```\n"]).prop_map(|text| Body::Chunk(text.to_owned())),
-        1 => (0..40_u64, any::<bool>()).prop_map(|(step, ok)| Body::Delivery(Delivery { step, ok })),
+        1 => (0..40_u64, any::<bool>()).prop_map(|(step, ok)| Body::Delivery(Delivery::new(step, ok))),
         1 => select(vec![Body::End, Body::Compact, Body::Compact]),
     ]
 }
@@ -71,7 +71,11 @@ fn call() -> impl Strategy<Value = Call> {
         2 => select(vec![json!({"path": "a.txt"}), json!({}), json!(null), json!([1, "x"]), json!("ls")]),
         1 => any::<f64>().prop_map(|number| json!({ "limit": number, "query": "q" })),
     ];
-    (id(), tool, args).prop_map(|(id, tool, args)| Call { id, tool, args })
+    (id(), tool, args).prop_map(|(id, tool, args)| {
+        let mut made = Call::new(tool, args);
+        made.id = id;
+        made
+    })
 }
 
 fn id() -> impl Strategy<Value = Option<String>> {
@@ -94,20 +98,27 @@ fn result() -> impl Strategy<Value = ToolResult> {
         "\\PC{0,30}".prop_map(Value::from),
         Just(json!({"exit": 1})),
     ];
-    (id(), proptest::option::of(any::<bool>()), outcome, output)
-        .prop_map(|(id, ok, outcome, output)| ToolResult { id, ok, outcome, output })
+    (id(), proptest::option::of(any::<bool>()), outcome, output).prop_map(|(id, ok, outcome, output)| {
+        let mut made = ToolResult::default();
+        made.id = id;
+        made.ok = ok;
+        made.outcome = outcome;
+        made.output = output;
+        made
+    })
 }
 
 fn usage() -> impl Strategy<Value = Usage> {
     let tokens = || select(vec![0, 1, 1000, u64::MAX]);
     let cost = proptest::option::of(select(vec![0.0, 0.1, 0.2, 1e-17, 1.7e308, -1.7e308]));
     (tokens(), tokens(), tokens(), cost).prop_map(
-        |(input_tokens, output_tokens, cache_read_tokens, cost_usd)| Usage {
-            input_tokens,
-            output_tokens,
-            cache_read_tokens,
-            cost_usd,
-            ..Usage::default()
+        |(input_tokens, output_tokens, cache_read_tokens, cost_usd)| {
+            let mut made = Usage::default();
+            made.input_tokens = input_tokens;
+            made.output_tokens = output_tokens;
+            made.cache_read_tokens = cache_read_tokens;
+            made.cost_usd = cost_usd;
+            made
         },
     )
 }
@@ -136,11 +147,11 @@ pub(crate) fn all_different() -> impl Strategy<Value = Vec<Step>> {
                         Some(key) => json!({ key: words.join(" ") }),
                         None => json!({ unique("k"): words }),
                     };
-                    Call { id: None, tool: unique("tool"), args }
+                    Call::new(unique("tool"), args)
                 })
                 .collect();
             let results = calls.len();
-            steps.push(Step::new("s", Body::Turn(Turn { text, calls })));
+            steps.push(Step::new("s", Body::Turn(Turn::new(text, calls))));
             steps.extend((0..results).map(|_| Step::result("s", true, unique("found"))));
         }
         steps

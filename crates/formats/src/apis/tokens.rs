@@ -52,13 +52,15 @@ pub(crate) fn usage(field: Field<'_>, model: Option<String>) -> Option<Usage> {
         .max(field::count(counts.cache_creation_input_tokens));
     let included = counts.prompt_tokens.is_some() || counts.input_tokens_details.is_some();
     let read = field::count(counts.prompt_tokens.or(counts.input_tokens));
-    Some(Usage {
-        model,
-        input_tokens: if included { read.saturating_sub(cached).saturating_sub(written) } else { read },
-        output_tokens: field::count(counts.completion_tokens.or(counts.output_tokens)),
-        cache_read_tokens: cached,
-        cache_write_tokens: written,
-        cost_usd: field::number(counts.cost),
+    Some({
+        let mut made = Usage::default();
+        made.model = model;
+        made.input_tokens = if included { read.saturating_sub(cached).saturating_sub(written) } else { read };
+        made.output_tokens = field::count(counts.completion_tokens.or(counts.output_tokens));
+        made.cache_read_tokens = cached;
+        made.cache_write_tokens = written;
+        made.cost_usd = field::number(counts.cost);
+        made
     })
 }
 

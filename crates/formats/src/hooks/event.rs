@@ -112,37 +112,47 @@ impl HookEvent {
                 let ids: Vec<(String, bool)> =
                     self.calls.iter().map(|c| seen.enter(&c.call, self.kind == HookKind::PreCall)).collect();
                 let fresh = self.calls.iter().zip(&ids).filter(|(_, (_, is_new))| *is_new);
-                let calls: Vec<Call> =
-                    fresh.map(|(c, (id, _))| Call { id: Some(id.clone()), ..c.call.clone() }).collect();
+                let calls: Vec<Call> = fresh
+                    .map(|(c, (id, _))| {
+                        let mut made = c.call.clone();
+                        made.id = Some(id.clone());
+                        made
+                    })
+                    .collect();
                 if !calls.is_empty() {
-                    bodies.push(Body::Turn(Turn { text: String::new(), calls }));
+                    bodies.push(Body::Turn(Turn::new("", calls)));
                 }
                 for (call, (id, _)) in self.calls.iter().zip(ids) {
                     if let Some(result) = call.result.as_ref().filter(|_| seen.close(&id)) {
-                        bodies.push(Body::Result(ToolResult { id: Some(id), ..result.clone() }));
+                        bodies.push(Body::Result({
+                            let mut made = result.clone();
+                            made.id = Some(id);
+                            made
+                        }));
                     }
                 }
             }
             HookKind::Prompt => {
                 if let Some(asked) = &self.asked {
                     let origin = if self.is_human(seen) { Origin::Human } else { Origin::Harness };
-                    bodies.push(Body::User(UserText { text: asked.text.clone(), origin }));
+                    bodies.push(Body::User(UserText::new(asked.text.clone(), origin)));
                 }
                 seen.begin_turn(self.turn.as_deref());
             }
             HookKind::Stop => {
                 if let Some(said) = self.said.as_ref().filter(|s| !s.trim().is_empty()) {
-                    bodies.push(Body::Turn(Turn { text: said.clone(), calls: Vec::new() }));
+                    bodies.push(Body::Turn(Turn::new(said.clone(), Vec::new())));
                 }
             }
             HookKind::Compact => bodies.push(Body::Compact),
             // An agent that ends may be resumed: what is known of the session stays until it is too old.
             HookKind::SessionEnd | HookKind::Permission | HookKind::SessionStart | HookKind::Other => {}
         }
-        let step = |body| Step {
-            agent: self.subagent.clone(),
-            ts: self.ts,
-            ..Step::new(self.session.as_str(), body)
+        let step = |body| {
+            let mut made = Step::new(self.session.as_str(), body);
+            made.agent = self.subagent.clone();
+            made.ts = self.ts;
+            made
         };
         bodies.into_iter().map(step).collect()
     }
@@ -162,11 +172,17 @@ impl HookEvent {
         let called_off = |id: String| {
             // Not a refusal by somebody else, which would be evidence.
             let outcome = Some(deloop_types::Outcome::Cancelled);
-            let result = ToolResult { id: Some(id), outcome, ..ToolResult::default() };
-            Step {
-                agent: self.subagent.clone(),
-                ts: self.ts,
-                ..Step::new(self.session.as_str(), Body::Result(result))
+            let result = {
+                let mut made = ToolResult::default();
+                made.id = Some(id);
+                made.outcome = outcome;
+                made
+            };
+            {
+                let mut made = Step::new(self.session.as_str(), Body::Result(result));
+                made.agent = self.subagent.clone();
+                made.ts = self.ts;
+                made
             }
         };
         let ids: Vec<String> = self.calls.iter().map(|c| seen.latest(&c.call)).collect();

@@ -82,7 +82,11 @@ impl Sent {
     /// The call it is about.
     pub(crate) fn call(&self) -> Option<Call> {
         let id = text(&self.tool_use_id).or_else(|| text(&self.tool_call_id));
-        Some(Call { id, tool: text(&self.tool_name)?, args: self.tool_input.clone() })
+        Some({
+            let mut made = Call::new(text(&self.tool_name)?, self.tool_input.clone());
+            made.id = id;
+            made
+        })
     }
 }
 

@@ -20,13 +20,15 @@ fn events(agent: &dyn HookAgent) -> Vec<HookEvent> {
 
 fn decision(action: Action) -> Decision {
     let summary = "Bash(make check) was called 5 times, each time with exit code 2".to_owned();
-    let finding = Finding { detector: "no-progress".to_owned(), count: 5, summary, ..Finding::default() };
-    Decision {
-        id: Some("d0123456789".to_owned()),
-        action,
-        message: Some("[deloop] MESSAGE".to_owned()),
-        findings: vec![finding],
-        ..Decision::go_on("s".into(), 7)
+    let mut finding = Finding::new("no-progress", 5);
+    finding.summary = summary;
+    {
+        let mut made = Decision::go_on("s".into(), 7);
+        made.id = Some("d0123456789".to_owned());
+        made.action = action;
+        made.message = Some("[deloop] MESSAGE".to_owned());
+        made.findings = vec![finding];
+        made
     }
 }
 

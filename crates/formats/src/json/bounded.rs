@@ -174,7 +174,8 @@ impl Bounder<'_> {
         let rest = &self.input[self.at..];
         let ends =
             |b: &u8| matches!(b, b',' | b':' | b'{' | b'}' | b'[' | b']' | b'"') || b.is_ascii_whitespace();
-        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        // At least one byte: a form feed ends a word but is no blank of JSON.
+        let length = rest.iter().position(ends).unwrap_or(rest.len()).max(1);
         write_word(&rest[..length], limits::NUMBER, &mut self.out);
         self.at += length;
         self.nodes += 1;
@@ -549,6 +550,13 @@ mod tests {
                     .prop_map(|map| Value::Object(map.into_iter().collect())),
             ]
         })
+    }
+
+    #[test]
+    fn ends_on_every_control_character() {
+        for byte in 0..=0x20_u8 {
+            assert_eq!(read_json::<Value>(&[b'[', byte, b'1']).ok(), None);
+        }
     }
 
     proptest::proptest! {

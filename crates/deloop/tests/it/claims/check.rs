@@ -213,6 +213,7 @@ fn fits(made: &Made, outcome: Option<CameBack>) -> bool {
         // `grep` fails when it finds nothing.
         (Some(CameBack::Nothing), _) => result.text().len() < 600,
         (Some(CameBack::Unseen) | None, _) => true,
+        (other, _) => panic!("an outcome that this check does not know: {other:?}"),
     }
 }
 

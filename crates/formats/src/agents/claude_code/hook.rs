@@ -73,16 +73,23 @@ impl HookAgent for ClaudeCode {
         match event.kind {
             HookKind::PostCall => {
                 let outcome = Some(of_response(&sent.tool_response));
-                answer(
-                    &mut event,
-                    ToolResult { outcome, output: sent.tool_response, ..ToolResult::default() },
-                );
+                answer(&mut event, {
+                    let mut made = ToolResult::default();
+                    made.outcome = outcome;
+                    made.output = sent.tool_response;
+                    made
+                });
             }
             HookKind::Failure => {
                 let stopped = sent.is_interrupt == Value::Bool(true);
                 let told = of_failure(sent.error.as_str().unwrap_or_default());
                 let outcome = Some(if stopped { Outcome::Cancelled } else { told });
-                answer(&mut event, ToolResult { outcome, output: sent.error, ..ToolResult::default() });
+                answer(&mut event, {
+                    let mut made = ToolResult::default();
+                    made.outcome = outcome;
+                    made.output = sent.error;
+                    made
+                });
             }
             HookKind::Batch => event.calls = sent.tool_calls.iter().filter_map(batched).collect(),
             _ => {}
@@ -147,6 +154,11 @@ fn answer(event: &mut HookEvent, result: ToolResult) {
 fn batched(sent: &Sent) -> Option<HookCall> {
     let said = text(&sent.tool_response).unwrap_or_default();
     let outcome = of_text(&said);
-    let result = ToolResult { outcome, output: sent.tool_response.clone(), ..ToolResult::default() };
+    let result = {
+        let mut made = ToolResult::default();
+        made.outcome = outcome;
+        made.output = sent.tool_response.clone();
+        made
+    };
     Some(HookCall { call: sent.call()?, result: Some(result) })
 }

@@ -38,10 +38,21 @@ impl Open {
     pub(super) fn hand_out(self, counted: bool, out: &mut Sink<'_>) {
         let Self { name, step, turn, usage, behind, .. } = self;
         if turn.said().is_some() || !turn.calls.is_empty() {
-            out.step(Step { body: Body::Turn(turn), ..step.clone() });
+            out.step({
+                let mut made = step.clone();
+                made.body = Body::Turn(turn);
+                made
+            });
         }
         if let Some(usage) = usage.filter(|_| !counted) {
-            out.usage(Step { body: Body::Usage(usage), ..step }, name);
+            out.usage(
+                {
+                    let mut made = step;
+                    made.body = Body::Usage(usage);
+                    made
+                },
+                name,
+            );
         }
         behind.into_iter().for_each(|step| out.step(step));
     }
@@ -78,10 +89,10 @@ impl Open {
         {
             return;
         }
-        self.turn.calls.push(Call {
-            id: id.map(Into::into),
-            tool: block.name.or_empty().to_owned(),
-            args: block.input,
+        self.turn.calls.push({
+            let mut made = Call::new(block.name.or_empty().to_owned(), block.input);
+            made.id = id.map(Into::into);
+            made
         });
     }
 }
@@ -99,13 +110,15 @@ pub(super) fn request(message: &Text<'_>, request: &Text<'_>) -> Option<u64> {
 
 /// What a request used.
 pub(super) fn counted(tokens: &Tokens, model: &Text<'_>, cost_usd: Option<f64>) -> Usage {
-    Usage {
-        model: model.get().map(str::to_owned),
-        input_tokens: tokens.input_tokens.count(),
-        output_tokens: tokens.output_tokens.count(),
-        cache_read_tokens: tokens.cache_read_input_tokens.count(),
-        cache_write_tokens: tokens.cache_creation_input_tokens.count(),
-        cost_usd,
+    {
+        let mut made = Usage::default();
+        made.model = model.get().map(str::to_owned);
+        made.input_tokens = tokens.input_tokens.count();
+        made.output_tokens = tokens.output_tokens.count();
+        made.cache_read_tokens = tokens.cache_read_input_tokens.count();
+        made.cache_write_tokens = tokens.cache_creation_input_tokens.count();
+        made.cost_usd = cost_usd;
+        made
     }
 }
 

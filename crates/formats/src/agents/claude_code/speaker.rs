@@ -51,9 +51,9 @@ pub(super) fn said(texts: Vec<Cow<'_, str>>, automatic: bool) -> Option<UserText
         append(if from_harness { &mut harness } else { &mut human }, text);
     }
     if !human.is_empty() {
-        Some(UserText { text: human, origin: Origin::Human })
+        Some(UserText::new(human, Origin::Human))
     } else if !harness.is_empty() {
-        Some(UserText { text: harness, origin: Origin::Harness })
+        Some(UserText::new(harness, Origin::Harness))
     } else {
         None
     }

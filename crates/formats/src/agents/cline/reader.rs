@@ -59,7 +59,11 @@ impl Task {
                     if tool == COMMAND {
                         self.commands.extend(id.clone());
                     }
-                    calls.push(Call { id, tool, args: block.input.0 });
+                    calls.push({
+                        let mut made = Call::new(tool, block.input.0);
+                        made.id = id;
+                        made
+                    });
                 }
                 kind => known(kind, out),
             }
@@ -247,13 +251,15 @@ fn note_project(text: &str, out: &mut Sink<'_>) {
 
 fn used(metrics: &Metrics, model: Option<String>) -> Usage {
     let older = metrics.tokens.0.as_ref();
-    Usage {
-        model,
-        input_tokens: older.map_or(metrics.input_tokens.0, |tokens| tokens.prompt.0),
-        output_tokens: older.map_or(metrics.output_tokens.0, |tokens| tokens.completion.0),
-        cache_read_tokens: older.map_or(metrics.cache_read_tokens.0, |tokens| tokens.cached.0),
-        cache_write_tokens: metrics.cache_write_tokens.0,
-        cost_usd: metrics.cost.0,
+    {
+        let mut made = Usage::default();
+        made.model = model;
+        made.input_tokens = older.map_or(metrics.input_tokens.0, |tokens| tokens.prompt.0);
+        made.output_tokens = older.map_or(metrics.output_tokens.0, |tokens| tokens.completion.0);
+        made.cache_read_tokens = older.map_or(metrics.cache_read_tokens.0, |tokens| tokens.cached.0);
+        made.cache_write_tokens = metrics.cache_write_tokens.0;
+        made.cost_usd = metrics.cost.0;
+        made
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn calls(text: &str) -> (String, Vec<Call>) {
         match tag.and_then(|(name, after)| Some((name, element(name, after)?))) {
             Some((name, (body, after))) => {
                 if name != THINKING {
-                    calls.push(Call { id: None, tool: name.to_owned(), args: parameters(body) });
+                    calls.push(Call::new(name.to_owned(), parameters(body)));
                 }
                 rest = after;
             }

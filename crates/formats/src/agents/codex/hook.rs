@@ -73,7 +73,12 @@ impl HookAgent for Codex {
             // The exit code is not told, except in the words of some tools.
             let has_head = |text: &&str| HEADS.iter().any(|head| text.starts_with(head));
             let outcome = sent.tool_response.as_str().filter(has_head).and_then(told_by_output);
-            call.result = Some(ToolResult { outcome, output: sent.tool_response, ..ToolResult::default() });
+            call.result = Some({
+                let mut made = ToolResult::default();
+                made.outcome = outcome;
+                made.output = sent.tool_response;
+                made
+            });
         }
         Ok(event)
     }

@@ -213,7 +213,12 @@ impl Rollout {
         let call = call(item);
         let open = self.turn(ts);
         if call.id.is_some() {
-            open.results.push(ToolResult { id: call.id.clone(), ok, ..ToolResult::default() });
+            open.results.push({
+                let mut made = ToolResult::default();
+                made.id = call.id.clone();
+                made.ok = ok;
+                made
+            });
         }
         open.turn.calls.push(call);
     }

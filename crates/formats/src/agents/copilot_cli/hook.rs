@@ -165,7 +165,7 @@ fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
     let result =
         (kind == HookKind::PostCall).then(|| result(&sent.tool_result, "resultType", "textResultForLlm"));
     let args = if sent.tool_args.is_null() { sent.tool_input } else { sent.tool_args };
-    let call = text(&sent.tool_name).map(|tool| Call { id: None, tool, args: arguments(args) });
+    let call = text(&sent.tool_name).map(|tool| Call::new(tool, arguments(args)));
     Ok(HookEvent {
         kind,
         session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `sessionId`")))?,
@@ -219,5 +219,10 @@ fn result(sent: &Value, kind: &str, said: &str) -> ToolResult {
     {
         outcome = told;
     }
-    ToolResult { outcome: Some(outcome), output: said.clone(), ..ToolResult::default() }
+    {
+        let mut made = ToolResult::default();
+        made.outcome = Some(outcome);
+        made.output = said.clone();
+        made
+    }
 }

@@ -111,10 +111,10 @@ impl Events {
         // The parts of one response tell its tokens each, or only one of them does.
         said.written = said.written.max(data.output_tokens.0);
         said.texts.extend(data.content.owned());
-        said.calls.extend(data.tool_requests.0.into_iter().map(|request| Call {
-            id: request.tool_call_id.owned(),
-            tool: request.name.owned().unwrap_or_default(),
-            args: request.arguments.into_args(),
+        said.calls.extend(data.tool_requests.0.into_iter().map(|request| {
+            let mut made = Call::new(request.name.owned().unwrap_or_default(), request.arguments.into_args());
+            made.id = request.tool_call_id.owned();
+            made
         }));
     }
 
@@ -123,7 +123,12 @@ impl Events {
         let author = self.by(said.agent);
         author.turn(said.ts, said.texts.join("\n"), said.calls).into_iter().for_each(|step| out.step(step));
         self.totals.message(said.model.as_deref().unwrap_or_default(), said.written);
-        let usage = Usage { model: said.model, output_tokens: said.written, ..Usage::default() };
+        let usage = {
+            let mut made = Usage::default();
+            made.model = said.model;
+            made.output_tokens = said.written;
+            made
+        };
         let key = said.response.map(|id| xxh3_64(id.as_bytes()));
         author.usage(said.ts, usage).into_iter().for_each(|step| out.usage(step, key));
     }

@@ -96,15 +96,16 @@ impl HookAgent for Cursor {
             HookKind::Failure => Some((failed(&sent.failure_type), sent.error_message)),
             _ => None,
         };
-        let result = result.map(|(outcome, output)| ToolResult {
-            outcome: Some(outcome),
-            output,
-            ..ToolResult::default()
+        let result = result.map(|(outcome, output)| {
+            let mut made = ToolResult::default();
+            made.outcome = Some(outcome);
+            made.output = output;
+            made
         });
-        let call = text(&sent.tool_name).map(|tool| Call {
-            id: text(&sent.tool_use_id),
-            tool,
-            args: sent.tool_input,
+        let call = text(&sent.tool_name).map(|tool| {
+            let mut made = Call::new(tool, sent.tool_input);
+            made.id = text(&sent.tool_use_id);
+            made
         });
         let session = name_in(&sent.conversation_id);
         Ok(HookEvent {

@@ -79,10 +79,10 @@ impl Transcript {
         for block in blocks {
             match block.kind.as_str() {
                 "text" => texts.push(visible(block.text.as_str()).to_owned()),
-                "tool_use" => calls.push(Call {
-                    id: block.id.owned(),
-                    tool: block.name.owned().unwrap_or_default(),
-                    args: block.input.into_args(),
+                "tool_use" => calls.push({
+                    let mut made = Call::new(block.name.owned().unwrap_or_default(), block.input.into_args());
+                    made.id = block.id.owned();
+                    made
                 }),
                 kind => known(kind, out),
             }

@@ -135,5 +135,10 @@ fn result(tool: &str, response: &Value) -> ToolResult {
         }
         None => content.clone(),
     };
-    ToolResult { outcome, output, ..ToolResult::default() }
+    {
+        let mut made = ToolResult::default();
+        made.outcome = outcome;
+        made.output = output;
+        made
+    }
 }

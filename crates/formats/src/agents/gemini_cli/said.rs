@@ -37,10 +37,10 @@ impl Said {
             let recorded = !call.result.responses.is_empty();
             let output = shown.or_else(|| call.result_display.owned()).or_else(|| recorded.then(String::new));
             calls.push(Done {
-                call: Call {
-                    id: call.id.owned(),
-                    tool: call.name.owned().unwrap_or_default(),
-                    args: call.args.0,
+                call: {
+                    let mut made = Call::new(call.name.owned().unwrap_or_default(), call.args.0);
+                    made.id = call.id.owned();
+                    made
                 },
                 ts: call.timestamp.0,
                 result: (ended.is_some() || output.is_some()).then_some((ended, output)),
@@ -48,10 +48,10 @@ impl Said {
         }
         if calls.is_empty() {
             calls.extend(message.content.calls.into_iter().map(|call| Done {
-                call: Call {
-                    id: call.id.owned(),
-                    tool: call.name.owned().unwrap_or_default(),
-                    args: call.args.0,
+                call: {
+                    let mut made = Call::new(call.name.owned().unwrap_or_default(), call.args.0);
+                    made.id = call.id.owned();
+                    made
                 },
                 ts: None,
                 result: None,
@@ -68,12 +68,13 @@ impl Said {
 }
 
 fn used(tokens: &Tokens, model: Option<String>) -> Usage {
-    Usage {
-        model,
-        input_tokens: (tokens.input.0.saturating_add(tokens.tool.0)).saturating_sub(tokens.cached.0),
-        output_tokens: tokens.output.0.saturating_add(tokens.thoughts.0),
-        cache_read_tokens: tokens.cached.0,
-        ..Usage::default()
+    {
+        let mut made = Usage::default();
+        made.model = model;
+        made.input_tokens = (tokens.input.0.saturating_add(tokens.tool.0)).saturating_sub(tokens.cached.0);
+        made.output_tokens = tokens.output.0.saturating_add(tokens.thoughts.0);
+        made.cache_read_tokens = tokens.cached.0;
+        made
     }
 }
 

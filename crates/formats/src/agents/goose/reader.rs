@@ -48,10 +48,11 @@ impl Messages {
     fn header(&mut self, line: &Line<'_>, out: &mut Sink<'_>) {
         out.report.project = line.working_dir.get().map(str::to_owned);
         let sum = |all: u64, last: u64| if all > 0 { all } else { last };
-        self.used = Some(Usage {
-            input_tokens: sum(line.accumulated_input_tokens.0, line.input_tokens.0),
-            output_tokens: sum(line.accumulated_output_tokens.0, line.output_tokens.0),
-            ..Usage::default()
+        self.used = Some({
+            let mut made = Usage::default();
+            made.input_tokens = sum(line.accumulated_input_tokens.0, line.input_tokens.0);
+            made.output_tokens = sum(line.accumulated_output_tokens.0, line.output_tokens.0);
+            made
         });
     }
 
@@ -126,9 +127,15 @@ fn call(piece: Content<'_>) -> Call {
     let id = piece.id.owned();
     match tool_call.value.0 {
         Some(call) => {
-            Call { id, tool: call.name.owned().unwrap_or_default(), args: call.arguments.into_args() }
+            let mut made = Call::new(call.name.owned().unwrap_or_default(), call.arguments.into_args());
+            made.id = id;
+            made
         }
-        None => Call { id, tool: String::new(), args: tool_call.error.owned().unwrap_or_default().into() },
+        None => {
+            let mut made = Call::new("", tool_call.error.owned().unwrap_or_default().into());
+            made.id = id;
+            made
+        }
     }
 }
 

@@ -202,5 +202,5 @@ fn is_by_person(text: &str) -> bool {
 }
 
 fn bash(command: &str) -> Call {
-    Call { id: None, tool: "bash".to_owned(), args: json!({ "command": command }) }
+    Call::new("bash", json!({ "command": command }))
 }

@@ -174,7 +174,11 @@ impl Request {
             let output = output.0.map(Cow::into_owned);
             self.results.push(Answer { ts: end, id: id.clone(), ended, output });
         }
-        self.calls.push(Call { id, tool: part.tool.owned().unwrap_or_default(), args: state.input.0 });
+        self.calls.push({
+            let mut made = Call::new(part.tool.owned().unwrap_or_default(), state.input.0);
+            made.id = id;
+            made
+        });
     }
 }
 
@@ -212,13 +216,15 @@ fn used(info: &Info<'_>, tokens: &Tokens, cost: Option<f64>) -> Usage {
     let (input, output, reasoning) = (tokens.input.0, tokens.output.0, tokens.reasoning.0);
     let apart = [input, output, reasoning, read, write].iter().try_fold(0_u64, |sum, n| sum.checked_add(*n));
     let output = if apart == Some(tokens.total.0) { output.saturating_add(reasoning) } else { output };
-    Usage {
-        model: info.model.get().map(str::to_owned),
-        input_tokens: input,
-        output_tokens: output,
-        cache_read_tokens: read,
-        cache_write_tokens: write,
-        cost_usd: cost,
+    {
+        let mut made = Usage::default();
+        made.model = info.model.get().map(str::to_owned);
+        made.input_tokens = input;
+        made.output_tokens = output;
+        made.cache_read_tokens = read;
+        made.cache_write_tokens = write;
+        made.cost_usd = cost;
+        made
     }
 }
 

@@ -37,7 +37,7 @@ fn turns(events: &mut [Event<'_>]) -> Turns {
         turns.at.push(None);
         let Some(text) = said(event) else { continue };
         let Some(call) = call(event) else {
-            turns.at[index] = Some(Turn { text, calls: Vec::new() });
+            turns.at[index] = Some(Turn::new(text, Vec::new()));
             open = None;
             continue;
         };
@@ -53,7 +53,7 @@ fn turns(events: &mut [Event<'_>]) -> Turns {
                 }
             }
             (_, response) => {
-                turns.at[index] = Some(Turn { text, calls: vec![call] });
+                turns.at[index] = Some(Turn::new(text, vec![call]));
                 open = response;
             }
         }
@@ -98,7 +98,11 @@ fn call(event: &mut Event<'_>) -> Option<Call> {
     let id = metadata.and_then(|m| m.tool_call_id.get()).or(event.id.get()).map(str::to_owned);
     let tool = metadata.and_then(|m| m.function_name.get()).unwrap_or(name).to_owned();
     let thinks = name == "think";
-    Some(Call { id, tool, args: of_the_call(std::mem::take(&mut event.args.0), thinks) })
+    Some({
+        let mut made = Call::new(tool, of_the_call(std::mem::take(&mut event.args.0), thinks));
+        made.id = id;
+        made
+    })
 }
 
 fn of_the_call(args: Value, thinks: bool) -> Value {

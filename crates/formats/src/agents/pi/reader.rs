@@ -65,7 +65,7 @@ impl Session {
 
     fn user(&self, text: String, origin: Origin, ts: Option<Millis>, out: &mut Sink<'_>) {
         if !text.trim().is_empty() {
-            self.put(ts, Body::User(UserText { text, origin }), out);
+            self.put(ts, Body::User(UserText::new(text, origin)), out);
         }
     }
 
@@ -130,10 +130,10 @@ fn turn(content: Shaped<'_, super::record::Block<'_>>, with_calls: bool) -> Turn
                     "text" => {
                         block.text.take().into_iter().for_each(|text| append(&mut turn.text, text));
                     }
-                    "toolCall" if with_calls => turn.calls.push(Call {
-                        id: block.id.take().map(Into::into),
-                        tool: block.name.or_empty().to_owned(),
-                        args: block.arguments,
+                    "toolCall" if with_calls => turn.calls.push({
+                        let mut made = Call::new(block.name.or_empty().to_owned(), block.arguments);
+                        made.id = block.id.take().map(Into::into);
+                        made
                     }),
                     _ => {}
                 }
@@ -165,13 +165,15 @@ fn counted(tokens: &Tokens<'_>, model: Option<&str>) -> Option<Usage> {
         Shaped::Object(cost) => cost.total.get().filter(|total| *total > 0.0),
         _ => None,
     };
-    let usage = Usage {
-        model: model.map(str::to_owned),
-        input_tokens: tokens.input.count(),
-        output_tokens: tokens.output.count(),
-        cache_read_tokens: tokens.cache_read.count(),
-        cache_write_tokens: tokens.cache_write.count(),
-        cost_usd: cost,
+    let usage = {
+        let mut made = Usage::default();
+        made.model = model.map(str::to_owned);
+        made.input_tokens = tokens.input.count();
+        made.output_tokens = tokens.output.count();
+        made.cache_read_tokens = tokens.cache_read.count();
+        made.cache_write_tokens = tokens.cache_write.count();
+        made.cost_usd = cost;
+        made
     };
     let used = [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens];
     used.iter().any(|n| *n > 0).then_some(usage)

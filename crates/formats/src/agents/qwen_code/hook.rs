@@ -76,7 +76,12 @@ impl HookAgent for QwenCode {
             _ => return Ok(event),
         };
         if let Some(call) = event.calls.first_mut() {
-            call.result = Some(ToolResult { outcome: Some(outcome), output, ..ToolResult::default() });
+            call.result = Some({
+                let mut made = ToolResult::default();
+                made.outcome = Some(outcome);
+                made.output = output;
+                made
+            });
         }
         Ok(event)
     }

@@ -39,10 +39,21 @@ impl Chat {
     fn close(&mut self, out: &mut Sink<'_>) {
         let Some(Open { step, turn, usage }) = self.open.take() else { return };
         if turn.said().is_some() || !turn.calls.is_empty() {
-            out.step(Step { body: Body::Turn(turn), ..step.clone() });
+            out.step({
+                let mut made = step.clone();
+                made.body = Body::Turn(turn);
+                made
+            });
         }
         if let Some((usage, key)) = usage {
-            out.usage(Step { body: Body::Usage(usage), ..step }, key);
+            out.usage(
+                {
+                    let mut made = step;
+                    made.body = Body::Usage(usage);
+                    made
+                },
+                key,
+            );
         }
     }
 
@@ -79,7 +90,11 @@ impl Chat {
         };
         if !text.trim().is_empty() {
             let origin = if automatic { Origin::Harness } else { Origin::Human };
-            out.step(Step { body: Body::User(UserText { text, origin }), ..step });
+            out.step({
+                let mut made = step;
+                made.body = Body::User(UserText::new(text, origin));
+                made
+            });
         }
     }
 
@@ -105,7 +120,11 @@ impl Chat {
         for (id, failed, text) in answers {
             let id = id.or_else(|| noted.call_id.get().map(str::to_owned));
             let ended = ended(&noted, failed, &text);
-            out.step(Step { body: Body::Result(result(id, Some(ended), text)), ..step.clone() });
+            out.step({
+                let mut made = step.clone();
+                made.body = Body::Result(result(id, Some(ended), text));
+                made
+            });
         }
     }
 }
@@ -140,7 +159,11 @@ impl Reader for Chat {
             "system" => {
                 if matches!(record.subtype.or_empty(), "chat_compression" | "rewind") {
                     self.close(out);
-                    out.step(Step { body: Body::Compact, ..self.step(&record) });
+                    out.step({
+                        let mut made = self.step(&record);
+                        made.body = Body::Compact;
+                        made
+                    });
                 }
             }
             other => out.unknown(other),
@@ -169,10 +192,10 @@ fn turn(parts: Vec<Part<'_>>) -> Turn {
             append(&mut turn.text, text);
         }
         if let Shaped::Object(call) = part.function_call {
-            turn.calls.push(Call {
-                id: call.id.take().map(Into::into),
-                tool: call.name.or_empty().to_owned(),
-                args: call.args,
+            turn.calls.push({
+                let mut made = Call::new(call.name.or_empty().to_owned(), call.args);
+                made.id = call.id.take().map(Into::into);
+                made
             });
         }
     }
@@ -209,13 +232,15 @@ fn counted(tokens: &Tokens, model: Option<&str>) -> Usage {
     let prompt = tokens.prompt_token_count.count();
     let cached = tokens.cached_content_token_count.count();
     let written = tokens.total_token_count.count().saturating_sub(prompt);
-    Usage {
-        model: model.map(str::to_owned),
-        input_tokens: prompt.saturating_sub(cached),
-        output_tokens: tokens.candidates_token_count.count().max(written),
-        cache_read_tokens: cached,
-        cache_write_tokens: 0,
-        cost_usd: None,
+    {
+        let mut made = Usage::default();
+        made.model = model.map(str::to_owned);
+        made.input_tokens = prompt.saturating_sub(cached);
+        made.output_tokens = tokens.candidates_token_count.count().max(written);
+        made.cache_read_tokens = cached;
+        made.cache_write_tokens = 0;
+        made.cost_usd = None;
+        made
     }
 }
 

@@ -48,8 +48,8 @@ pub(super) fn call(action: &str) -> Option<Call> {
     let (word, rest) = action.split_once(char::is_whitespace).unwrap_or((action, ""));
     match COMMANDS.binary_search(&word) {
         _ if action.is_empty() => None,
-        Ok(_) => Some(Call { id: None, tool: word.to_owned(), args: json!({"input": rest}) }),
-        Err(_) => Some(Call { id: None, tool: "bash".to_owned(), args: json!({"command": action}) }),
+        Ok(_) => Some(Call::new(word.to_owned(), json!({"input": rest}))),
+        Err(_) => Some(Call::new("bash", json!({"command": action}))),
     }
 }
 

@@ -227,12 +227,13 @@ fn info(run: &Run<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
         out.report.version = Some(version);
     }
     let stats: Stats<'_> = field::object(info.model_stats).unwrap_or_default();
-    let usage = Usage {
-        model: model(run.replay_config),
-        input_tokens: field::count(stats.tokens_sent),
-        output_tokens: field::count(stats.tokens_received),
-        cost_usd: field::number(stats.instance_cost),
-        ..Usage::default()
+    let usage = {
+        let mut made = Usage::default();
+        made.model = model(run.replay_config);
+        made.input_tokens = field::count(stats.tokens_sent);
+        made.output_tokens = field::count(stats.tokens_received);
+        made.cost_usd = field::number(stats.instance_cost);
+        made
     };
     scribe.usage(usage, None, out);
 }

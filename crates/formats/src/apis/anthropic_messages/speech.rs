@@ -128,7 +128,11 @@ fn assistant(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<
             kind if kind.ends_with("tool_result") => answer.results.push(result(block)),
             kind if kind.ends_with("tool_use") => {
                 let tool = field::name(block.name).unwrap_or_else(|| kind.to_owned());
-                answer.calls.push(Call { id: field::name(block.id), tool, args: field::json(block.input) });
+                answer.calls.push({
+                    let mut made = Call::new(tool, field::json(block.input));
+                    made.id = field::name(block.id);
+                    made
+                });
             }
             other => out.unknown(other),
         }

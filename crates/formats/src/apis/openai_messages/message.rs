@@ -134,7 +134,11 @@ impl<'a> Function<'a> {
 
     fn call(&self, id: Option<String>) -> Option<Call> {
         let args = self.arguments.or(self.args).or(self.input);
-        Some(Call { id, tool: field::name(self.name)?, args: arguments(args) })
+        Some({
+            let mut made = Call::new(field::name(self.name)?, arguments(args));
+            made.id = id;
+            made
+        })
     }
 }
 
@@ -155,8 +159,13 @@ mod tests {
 
     #[test]
     fn calls_of_all_ages() {
-        let call =
-            |id: Option<&str>, args| vec![Call { id: id.map(str::to_owned), tool: "ls".to_owned(), args }];
+        let call = |id: Option<&str>, args| {
+            vec![{
+                let mut made = Call::new("ls", args);
+                made.id = id.map(str::to_owned);
+                made
+            }]
+        };
         let json = r#"{"tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{\"a\":1}"}}]}"#;
         assert_eq!(calls(json), call(Some("c1"), json!({"a": 1})));
         assert_eq!(calls(r#"{"function_call":{"name":"ls","arguments":""}}"#), call(None, json!({})));

@@ -60,7 +60,11 @@ impl Items {
             "reasoning" | "item_reference" | "mcp_list_tools" | "mcp_approval_request" => {}
             "compaction" | "compaction_summary" => {
                 self.flush(scribe, out);
-                out.step(Step { ts: scribe.ts, ..Step::new(scribe.session.clone(), Body::Compact) });
+                out.step({
+                    let mut made = Step::new(scribe.session.clone(), Body::Compact);
+                    made.ts = scribe.ts;
+                    made
+                });
             }
             kind if kind.ends_with("_output") => self.result(&item, scribe, out),
             kind if kind.ends_with("_call") => self.call(kind, &item),
@@ -112,7 +116,11 @@ impl Items {
             };
             self.results.push((id.clone(), outcome, text));
         }
-        self.calls.push(Call { id, tool, args });
+        self.calls.push({
+            let mut made = Call::new(tool, args);
+            made.id = id;
+            made
+        });
     }
 
     fn result(&mut self, item: &Item<'_>, scribe: &Scribe, out: &mut Sink<'_>) {

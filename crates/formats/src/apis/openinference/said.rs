@@ -88,7 +88,13 @@ impl Parts {
             self.said.text = texts.join("\n");
         }
         let calls = self.calls.into_values().filter(|(_, tool, _)| !tool.is_empty());
-        self.said.calls = calls.map(|(id, tool, args)| Call { id, tool, args }).collect();
+        self.said.calls = calls
+            .map(|(id, tool, args)| {
+                let mut made = Call::new(tool, args);
+                made.id = id;
+                made
+            })
+            .collect();
         self.said
     }
 }
@@ -116,10 +122,13 @@ fn of_parts(message: &Value) -> Vec<Said> {
     for part in message["parts"].as_array().into_iter().flatten() {
         match part["type"].as_str().unwrap_or_default() {
             "text" => texts.extend(part["content"].as_str().or(part["text"].as_str())),
-            "tool_call" => said.calls.push(Call {
-                id: part["id"].as_str().map(str::to_owned),
-                tool: part["name"].as_str().unwrap_or_default().to_owned(),
-                args: arguments(&part["arguments"]),
+            "tool_call" => said.calls.push({
+                let mut made = Call::new(
+                    part["name"].as_str().unwrap_or_default().to_owned(),
+                    arguments(&part["arguments"]),
+                );
+                made.id = part["id"].as_str().map(str::to_owned);
+                made
             }),
             "tool_call_response" => results.push(Said {
                 role: "tool".to_owned(),
@@ -146,10 +155,13 @@ fn raw(output: &str) -> Said {
         return Said { role: "assistant".to_owned(), text: output.to_owned(), ..Said::default() };
     }
     let calls = message["tool_calls"].as_array().into_iter().flatten().filter_map(|call| {
-        Some(Call {
-            id: call["id"].as_str().map(str::to_owned),
-            tool: call["function"]["name"].as_str()?.to_owned(),
-            args: arguments(&call["function"]["arguments"]),
+        Some({
+            let mut made = Call::new(
+                call["function"]["name"].as_str()?.to_owned(),
+                arguments(&call["function"]["arguments"]),
+            );
+            made.id = call["id"].as_str().map(str::to_owned);
+            made
         })
     });
     Said {
@@ -187,7 +199,7 @@ mod tests {
     }
 
     fn expected() -> Vec<Said> {
-        let call = |id: &str| Call { id: Some(id.to_owned()), tool: "ls".to_owned(), args: json!({"a": 1}) };
+        let call = |id: &str| Call::new("ls", json!({"a": 1})).with_id(id.to_owned());
         let calls = vec![call("c1"), call("c2")];
         vec![Said { role: "assistant".to_owned(), text: "Hm.".to_owned(), calls, answers: None }]
     }

@@ -122,10 +122,11 @@ impl Span {
         let id = self.first(&["gen_ai.tool.call.id", "tool_call.id", "tool.id"]).filter(|id| !id.is_empty());
         let tool = self.first(&["gen_ai.tool.name", "tool.name", "traceloop.entity.name"]);
         let args = self.first(&["gen_ai.tool.call.arguments", "input.value", "traceloop.entity.input"]);
-        Call {
-            id,
-            tool: tool.unwrap_or_else(|| self.name.clone()),
-            args: args.map_or(Value::Null, arguments),
+        {
+            let mut made =
+                Call::new(tool.unwrap_or_else(|| self.name.clone()), args.map_or(Value::Null, arguments));
+            made.id = id;
+            made
         }
     }
 
@@ -146,17 +147,19 @@ impl Span {
             "llm.token_count.prompt_details.cache_write",
             "gen_ai.usage.cache_creation.input_tokens",
         ]);
-        Usage {
-            model: self.first(&["llm.model_name", "gen_ai.response.model", "gen_ai.request.model"]),
-            input_tokens: read.saturating_sub(cached).saturating_sub(written),
-            output_tokens: tokens(&[
+        {
+            let mut made = Usage::default();
+            made.model = self.first(&["llm.model_name", "gen_ai.response.model", "gen_ai.request.model"]);
+            made.input_tokens = read.saturating_sub(cached).saturating_sub(written);
+            made.output_tokens = tokens(&[
                 "llm.token_count.completion",
                 "gen_ai.usage.output_tokens",
                 "gen_ai.usage.completion_tokens",
-            ]),
-            cache_read_tokens: cached,
-            cache_write_tokens: written,
-            cost_usd: Some(count(&["llm.cost.total"])).filter(|cost| *cost > 0.0),
+            ]);
+            made.cache_read_tokens = cached;
+            made.cache_write_tokens = written;
+            made.cost_usd = Some(count(&["llm.cost.total"])).filter(|cost| *cost > 0.0);
+            made
         }
     }
 }

@@ -170,7 +170,7 @@ fn turn(tree: &Tree<'_>, index: usize, step: Option<usize>) -> (String, Vec<Call
     match step.and_then(|step| agent::code(&text, tree.span(step))) {
         Some((thought, code)) => {
             let args = json!({ "code": code });
-            (thought, vec![Call { id: None, tool: agent::INTERPRETER.to_owned(), args }])
+            (thought, vec![Call::new(agent::INTERPRETER.to_owned(), args)])
         }
         None => (text, calls),
     }

@@ -47,7 +47,14 @@ enum Field {
 pub(super) fn call(id: Option<String>, code: &str) -> (Call, Script) {
     let Some(tokens) = tokens(code) else {
         let args = json!({"code": code, "calls": []});
-        return (Call { id, tool: "exec".to_owned(), args }, Script::default());
+        return (
+            {
+                let mut made = Call::new("exec", args);
+                made.id = id;
+                made
+            },
+            Script::default(),
+        );
     };
     let found = calls(&tokens);
     let sole = sole(&tokens, &found);
@@ -55,7 +62,14 @@ pub(super) fn call(id: Option<String>, code: &str) -> (Call, Script) {
     let names: Vec<String> = found.calls.into_iter().map(|(name, _)| name.to_owned()).collect();
     let (tool, args) = sole.unwrap_or_else(|| ("exec".to_owned(), json!({"code": code, "calls": &names})));
     let script = Script { calls: found.complete.then_some(names), polls, labels: labels(&tokens) };
-    (Call { id, tool, args }, script)
+    (
+        {
+            let mut made = Call::new(tool, args);
+            made.id = id;
+            made
+        },
+        script,
+    )
 }
 
 /// The calls in a script.

@@ -6,9 +6,9 @@ const GAP: u64 = 8;
 /// How many patterns and episodes are remembered.
 const MOST: usize = 16;
 
-/// What was found and done before, for one agent of one session: all that the ladders remember.
+/// Remembers how far the ladders of one agent were climbed, and which of its messages arrived.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct LadderState {
     occurrences: Vec<Occurrence>,
     given: Vec<(u16, u64)>,
     episodes: Vec<Episode>,
@@ -40,7 +40,7 @@ pub(crate) struct Episode {
     pub(crate) seen: u64,
 }
 
-impl Tried {
+impl LadderState {
     /// Counts an occurrence of a pattern at call `at`, where a full lap is `period` calls: the new count, or `None`
     /// between two full laps.
     pub(crate) fn occurrence(
@@ -103,14 +103,13 @@ impl Tried {
         episode
     }
 
-    /// A person wrote: what was going on is over, and a stop no longer stands.
-    pub fn human(&mut self) {
+    /// Starts over after a person wrote or intervened: current episodes end, and a stop is lifted.
+    pub fn start_over(&mut self) {
         self.episodes.clear();
         self.stopped = None;
     }
 
-    /// The agent's context was cut: what it was told, it no longer knows, so it is told again before anything is
-    /// refused.
+    /// Starts over after the agent's context was cut: deloop's messages are no longer in it.
     pub fn compacted(&mut self) {
         self.episodes.clear();
     }

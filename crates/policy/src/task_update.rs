@@ -1,0 +1,52 @@
+//! What the behavioral profile's document asks for when a task is ended: a call of its `TaskUpdate`.
+
+use deloop_detect::LoopDetails;
+use deloop_types::{Decision, Finding};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The key of [`Decision::extra`](deloop_types::Decision::extra) that holds a [`TaskUpdate`].
+pub const TASK_UPDATE: &str = "task_update";
+
+/// Ends a task with partial results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskUpdate {
+    /// Always `completed`.
+    pub status: String,
+    /// Why and how.
+    pub metadata: TaskMetadata,
+}
+
+/// What a [`TaskUpdate`] says about the task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskMetadata {
+    /// One sentence for people.
+    pub summary: String,
+    /// The results are partial.
+    pub partial: bool,
+    /// A loop was the reason.
+    pub loop_detected: bool,
+    /// The loop.
+    pub loop_details: LoopDetails,
+}
+
+impl TaskUpdate {
+    /// Returns the update that a decision carries.
+    #[must_use]
+    pub fn in_decision(decision: &Decision) -> Option<Self> {
+        serde_json::from_value(decision.extra.get(TASK_UPDATE)?.clone()).ok()
+    }
+
+    /// Returns the update that a finding asks for, if its detector keeps what the update has to say.
+    pub(crate) fn of(finding: &Finding) -> Option<Value> {
+        let loop_details = serde_json::from_value(finding.evidence.details.clone()?).ok()?;
+        let summary = format!(
+            "Task partially completed. Loop detected after {} similar actions. {}.",
+            finding.count, finding.summary
+        );
+        let metadata = TaskMetadata { summary, partial: true, loop_detected: true, loop_details };
+        serde_json::to_value(Self { status: "completed".to_owned(), metadata }).ok()
+    }
+}
