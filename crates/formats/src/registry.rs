@@ -1,24 +1,24 @@
 use crate::Format;
-use crate::anthropic_messages::AnthropicMessages;
-use crate::claude_code::ClaudeCode;
-use crate::cline::Cline;
-use crate::codex::Codex;
-use crate::copilot_cli::CopilotCli;
-use crate::cursor::Cursor;
-use crate::gemini_cli::{GeminiCli, GeminiCliJson};
-use crate::goose::Goose;
-use crate::mini_swe_agent::MiniSweAgent;
+use crate::agents::claude_code::ClaudeCode;
+use crate::agents::cline::Cline;
+use crate::agents::codex::Codex;
+use crate::agents::copilot_cli::CopilotCli;
+use crate::agents::cursor::Cursor;
+use crate::agents::gemini_cli::{GeminiCli, GeminiCliJson};
+use crate::agents::goose::Goose;
+use crate::agents::mini_swe_agent::MiniSweAgent;
+use crate::agents::opencode::Opencode;
+use crate::agents::openhands::OpenHands;
+use crate::agents::pi::Pi;
+use crate::agents::qwen_code::QwenCode;
+use crate::agents::swe_agent::SweAgent;
+use crate::apis::anthropic_messages::AnthropicMessages;
+use crate::apis::openai_messages::OpenAiMessages;
+use crate::apis::openai_messages_jsonl::OpenAiMessagesJsonl;
+use crate::apis::openai_responses::OpenAiResponses;
+use crate::apis::openinference::OpenInference;
+use crate::apis::otlp::Otlp;
 use crate::native::Native;
-use crate::openai_messages::OpenAiMessages;
-use crate::openai_messages_jsonl::OpenAiMessagesJsonl;
-use crate::openai_responses::OpenAiResponses;
-use crate::opencode::Opencode;
-use crate::openhands::OpenHands;
-use crate::openinference::OpenInference;
-use crate::otlp::Otlp;
-use crate::pi::Pi;
-use crate::qwen_code::QwenCode;
-use crate::swe_agent::SweAgent;
 
 /// Every format, in the order in which they are tried: the more telling before the more general.
 pub static FORMATS: &[&dyn Format] = &[

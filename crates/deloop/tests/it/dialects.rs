@@ -14,7 +14,8 @@ fn formats() -> PathBuf {
 /// Every fixture of the canonical stuck session, with the format it is sniffed as.
 fn fixtures() -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
-    for folder in std::fs::read_dir(formats()).unwrap().flatten() {
+    let folders = ["agents", "apis"].map(|group| std::fs::read_dir(formats().join(group)).unwrap());
+    for folder in folders.into_iter().flatten().flatten() {
         let Ok(files) = std::fs::read_dir(folder.path().join("fixtures")) else { continue };
         for file in files.flatten().map(|f| f.path()) {
             let name = file.file_name().unwrap().to_string_lossy().into_owned();

@@ -133,7 +133,8 @@ fn what_was_wrong_is_left_alone_and_becomes_a_label() {
 fn a_label_comes_from_the_transcript_where_there_is_one() {
     let agent = Agent::new("claude-code", "default", "enforce");
     let path = agent.home.path().join("s1.jsonl");
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/claude_code/fixtures/stuck.jsonl");
+    let fixture =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/agents/claude_code/fixtures/stuck.jsonl");
     let session = "5f0c1d2e";
     let text = std::fs::read_to_string(fixture).unwrap();
     std::fs::write(&path, &text).unwrap();

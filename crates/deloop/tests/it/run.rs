@@ -189,7 +189,8 @@ fn a_run_may_be_held_to_less() {
 /// What the agent wrote last stands in the hand-off.
 #[test]
 fn the_last_words_are_handed_over() {
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/claude_code/fixtures/stuck.jsonl");
+    let fixture =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/agents/claude_code/fixtures/stuck.jsonl");
     let ran = agent_with(&[], &[("TRANSCRIPT", fixture)], "stuck 30");
     assert!(handoff(&ran).contains("## What the agent said last\n\n> "), "{}", handoff(&ran));
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::binary::{deloop, lines, run, said, stream};
 
 fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/src").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/src/agents").join(path)
 }
 
 /// The canonical stuck session, from a document and from lines, is the same conversation.

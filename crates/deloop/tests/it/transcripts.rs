@@ -151,7 +151,8 @@ fn a_long_or_odd_transcript_costs_nothing() {
 #[test]
 fn every_agent_with_a_transcript_is_heard() {
     let fixture = |folder: &str| {
-        let path = format!("{}/../formats/src/{folder}/fixtures/stuck.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let path =
+            format!("{}/../formats/src/agents/{folder}/fixtures/stuck.jsonl", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
     let cases = [

@@ -3,23 +3,19 @@
 //! Pure: bytes in, text and an exit code out. Every agent has a strict encoder of its own, since each ignores or
 //! chokes on another's dialect.
 
-mod claude_code;
-mod codex;
-mod copilot_cli;
-mod cursor;
 mod event;
-mod gemini_cli;
-mod qwen_code;
-mod rehearsal;
-mod reply;
+pub(crate) mod rehearsal;
+pub(crate) mod reply;
 mod seen;
-mod snake;
+pub(crate) mod snake;
 #[cfg(test)]
 mod tests;
-mod wiring;
+pub(crate) mod wiring;
 
 use deloop_types::Decision;
 use serde_json::Value;
+
+use crate::agents;
 
 pub use event::{Asked, By, HookCall, HookError, HookEvent, HookKind};
 pub use reply::{Encoded, Reply};
@@ -64,12 +60,12 @@ pub trait HookAgent: Send + Sync {
 
 /// Every program with a hook; the only list of them.
 pub static HOOK_AGENTS: &[&dyn HookAgent] = &[
-    &claude_code::ClaudeCode,
-    &codex::Codex,
-    &gemini_cli::GeminiCli,
-    &copilot_cli::CopilotCli,
-    &qwen_code::QwenCode,
-    &cursor::Cursor,
+    &agents::claude_code::hook::ClaudeCode,
+    &agents::codex::hook::Codex,
+    &agents::gemini_cli::hook::GeminiCli,
+    &agents::copilot_cli::hook::CopilotCli,
+    &agents::qwen_code::hook::QwenCode,
+    &agents::cursor::hook::Cursor,
 ];
 
 /// The program of this name or alias.

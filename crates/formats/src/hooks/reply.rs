@@ -29,7 +29,7 @@ impl Encoded {
     }
 
     /// One JSON object on standard output.
-    pub(super) fn json(object: Map<String, Value>, carried: Action) -> Self {
+    pub(crate) fn json(object: Map<String, Value>, carried: Action) -> Self {
         if object.is_empty() {
             return Self::nothing();
         }
@@ -39,7 +39,7 @@ impl Encoded {
 }
 
 /// What the agent is told.
-pub(super) fn message(decision: &Decision) -> String {
+pub(crate) fn message(decision: &Decision) -> String {
     match &decision.message {
         Some(message) => message.clone(),
         None => format!("[deloop] {}", summary(decision)),
@@ -47,7 +47,7 @@ pub(super) fn message(decision: &Decision) -> String {
 }
 
 /// One line for the person: that deloop stepped in, what it did and why.
-pub(super) fn line(decision: &Decision, carried: Action) -> String {
+pub(crate) fn line(decision: &Decision, carried: Action) -> String {
     let did = match (decision.action, carried) {
         (Action::Stop, Action::Stop) => "deloop ended the run",
         (Action::Stop, Action::Block) => "deloop has this run end: every further call is refused",

@@ -4,7 +4,7 @@ use deloop_types::{Call, Millis, limits};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::bounded::read_json;
+use crate::json::bounded::read_json;
 
 use super::{Asked, By, HookCall, HookError, HookEvent, HookKind};
 
@@ -12,53 +12,53 @@ use super::{Asked, By, HookCall, HookError, HookEvent, HookKind};
 /// left out, so that a new version of an agent costs at most the field that it changed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     session_id: Value,
     agent_id: Value,
     transcript_path: Value,
     cwd: Value,
-    pub(super) permission_mode: Value,
+    pub(crate) permission_mode: Value,
     hook_event_name: Value,
     timestamp: Value,
     tool_name: Value,
     tool_input: Value,
     tool_use_id: Value,
     tool_call_id: Value,
-    pub(super) tool_response: Value,
-    pub(super) tool_result: Value,
-    pub(super) error: Value,
-    pub(super) is_interrupt: Value,
-    pub(super) tool_calls: Vec<Sent>,
+    pub(crate) tool_response: Value,
+    pub(crate) tool_result: Value,
+    pub(crate) error: Value,
+    pub(crate) is_interrupt: Value,
+    pub(crate) tool_calls: Vec<Sent>,
     prompt: Value,
     prompt_id: Value,
-    pub(super) source: Value,
-    pub(super) trigger: Value,
+    pub(crate) source: Value,
+    pub(crate) trigger: Value,
     last_assistant_message: Value,
     prompt_response: Value,
 }
 
 /// A string that says something.
-pub(super) fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
 /// A name, which is never long.
-pub(super) fn name_in(value: &Value) -> Option<String> {
+pub(crate) fn name_in(value: &Value) -> Option<String> {
     text(value).map(limits::name)
 }
 
 impl Sent {
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, HookError> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, HookError> {
         read_json(bytes).map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))
     }
 
     /// Whether it says which event it is.
-    pub(super) fn is_named(&self) -> bool {
+    pub(crate) fn is_named(&self) -> bool {
         self.hook_event_name.is_string()
     }
 
     /// The event, of the kind that `kind` knows its name to be; calls have no results yet.
-    pub(super) fn event(&self, by: By, kind: impl FnOnce(&str) -> HookKind) -> Result<HookEvent, HookError> {
+    pub(crate) fn event(&self, by: By, kind: impl FnOnce(&str) -> HookKind) -> Result<HookEvent, HookError> {
         let name = name_in(&self.hook_event_name);
         let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;
         let session = name_in(&self.session_id);
@@ -80,14 +80,14 @@ impl Sent {
     }
 
     /// The call it is about.
-    pub(super) fn call(&self) -> Option<Call> {
+    pub(crate) fn call(&self) -> Option<Call> {
         let id = text(&self.tool_use_id).or_else(|| text(&self.tool_call_id));
         Some(Call { id, tool: text(&self.tool_name)?, args: self.tool_input.clone() })
     }
 }
 
 /// The kinds of the event names that Claude Code made known.
-pub(super) fn kind(name: &str) -> HookKind {
+pub(crate) fn kind(name: &str) -> HookKind {
     match name {
         "PreToolUse" => HookKind::PreCall,
         "PostToolUse" => HookKind::PostCall,

@@ -9,7 +9,11 @@ use serde_json::Value;
 use super::*;
 
 fn events(agent: &dyn HookAgent) -> Vec<HookEvent> {
-    let path = format!("{}/src/hooks/fixtures/{}.jsonl", env!("CARGO_MANIFEST_DIR"), agent.name());
+    let path = format!(
+        "{}/src/agents/{}/fixtures/hook.jsonl",
+        env!("CARGO_MANIFEST_DIR"),
+        agent.name().replace('-', "_")
+    );
     let text = std::fs::read_to_string(path).unwrap();
     text.lines().map(|line| agent.decode(line.as_bytes()).unwrap()).collect()
 }

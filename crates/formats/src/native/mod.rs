@@ -2,7 +2,7 @@
 
 use deloop_types::{Step, limits};
 
-use crate::bounded::read_step;
+use crate::json::bounded::read_step;
 use crate::{Format, Place, Reader, Shape, Sink, Source};
 
 /// deloop's own Steps, one a line.

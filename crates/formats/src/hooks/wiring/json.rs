@@ -12,24 +12,24 @@ pub struct JsonHooks {
     /// The events at which deloop is called.
     pub events: &'static [&'static str],
     /// How a handler stands in the list of its event.
-    pub(in crate::hooks) shape: Shape,
+    pub(crate) shape: Shape,
     /// The key of the command.
-    pub(in crate::hooks) command: &'static str,
+    pub(crate) command: &'static str,
     /// The key of the timeout, and the timeout in that agent's unit.
-    pub(in crate::hooks) timeout: (&'static str, u32),
+    pub(crate) timeout: (&'static str, u32),
     /// Whether a handler says that it is a `command`.
-    pub(in crate::hooks) typed: bool,
+    pub(crate) typed: bool,
     /// Whether a handler has a `name`.
-    pub(in crate::hooks) named: bool,
+    pub(crate) named: bool,
     /// The `version` that the file has to have, if any.
-    pub(in crate::hooks) version: Option<u32>,
+    pub(crate) version: Option<u32>,
     /// What stands around the command so that the agent goes on when deloop fails.
-    pub(in crate::hooks) fail_open: FailOpen,
+    pub(crate) fail_open: FailOpen,
 }
 
 /// How a handler stands in the list of its event.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::hooks) enum Shape {
+pub(crate) enum Shape {
     /// `{"matcher": …, "hooks": [HANDLER]}`
     Group { matcher: Option<&'static str> },
     /// `HANDLER`
@@ -38,7 +38,7 @@ pub(in crate::hooks) enum Shape {
 
 /// What stands around the command.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::hooks) enum FailOpen {
+pub(crate) enum FailOpen {
     /// Nothing: the agent goes on by itself.
     ByItself,
     /// A program that is missing must be no failure, and deloop must be the process itself: at a timeout the agent
@@ -58,7 +58,7 @@ struct Ours {
 }
 
 impl JsonHooks {
-    pub(super) fn install(
+    pub(crate) fn install(
         &self,
         agent: &Installable,
         text: Option<&str>,
@@ -100,7 +100,7 @@ impl JsonHooks {
         Ok(same_mark(text, root.to_string()))
     }
 
-    pub(super) fn uninstall(&self, agent: &Installable, text: &str) -> Result<Option<String>, WiringError> {
+    pub(crate) fn uninstall(&self, agent: &Installable, text: &str) -> Result<Option<String>, WiringError> {
         if without_mark(text).trim().is_empty() {
             return Ok(Some(text.to_owned()));
         }
@@ -131,7 +131,7 @@ impl JsonHooks {
         Ok((!only_version).then(|| same_mark(text, root.to_string())))
     }
 
-    pub(super) fn installed(
+    pub(crate) fn installed(
         &self,
         agent: &Installable,
         text: &str,

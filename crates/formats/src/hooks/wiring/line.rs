@@ -34,7 +34,7 @@ impl HookLine {
     }
 
     /// From a command that calls the hook of this agent, whatever stands around it and wherever the program is.
-    pub(super) fn parse(command: &str, agent: &Installable) -> Option<Self> {
+    pub(crate) fn parse(command: &str, agent: &Installable) -> Option<Self> {
         let words = words(command);
         let at = words.windows(3).position(|w| {
             let name = w[0].rsplit(['/', '\\']).next().unwrap_or_default();
@@ -48,7 +48,7 @@ impl HookLine {
     }
 
     /// A program and the flags after it.
-    pub(super) fn with_flags(program: &str, words: &[String]) -> Self {
+    pub(crate) fn with_flags(program: &str, words: &[String]) -> Self {
         let flag = |name: &str| {
             let at = words.iter().position(|word| word == name)?;
             words.get(at + 1).cloned()
@@ -58,7 +58,7 @@ impl HookLine {
 }
 
 /// A word that a POSIX shell takes as it is.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -3,18 +3,18 @@
 //! Pure: the text of a file in, its new text out. Everything that is not deloop's stays as it is, byte for byte.
 
 mod json;
-mod line;
-mod opencode;
+pub(crate) mod line;
 
 use super::HOOK_AGENTS;
 use crate::Base;
+use crate::agents::opencode::plugin;
 
 pub use json::JsonHooks;
-pub(super) use json::{FailOpen, Shape};
+pub(crate) use json::{FailOpen, Shape};
 pub use line::{HookLine, Installed};
 
 /// Seconds that an agent waits for deloop: more than deloop ever waits for its own database.
-pub(super) const TIMEOUT: u32 = 5;
+pub(crate) const TIMEOUT: u32 = 5;
 
 /// Where an agent's settings are, and how it is told to call deloop.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub fn installables() -> impl Iterator<Item = Installable> {
         verified: agent.verified(),
         wiring: agent.wiring(),
     });
-    hooked.chain([opencode::OPENCODE])
+    hooked.chain([plugin::OPENCODE])
 }
 
 /// The program of this name or alias.
@@ -97,7 +97,7 @@ impl Installable {
     pub fn install(&self, text: Option<&str>, line: &HookLine) -> Result<String, WiringError> {
         match &self.wiring.file {
             Settings::Json(hooks) => hooks.install(self, text, line),
-            Settings::Plugin(program) => opencode::install(program, text, line),
+            Settings::Plugin(program) => plugin::install(program, text, line),
         }
     }
 
@@ -108,7 +108,7 @@ impl Installable {
     pub fn uninstall(&self, text: &str) -> Result<Option<String>, WiringError> {
         match &self.wiring.file {
             Settings::Json(hooks) => hooks.uninstall(self, text),
-            Settings::Plugin(_) => Ok(if opencode::is_ours(text) { None } else { Some(text.to_owned()) }),
+            Settings::Plugin(_) => Ok(if plugin::is_ours(text) { None } else { Some(text.to_owned()) }),
         }
     }
 
@@ -119,12 +119,12 @@ impl Installable {
     pub fn installed(&self, text: &str) -> Result<Option<Installed>, WiringError> {
         match &self.wiring.file {
             Settings::Json(hooks) => hooks.installed(self, text),
-            Settings::Plugin(_) => Ok(opencode::installed(text)),
+            Settings::Plugin(_) => Ok(plugin::installed(text)),
         }
     }
 
     /// Whether this is one of its names.
-    pub(super) fn answers_to(&self, name: &str) -> bool {
+    pub(crate) fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.alias == Some(name)
     }
 }

@@ -1,0 +1,127 @@
+//! A message of the model, which comes as several lines.
+
+use deloop_types::{Body, Call, Step, ToolResult, Turn, Usage};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Sink;
+use crate::json::lenient::{Shaped, Text};
+use crate::parts::{self, append};
+
+use super::outcome::Evidence;
+use super::record::{Block, Tokens, output};
+
+/// A message of the model whose further lines may follow, with the results of its first calls in between.
+pub(super) struct Open {
+    /// Names its request.
+    name: Option<u64>,
+    /// The tokens it read, cached or not.
+    prompt: u64,
+    /// When and where it was said.
+    step: Step,
+    pub(super) turn: Turn,
+    pub(super) usage: Option<Usage>,
+    /// What came after it.
+    pub(super) behind: Vec<Step>,
+}
+
+impl Open {
+    pub(super) fn new(name: Option<u64>, prompt: u64, step: Step) -> Self {
+        Self { name, prompt, step, turn: Turn::default(), usage: None, behind: Vec::new() }
+    }
+
+    /// Names its request, if it has a name.
+    pub(super) fn name(&self) -> Option<u64> {
+        self.name
+    }
+
+    /// Hands it out and what came after it; the tokens only if they are not `counted` already.
+    pub(super) fn hand_out(self, counted: bool, out: &mut Sink<'_>) {
+        let Self { name, step, turn, usage, behind, .. } = self;
+        if turn.said().is_some() || !turn.calls.is_empty() {
+            out.step(Step { body: Body::Turn(turn), ..step.clone() });
+        }
+        if let Some(usage) = usage.filter(|_| !counted) {
+            out.usage(Step { body: Body::Usage(usage), ..step }, name);
+        }
+        behind.into_iter().for_each(|step| out.step(step));
+    }
+
+    /// Whether a line of that name is of this message. Some servers give all their messages one name; a prompt of
+    /// another length then tells them apart.
+    pub(super) fn goes_on(&self, name: Option<u64>, prompt: u64) -> bool {
+        name.is_some() && self.name == name && (prompt == 0 || self.prompt == 0 || self.prompt == prompt)
+    }
+
+    /// Adds a block; the result of a call that the server itself ran comes back.
+    pub(super) fn add(&mut self, block: Block<'_>) -> Option<ToolResult> {
+        let kind = block.kind.or_empty();
+        if kind == "text" {
+            if let Some(text) =
+                block.text.take().filter(|text| !text.trim().is_empty() && text != "(no content)")
+            {
+                append(&mut self.turn.text, text);
+            }
+        } else if kind.ends_with("tool_use") {
+            self.call(block);
+        } else if is_result(&block) {
+            let failed = block.is_error.0;
+            return Some(result(block, &Evidence { denial: None, signs: &Shaped::Nothing, failed }));
+        }
+        None
+    }
+
+    /// Adds a call, unless one of the last ones is the same: a line may repeat what the line before it held.
+    fn call(&mut self, block: Block<'_>) {
+        let id = block.id.take();
+        if id.is_some()
+            && self.turn.calls.iter().rev().take(64).any(|call| call.id.as_deref() == id.as_deref())
+        {
+            return;
+        }
+        self.turn.calls.push(Call {
+            id: id.map(Into::into),
+            tool: block.name.or_empty().to_owned(),
+            args: block.input,
+        });
+    }
+}
+
+/// The name of a request in all files: a resumed session repeats it.
+pub(super) fn request(message: &Text<'_>, request: &Text<'_>) -> Option<u64> {
+    match (message.get(), request.get()) {
+        (None, None) => None,
+        (message, request) => {
+            let name = [message.unwrap_or_default(), request.unwrap_or_default()].join(" ");
+            Some(xxh3_64(name.as_bytes()))
+        }
+    }
+}
+
+/// What a request used.
+pub(super) fn counted(tokens: &Tokens, model: &Text<'_>, cost_usd: Option<f64>) -> Usage {
+    Usage {
+        model: model.get().map(str::to_owned),
+        input_tokens: tokens.input_tokens.count(),
+        output_tokens: tokens.output_tokens.count(),
+        cache_read_tokens: tokens.cache_read_input_tokens.count(),
+        cache_write_tokens: tokens.cache_creation_input_tokens.count(),
+        cost_usd,
+    }
+}
+
+/// The length of a request's prompt.
+pub(super) fn read_tokens(usage: &Usage) -> u64 {
+    usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
+}
+
+/// Whether a block is a call's result.
+pub(super) fn is_result(block: &Block<'_>) -> bool {
+    block.kind.or_empty().ends_with("tool_result")
+}
+
+/// A call's result.
+pub(super) fn result(block: Block<'_>, evidence: &Evidence<'_>) -> ToolResult {
+    let output = output(block.content);
+    let ended = evidence.ended(output.as_deref().unwrap_or_default());
+    parts::result(block.tool_use_id.take().map(Into::into), Some(ended), output)
+}

@@ -1,0 +1,299 @@
+//! Lines into Steps: whose they are, which belong to one message, and which say what was said before.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use deloop_types::{Body, Millis, SessionId, Step, Usage};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::json::lenient::{self, Shaped, Text};
+use crate::parts::append;
+use crate::{Reader, Sink, Source};
+
+use super::cut::{is_progress, signs, split};
+use super::message::{Open, counted, is_result, read_tokens, request, result};
+use super::outcome::Evidence;
+use super::record::{Attachment, Message, Record, Signs};
+use super::speaker::{said, texts};
+
+/// Types of records that are known to say nothing about the session's steps.
+const SILENT: [&str; 17] = [
+    "agent-color",
+    "agent-name",
+    "ai-title",
+    "api-request",
+    "api-request-blob",
+    "atis-latch",
+    "cost-state",
+    "custom-title",
+    "file-history-snapshot",
+    "last-prompt",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "progress",
+    "queue-operation",
+    "summary",
+    "tag",
+];
+
+/// Reads one transcript.
+pub(super) struct Transcript {
+    session: SessionId,
+    /// The uuids of the records and the names of the requests that were there before.
+    seen: HashSet<u64>,
+    /// Which subagent a record is of that names none, by the record's uuid.
+    sidechains: HashMap<u64, String>,
+    /// The message that each agent has under way, by the agent's name.
+    open: BTreeMap<String, Open>,
+    compacted: bool,
+    /// The memory that lines are put together in.
+    spare: Vec<u8>,
+}
+
+impl Transcript {
+    pub(super) fn new(source: &Source<'_>) -> Self {
+        Self {
+            session: source.stem().map_or_else(SessionId::default, SessionId::from),
+            seen: HashSet::new(),
+            sidechains: HashMap::new(),
+            open: BTreeMap::new(),
+            compacted: false,
+            spare: Vec::new(),
+        }
+    }
+
+    fn is_repeated(&mut self, uuid: &Text<'_>) -> bool {
+        uuid.get().is_some_and(|uuid| !self.seen.insert(xxh3_64(uuid.as_bytes())))
+    }
+
+    /// Takes what the record says about the session as a whole.
+    fn note(&mut self, record: &Record<'_>, out: &mut Sink<'_>) {
+        if let Some(session) = record.session_id.get()
+            && session != self.session.as_str()
+        {
+            self.session = session.into();
+        }
+        if out.report.project.is_none() {
+            out.report.project = record.cwd.get().map(str::to_owned);
+        }
+        if let Some(version) = record.version.get()
+            && out.report.version.as_deref() != Some(version)
+        {
+            out.report.version = Some(version.to_owned());
+        }
+    }
+
+    /// The subagent that a record is of; empty for the main agent. Old versions give subagents no names: there,
+    /// each chain of records that starts anew is one.
+    fn agent(&mut self, record: &Record<'_>) -> String {
+        if let Some(agent) = record.agent_id.get() {
+            return agent.to_owned();
+        }
+        if !record.is_sidechain.0 {
+            return String::new();
+        }
+        let hash = |uuid: &Text<'_>| uuid.get().map(|uuid| xxh3_64(uuid.as_bytes()));
+        let known = hash(&record.parent_uuid).and_then(|parent| self.sidechains.get(&parent)).cloned();
+        let agent = known.unwrap_or_else(|| {
+            let start: String = record.uuid.or_empty().chars().take(8).collect();
+            format!("sidechain-{start}")
+        });
+        if let Some(uuid) = hash(&record.uuid) {
+            self.sidechains.insert(uuid, agent.clone());
+        }
+        agent
+    }
+
+    fn step(&self, agent: &str, ts: Option<Millis>, body: Body) -> Step {
+        let mut step = Step::new(self.session.clone(), body);
+        step.agent = (!agent.is_empty()).then(|| agent.to_owned());
+        step.ts = ts;
+        step
+    }
+
+    /// Hands a step out, or keeps it until the message before it is complete.
+    fn put(&mut self, agent: &str, ts: Option<Millis>, body: Body, out: &mut Sink<'_>) {
+        let step = self.step(agent, ts, body);
+        match self.open.get_mut(agent) {
+            Some(open) => open.behind.push(step),
+            None => out.step(step),
+        }
+    }
+
+    fn assistant(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+        let agent = self.agent(&record);
+        let ts = time(&record.timestamp);
+        let cost = record.cost_usd.get();
+        let Shaped::Object(message) = record.message else { return };
+        if record.is_api_error_message.0 || message.model.get() == Some("<synthetic>") {
+            return;
+        }
+        self.compacted = false;
+        let name = request(&message.id, &record.request_id);
+        let Message { model, content, usage, .. } = message;
+        let usage = usage.object().map(|tokens| counted(&tokens, &model, cost));
+        self.begin(agent.clone(), name, ts, usage.as_ref(), out);
+
+        let mut results = Vec::new();
+        if let Some(open) = self.open.get_mut(&agent) {
+            open.usage = usage.or(open.usage.take());
+            match content {
+                Shaped::List(blocks) => blocks.into_iter().for_each(|block| results.extend(open.add(block))),
+                content => texts(content).into_iter().for_each(|text| append(&mut open.turn.text, text)),
+            }
+        }
+        for result in results {
+            self.put(&agent, ts, Body::Result(result), out);
+        }
+    }
+
+    /// Makes sure that the agent's open message is the one that `name` names.
+    fn begin(
+        &mut self,
+        agent: String,
+        name: Option<u64>,
+        ts: Option<Millis>,
+        usage: Option<&Usage>,
+        out: &mut Sink<'_>,
+    ) {
+        let prompt = usage.map_or(0, read_tokens);
+        if self.open.get(&agent).is_some_and(|open| open.goes_on(name, prompt)) {
+            return;
+        }
+        self.close(&agent, out);
+        let step = self.step(&agent, ts, Body::End);
+        self.open.insert(agent, Open::new(name, prompt, step));
+    }
+
+    /// Hands out an agent's open message and what came after it.
+    fn close(&mut self, agent: &str, out: &mut Sink<'_>) {
+        let Some(open) = self.open.remove(agent) else { return };
+        let counted = open.name().is_some_and(|name| !self.seen.insert(name));
+        open.hand_out(counted, out);
+    }
+
+    fn user(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+        let agent = self.agent(&record);
+        let ts = time(&record.timestamp);
+        if record.is_compact_summary.0 {
+            self.compact(&agent, ts, out);
+            return;
+        }
+        let automatic = record.is_meta.0
+            || !agent.is_empty()
+            || record.prompt_source.get() == Some("system")
+            || is_automatic(record.origin.object().and_then(|origin| origin.kind.take()).as_deref());
+        let Shaped::Object(message) = record.message else { return };
+        let words = match message.content {
+            Shaped::List(blocks) => {
+                let (results, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(is_result);
+                for block in results {
+                    let denial = record.tool_denial_kind.get();
+                    let evidence =
+                        Evidence { denial, signs: &record.tool_use_result, failed: block.is_error.0 };
+                    self.put(&agent, ts, Body::Result(result(block, &evidence)), out);
+                }
+                texts(Shaped::List(rest))
+            }
+            content => texts(content),
+        };
+        if let Some(user) = said(words, automatic) {
+            self.put(&agent, ts, Body::User(user), out);
+        }
+    }
+
+    /// A message that a person wrote while the agent was busy is an attachment; so are reminders, which are not read.
+    fn attachment(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+        let agent = self.agent(&record);
+        let ts = time(&record.timestamp);
+        let Shaped::Object(attachment) = record.attachment else { return };
+        let Attachment { kind, prompt, command_mode, origin, is_meta } = attachment;
+        if kind.get() != Some("queued_command") {
+            return;
+        }
+        let automatic = is_meta.0
+            || !agent.is_empty()
+            || !matches!(command_mode.get(), None | Some("prompt"))
+            || is_automatic(origin.object().and_then(|origin| origin.kind.take()).as_deref());
+        if let Some(user) = said(texts(prompt), automatic) {
+            self.put(&agent, ts, Body::User(user), out);
+        }
+    }
+
+    fn system(&mut self, record: &Record<'_>, out: &mut Sink<'_>) {
+        if matches!(record.subtype.get(), Some("compact_boundary" | "microcompact_boundary")) {
+            let agent = self.agent(record);
+            self.compact(&agent, time(&record.timestamp), out);
+        }
+    }
+
+    /// A boundary and the summary after it are one compaction.
+    fn compact(&mut self, agent: &str, ts: Option<Millis>, out: &mut Sink<'_>) {
+        if !self.compacted {
+            self.put(agent, ts, Body::Compact, out);
+        }
+        self.compacted = true;
+    }
+}
+
+impl Reader for Transcript {
+    fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
+        if is_progress(line) {
+            return;
+        }
+        let Some((before, after, result)) = split(line) else {
+            return self.record(line, Shaped::Nothing, out);
+        };
+        let mut rest = std::mem::take(&mut self.spare);
+        rest.clear();
+        rest.extend_from_slice(before);
+        rest.extend_from_slice(after);
+        self.record(&rest, signs(result), out);
+        self.spare = rest;
+    }
+
+    fn finish(&mut self, out: &mut Sink<'_>) {
+        for agent in self.open.keys().cloned().collect::<Vec<_>>() {
+            self.close(&agent, out);
+        }
+    }
+}
+
+impl Transcript {
+    /// Reads a record, without the `signs` that were cut out of it.
+    fn record<'a>(&mut self, line: &'a [u8], signs: Shaped<'a, Signs<'a>>, out: &mut Sink<'_>) {
+        let mut record: Record<'_> = match lenient::read(line) {
+            Ok(record) => record,
+            Err(error) => return out.unreadable(error),
+        };
+        if !matches!(signs, Shaped::Nothing) {
+            record.tool_use_result = signs;
+        }
+        let kind = record.kind.or_empty();
+        if SILENT.contains(&kind) {
+            return;
+        }
+        if !matches!(kind, "assistant" | "user" | "system" | "attachment") {
+            return out.unknown(kind);
+        }
+        if self.is_repeated(&record.uuid) {
+            return;
+        }
+        self.note(&record, out);
+        match kind {
+            "assistant" => self.assistant(record, out),
+            "user" => self.user(record, out),
+            "attachment" => self.attachment(record, out),
+            _ => self.system(&record, out),
+        }
+    }
+}
+
+fn time(timestamp: &Text<'_>) -> Option<Millis> {
+    timestamp.get().and_then(Millis::parse)
+}
+
+/// Whether a record's `origin` is something other than a person.
+fn is_automatic(origin: Option<&str>) -> bool {
+    origin.is_some_and(|kind| kind != "human")
+}

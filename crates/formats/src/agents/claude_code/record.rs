@@ -1,0 +1,187 @@
+//! One line of a transcript, as far as deloop reads it.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::json::lenient::{Flag, Number, Shaped, Text};
+use crate::parts::stand_in;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Record<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) subtype: Text<'a>,
+    #[serde(borrow)]
+    pub(super) uuid: Text<'a>,
+    #[serde(borrow)]
+    pub(super) parent_uuid: Text<'a>,
+    #[serde(borrow)]
+    pub(super) session_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) agent_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) request_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) timestamp: Text<'a>,
+    #[serde(borrow)]
+    pub(super) cwd: Text<'a>,
+    #[serde(borrow)]
+    pub(super) version: Text<'a>,
+    #[serde(borrow)]
+    pub(super) prompt_source: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_denial_kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) origin: Shaped<'a, Kind<'a>>,
+    pub(super) is_sidechain: Flag,
+    pub(super) is_meta: Flag,
+    pub(super) is_compact_summary: Flag,
+    pub(super) is_api_error_message: Flag,
+    #[serde(rename = "costUSD")]
+    pub(super) cost_usd: Number,
+    #[serde(borrow)]
+    pub(super) message: Shaped<'a, Message<'a>>,
+    /// Left out when [`split`](super::cut::split) has cut it out.
+    #[serde(borrow)]
+    pub(super) tool_use_result: Shaped<'a, Signs<'a>>,
+    #[serde(borrow)]
+    pub(super) attachment: Shaped<'a, Attachment<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Kind<'a> {
+    #[serde(borrow)]
+    pub(super) kind: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Shaped<'a, Block<'a>>,
+    #[serde(borrow)]
+    pub(super) usage: Shaped<'a, Tokens>,
+}
+
+/// A piece of a message: text, a call or a result.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    pub(super) input: Value,
+    #[serde(borrow)]
+    pub(super) tool_use_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Shaped<'a, Part<'a>>,
+    pub(super) is_error: Flag,
+}
+
+/// A piece of a result.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(borrow)]
+    tool_name: Text<'a>,
+    #[serde(borrow)]
+    source: Shaped<'a, Source<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Source<'a> {
+    #[serde(borrow)]
+    data: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Tokens {
+    pub(super) input_tokens: Number,
+    pub(super) output_tokens: Number,
+    pub(super) cache_read_input_tokens: Number,
+    pub(super) cache_creation_input_tokens: Number,
+}
+
+/// What the agent noted about a result beside what the model saw of it.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Signs<'a> {
+    pub(super) interrupted: Flag,
+    #[serde(borrow)]
+    pub(super) background_task_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) task: Shaped<'a, Task<'a>>,
+    /// Of a look at a command that runs in the background.
+    #[serde(borrow)]
+    pub(super) shell_id: Text<'a>,
+    pub(super) exit_code: Number,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Task<'a> {
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    pub(super) exit_code: Number,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Attachment<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) prompt: Shaped<'a, Block<'a>>,
+    #[serde(borrow)]
+    pub(super) command_mode: Text<'a>,
+    #[serde(borrow)]
+    pub(super) origin: Shaped<'a, Kind<'a>>,
+    pub(super) is_meta: Flag,
+}
+
+/// The text of a result as the model saw it, its parts one a line; `None` when the file does not hold it, or only in
+/// parts that are not text.
+pub(super) fn output(content: Shaped<'_, Part<'_>>) -> Option<String> {
+    let parts = match content {
+        Shaped::Nothing => return None,
+        Shaped::Text(text) => return Some(text.into_owned()),
+        Shaped::Object(part) => vec![part],
+        Shaped::List(parts) => parts,
+    };
+    let is_readable = parts.is_empty() || parts.iter().any(|part| part.kind.get() == Some("text"));
+    let parts: Vec<_> = parts.into_iter().map(shown).filter(|part| !part.is_empty()).collect();
+    (is_readable || !parts.is_empty()).then(|| parts.join("\n"))
+}
+
+/// A part as text; of a picture a name that tells it from other pictures.
+fn shown(part: Part<'_>) -> Cow<'_, str> {
+    if let Some(text) = part.text.take() {
+        return text;
+    }
+    if let Some(data) = part.source.object().and_then(|source| source.data.take()) {
+        return Cow::Owned(stand_in(part.kind.get().unwrap_or("data"), &data));
+    }
+    part.tool_name.take().unwrap_or_default()
+}

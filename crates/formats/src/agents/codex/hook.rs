@@ -1,0 +1,107 @@
+//! Codex. An unknown key drops the whole answer, so nothing is written that it does not know; it cannot be stopped
+//! in the middle of a turn, so every further call is refused.
+
+use deloop_types::{Action, Decision, ToolResult};
+use serde_json::{Map, Value, json};
+
+use crate::Base;
+use crate::agents::codex::told_by_output;
+use crate::hooks::reply::{line, message};
+use crate::hooks::snake::{Sent, kind};
+use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
+use crate::hooks::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+
+/// How a response begins that has Codex's own lines before the command's output.
+const HEADS: [&str; 4] = ["Chunk ID: ", "Command: ", "Process ", "Wall time"];
+
+pub(crate) struct Codex;
+
+impl HookAgent for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn title(&self) -> &'static str {
+        "Codex"
+    }
+
+    fn verified(&self) -> bool {
+        true
+    }
+
+    fn wiring(&self) -> &'static Wiring {
+        &Wiring {
+            resume: "codex resume {session}",
+            programs: &["codex"],
+            base: Base::Variable("CODEX_HOME", ".codex"),
+            user: "hooks.json",
+            project: ".codex/hooks.json",
+            file: Settings::Json(JsonHooks {
+                events: &[
+                    "PreToolUse",
+                    "PostToolUse",
+                    "UserPromptSubmit",
+                    "Stop",
+                    "SubagentStop",
+                    "PreCompact",
+                    "SessionStart",
+                    "SessionEnd",
+                ],
+                shape: Shape::Group { matcher: None },
+                command: "command",
+                timeout: ("timeout", TIMEOUT),
+                typed: true,
+                named: false,
+                version: None,
+                fail_open: FailOpen::ByItself,
+            }),
+            then: "start codex and approve the hooks in /hooks: until you have, Codex skips them without a word",
+        }
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
+        let sent = Sent::read(bytes)?;
+        let mut event = sent.event(By::Human, kind)?;
+        event.attended = match sent.permission_mode.as_str() {
+            Some("bypassPermissions" | "dontAsk") => Some(false),
+            Some("default" | "acceptEdits" | "plan") => Some(true),
+            _ => None,
+        };
+        if event.kind == HookKind::PostCall
+            && let Some(call) = event.calls.first_mut()
+        {
+            // The exit code is not told, except in the words of some tools.
+            let has_head = |text: &&str| HEADS.iter().any(|head| text.starts_with(head));
+            let outcome = sent.tool_response.as_str().filter(has_head).and_then(told_by_output);
+            call.result = Some(ToolResult { outcome, output: sent.tool_response, ..ToolResult::default() });
+        }
+        Ok(event)
+    }
+
+    fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {
+        use Action::{Block, Continue, Nudge, Stop, Warn};
+        use HookKind::{PostCall, PreCall, Prompt};
+        let mut specific = Map::new();
+        let carried = match (event.kind, decision.action) {
+            (_, Continue) => return Encoded::nothing(),
+            (PreCall | PostCall | Prompt, Warn) => Warn,
+            (PreCall, Block | Stop) => {
+                specific.insert("permissionDecision".to_owned(), json!("deny"));
+                specific.insert("permissionDecisionReason".to_owned(), json!(message(decision)));
+                Block
+            }
+            (PreCall | PostCall | Prompt, _) => {
+                specific.insert("additionalContext".to_owned(), json!(message(decision)));
+                Nudge
+            }
+            _ => return Encoded::nothing(),
+        };
+        let mut out = Map::new();
+        if !specific.is_empty() {
+            specific.insert("hookEventName".to_owned(), json!(event.name));
+            out.insert("hookSpecificOutput".to_owned(), Value::Object(specific));
+        }
+        out.insert("systemMessage".to_owned(), json!(line(decision, carried)));
+        Encoded::json(out, carried)
+    }
+}

@@ -1,0 +1,220 @@
+//! How a call ended, from what Codex writes at the head of an output and from its events.
+
+use deloop_types::Outcome;
+use serde::Deserialize;
+
+use crate::json::lenient::{self, Flag, Number, Shaped, Text};
+
+use super::record::{Answer, Payload};
+
+const TIMED_OUT: &str = "command timed out after ";
+
+/// How an output begins that says that a person or a rule refused the call.
+const REFUSED: [&str; 9] = [
+    "exec command rejected by user",
+    "patch rejected",
+    "rejected by user",
+    "user rejected ",
+    "approval policy is ",
+    "approval required by policy",
+    "This action was rejected due to unacceptable risk",
+    "Command blocked by PreToolUse hook",
+    "Tool call blocked by PreToolUse hook",
+];
+
+/// How an output begins that says that the call was called off.
+const CALLED_OFF: [&str; 2] = ["aborted", "user cancelled "];
+
+/// How an output begins that says that the call could not be made.
+const FAILED: [&str; 12] = [
+    "exec_command failed",
+    "write_stdin failed",
+    "apply_patch verification failed",
+    "failed to parse function arguments",
+    "execution error:",
+    "tool call error:",
+    "unsupported call:",
+    "unsupported custom tool call:",
+    "collab spawn failed",
+    "resources/list failed",
+    "resources/read failed",
+    "resource_templates/list failed",
+];
+
+/// What the error of a command holds that a rule refused.
+const REJECTED: &str = "CreateProcess { message: \"Rejected(";
+
+/// How a call ended, if its output says so.
+pub(crate) fn told_by_output(output: &str) -> Option<Outcome> {
+    if output.starts_with('{') {
+        return told_by_json(output);
+    }
+    for line in after_command(output).lines() {
+        if let Some(code) =
+            line.strip_prefix("Process exited with code ").or_else(|| line.strip_prefix("Exit code: "))
+        {
+            return code.trim().parse().ok().map(|code: i64| exited(code, output));
+        }
+        let starts = |with: &[&str]| with.iter().any(|start| line.starts_with(start));
+        if starts(&["Process running with session ID "]) {
+            return Some(Outcome::Running);
+        } else if starts(&REFUSED) || starts(&["exec_command failed for "]) && output.contains(REJECTED) {
+            return Some(Outcome::Denied);
+        } else if starts(&CALLED_OFF) {
+            return Some(Outcome::Cancelled);
+        } else if starts(&FAILED) {
+            return Some(Outcome::Error);
+        } else if line == "Plan updated" {
+            return Some(Outcome::Ok);
+        } else if !starts(&["Chunk ID: ", "Wall time"]) {
+            return None;
+        }
+    }
+    None
+}
+
+/// An output without the command at its head, which some versions repeat and which may have several lines.
+fn after_command(output: &str) -> &str {
+    let command = output.starts_with("Command: ").then(|| output.find("\nChunk ID: ")).flatten();
+    command.and_then(|at| output.get(at + 1..)).unwrap_or(output)
+}
+
+/// The tools that answer with a JSON object, and with a text when they fail.
+pub(super) fn answers_with_json(tool: &str) -> bool {
+    const TOOLS: [&str; 9] = [
+        "spawn_agent",
+        "wait_agent",
+        "send_input",
+        "resume_agent",
+        "close_agent",
+        "request_user_input",
+        "list_mcp_resources",
+        "list_mcp_resource_templates",
+        "read_mcp_resource",
+    ];
+    TOOLS.contains(&tool.strip_prefix("collaboration.").unwrap_or(tool))
+}
+
+/// How a call of one of these tools ended. A subagent that has not answered in time still runs.
+pub(super) fn told_by_answer(output: &str) -> Option<Outcome> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Json {
+        timed_out: Flag,
+    }
+    if !output.starts_with('{') {
+        return None;
+    }
+    let json: Json = lenient::read(output.as_bytes()).ok()?;
+    Some(if json.timed_out.0 { Outcome::Running } else { Outcome::Ok })
+}
+
+/// Versions of 2025 give the model a JSON object.
+fn told_by_json(output: &str) -> Option<Outcome> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Json<'a> {
+        #[serde(borrow)]
+        output: Text<'a>,
+        #[serde(borrow)]
+        metadata: Shaped<'a, Metadata>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Metadata {
+        exit_code: Number,
+    }
+    let json: Json<'_> = lenient::read(output.as_bytes()).ok()?;
+    let code = json.metadata.object()?.exit_code.whole()?;
+    Some(exited(code, json.output.or_empty()))
+}
+
+/// How a command ended that exited with `code`: a command that took too long exits with 124, and its output says so.
+pub(super) fn exited(code: i64, output: &str) -> Outcome {
+    if code == 0 {
+        Outcome::Ok
+    } else if code == 124 && output.lines().take(8).any(|line| line.starts_with(TIMED_OUT)) {
+        Outcome::Timeout
+    } else {
+        Outcome::Error
+    }
+}
+
+/// The call that an event is about and how it ended, if the event says so.
+pub(super) fn told_by_event(event: Payload<'_>) -> Option<(String, Outcome)> {
+    match event.kind.or_empty() {
+        "item_completed" => {
+            let item = event.item.object()?;
+            let outcome = told_by_status(item.status.or_empty(), item.exit_code)?;
+            Some((item.id.get()?.to_owned(), outcome))
+        }
+        "mcp_tool_call_end" => {
+            let Answer { ok, err } = event.result.object()?;
+            let failed = err.get().is_some() || ok.object().is_some_and(|reply| reply.is_error.0);
+            Some((event.call_id.get()?.to_owned(), if failed { Outcome::Error } else { Outcome::Ok }))
+        }
+        _ => {
+            let told = told_by_status(event.status.or_empty(), event.exit_code);
+            let success = event.success.as_bool().map(|ok| if ok { Outcome::Ok } else { Outcome::Error });
+            Some((event.call_id.get()?.to_owned(), told.or(success)?))
+        }
+    }
+}
+
+fn told_by_status(status: &str, exit_code: Number) -> Option<Outcome> {
+    match (status, exit_code.whole()) {
+        ("declined", _) => Some(Outcome::Denied),
+        ("failed", _) => Some(Outcome::Error),
+        (_, Some(code)) => Some(if code == 0 { Outcome::Ok } else { Outcome::Error }),
+        ("completed", None) => Some(Outcome::Ok),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_of_an_output_tells_how_it_ended() {
+        let head = "Chunk ID: 24449d\nWall time: 0.0000 seconds\n";
+        let told = |rest: &str| told_by_output(&format!("{head}{rest}"));
+        assert_eq!(told("Process exited with code 0\nOutput:\nExit code: 7"), Some(Outcome::Ok));
+        assert_eq!(told("Process exited with code -1\nOutput:\n"), Some(Outcome::Error));
+        assert_eq!(told("Process running with session ID 7\nOutput:\n"), Some(Outcome::Running));
+        assert_eq!(told("aborted by user"), Some(Outcome::Cancelled));
+        assert_eq!(told("Output:\nExit code: 7"), None);
+        let late =
+            "Exit code: 124\nWall time: 10 seconds\nOutput:\ncommand timed out after 10000 milliseconds";
+        assert_eq!(told_by_output(late), Some(Outcome::Timeout));
+        assert_eq!(told_by_output("exec command rejected by user"), Some(Outcome::Denied));
+        assert_eq!(told_by_output("Plan updated"), Some(Outcome::Ok));
+        assert_eq!(told_by_output("Plan updated later"), None);
+        assert_eq!(told_by_output(""), None);
+        let repeated =
+            "Command: /bin/sh -c 'cat <<E\nExit code: 7\nE'\nChunk ID: 1\nProcess exited with code 0\n";
+        assert_eq!(told_by_output(repeated), Some(Outcome::Ok));
+        let rejected =
+            "exec_command failed for `rm -rf x`: CreateProcess { message: \"Rejected(\\\"no\\\")\" }";
+        assert_eq!(told_by_output(rejected), Some(Outcome::Denied));
+    }
+
+    #[test]
+    fn agents_that_have_not_answered_still_run() {
+        assert_eq!(told_by_answer(r#"{"status":{},"timed_out":true}"#), Some(Outcome::Running));
+        assert_eq!(told_by_answer(r#"{"message":"Wait completed.","timed_out":false}"#), Some(Outcome::Ok));
+        assert_eq!(told_by_answer(r#"{"agent_id":"a1"}"#), Some(Outcome::Ok));
+        assert_eq!(told_by_answer("timeout_ms must be at least 10000"), None);
+    }
+
+    #[test]
+    fn so_does_the_json_of_old_versions() {
+        let json = |code: i32| {
+            format!(r#"{{"output":"x\n","metadata":{{"exit_code":{code},"duration_seconds":0.1}}}}"#)
+        };
+        assert_eq!(told_by_output(&json(0)), Some(Outcome::Ok));
+        assert_eq!(told_by_output(&json(2)), Some(Outcome::Error));
+        assert_eq!(told_by_output(r#"{"any":"thing"}"#), None);
+        assert_eq!(told_by_output("{ not JSON"), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! GitHub Copilot CLI.
+
+pub(crate) mod hook;
+mod outcome;
+mod reader;
+mod record;
+mod totals;
+
+pub(crate) use outcome::of_text;
+
+use crate::json::peek;
+use crate::{Base, Format, Place, Reader, Shape, Source};
+
+/// GitHub Copilot CLI: one event a line.
+pub(crate) struct CopilotCli;
+
+impl Format for CopilotCli {
+    fn name(&self) -> &'static str {
+        "copilot-cli"
+    }
+
+    fn title(&self) -> &'static str {
+        "GitHub Copilot CLI"
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("page.md")
+    }
+
+    fn verified(&self) -> bool {
+        true
+    }
+
+    fn places(&self) -> &'static [Place] {
+        &[Place {
+            base: Base::Variable("COPILOT_HOME", ".copilot"),
+            folder: "session-state",
+            suffix: ".jsonl",
+        }]
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Lines
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        let line = peek::first_line(head);
+        peek::text(line, "type").is_some_and(|kind| kind.contains('.'))
+            && peek::has(line, &["data", "id", "timestamp", "parentId"])
+    }
+
+    fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
+        Box::new(reader::Events::new(source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{assert_sniffs, assert_survives, steps};
+
+    const STUCK: &[u8] = include_bytes!("fixtures/stuck.jsonl");
+    const QUIRKS: &[u8] = include_bytes!("fixtures/quirks.jsonl");
+
+    #[test]
+    fn knows_its_own_files() {
+        assert_sniffs(&CopilotCli, STUCK);
+        assert_sniffs(&CopilotCli, QUIRKS);
+    }
+
+    #[test]
+    fn the_stuck_session() {
+        let (steps, report) = steps(&CopilotCli, STUCK, "session-state/5b8e1c40/events.jsonl");
+        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
+        assert_eq!(report.project.as_deref(), Some("/home/dev/shop"));
+        assert_eq!(report.version.as_deref(), Some("1.0.68"));
+        insta::assert_json_snapshot!(steps);
+    }
+
+    #[test]
+    fn quirks() {
+        let (steps, report) = steps(&CopilotCli, QUIRKS, "session-state/5b8e1c40/events.jsonl");
+        assert_eq!(report.unreadable, 1);
+        assert_eq!(report.unknown.keys().collect::<Vec<_>>(), ["teleport.requested"]);
+        insta::assert_json_snapshot!(steps);
+    }
+
+    #[test]
+    fn the_folder_names_the_session_until_an_event_does() {
+        let line = br#"{"type":"user.message","data":{"content":"hi"},"id":"e"}"#;
+        let session = |path| steps(&CopilotCli, line, path).0[0].session.to_string();
+        assert_eq!(session("session-state/abc/events.jsonl"), "abc");
+        assert_eq!(session("session-state/abc.jsonl"), "abc");
+    }
+
+    #[test]
+    fn damaged_files_are_survived() {
+        assert_survives(&CopilotCli, QUIRKS);
+    }
+}

@@ -1,0 +1,222 @@
+//! Events to Steps.
+
+use std::collections::HashSet;
+
+use deloop_types::{Body, Call, Millis, Origin, SessionId, Usage};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::outcome;
+use super::record::{Data, Event};
+use super::totals::Totals;
+use crate::author::Author;
+use crate::json::loose;
+use crate::json::loose::Object;
+use crate::{Reader, Sink, Source};
+
+pub(super) struct Events {
+    author: Author,
+    /// The last message, of which more may follow.
+    held: Option<Said>,
+    /// Calls that a person or a rule refused.
+    denied: HashSet<u64>,
+    totals: Totals,
+}
+
+/// What the model said in one go; the response may be cut into several events.
+struct Said {
+    agent: Option<String>,
+    response: Option<String>,
+    ts: Option<Millis>,
+    texts: Vec<String>,
+    calls: Vec<Call>,
+    model: Option<String>,
+    written: u64,
+}
+
+impl Events {
+    pub(super) fn new(source: &Source<'_>) -> Self {
+        let mut author = Author::of(source);
+        let folder = source.path.and_then(|path| path.parent()?.file_name()?.to_str());
+        if let (Some("events"), Some(folder)) = (source.stem(), folder) {
+            author.session = SessionId::from(folder);
+        }
+        Self { author, held: None, denied: HashSet::new(), totals: Totals::default() }
+    }
+
+    fn event(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
+        let data = event.data.0.unwrap_or_default();
+        let ts = event.timestamp.0;
+        let agent =
+            [&event.agent_id, &data.parent_tool_call_id].iter().find_map(|id| id.get()).map(str::to_owned);
+        let kind = event.kind.as_str();
+        if kind != "assistant.message" {
+            self.flush(out);
+        }
+        match kind {
+            "session.start" | "session.resume" => self.started(data, out),
+            "assistant.message" => self.said(agent, ts, data, out),
+            "tool.execution_complete" => self.done(agent, ts, data, out),
+            "user.message" => self.user(agent, ts, data, out),
+            "system.notification" => {
+                let text = data.content.owned().unwrap_or_default();
+                self.by(agent).user(ts, text, Origin::Harness).into_iter().for_each(|step| out.step(step));
+            }
+            "permission.completed" => self.permission(&data),
+            "session.compaction_complete" if data.success.0 == Some(false) => {}
+            "session.compaction_complete"
+            | "session.truncation"
+            | "session.snapshot_rewind"
+            | "session.context_cleared" => out.step(self.by(agent).step(ts, Body::Compact)),
+            "session.shutdown" => self.shut_down(event.id.as_str(), ts, data, out),
+            "" => out.unknown("(no type)"),
+            kind if quiet(kind) => {}
+            kind => out.unknown(kind),
+        }
+    }
+
+    fn by(&self, agent: Option<String>) -> Author {
+        Author { session: self.author.session.clone(), agent }
+    }
+
+    fn started(&mut self, data: Data<'_>, out: &mut Sink<'_>) {
+        if let Some(id) = data.session_id.get() {
+            self.author.session = SessionId::from(id);
+        }
+        if let Some(cwd) = data.context.0.and_then(|context| context.cwd.owned()) {
+            out.report.project = Some(cwd);
+        }
+        if let Some(version) = data.copilot_version.owned() {
+            out.report.version = Some(version);
+        }
+    }
+
+    fn said(&mut self, agent: Option<String>, ts: Option<Millis>, data: Data<'_>, out: &mut Sink<'_>) {
+        let response = data.api_call_id.owned();
+        let goes_on = self
+            .held
+            .as_ref()
+            .is_some_and(|held| response.is_some() && held.response == response && held.agent == agent);
+        if !goes_on {
+            self.flush(out);
+        }
+        let said = self.held.get_or_insert_with(|| Said {
+            agent,
+            response: response.or_else(|| data.message_id.owned()),
+            ts,
+            texts: Vec::new(),
+            calls: Vec::new(),
+            model: data.model.owned(),
+            written: 0,
+        });
+        // The parts of one response tell its tokens each, or only one of them does.
+        said.written = said.written.max(data.output_tokens.0);
+        said.texts.extend(data.content.owned());
+        said.calls.extend(data.tool_requests.0.into_iter().map(|request| Call {
+            id: request.tool_call_id.owned(),
+            tool: request.name.owned().unwrap_or_default(),
+            args: request.arguments.into_args(),
+        }));
+    }
+
+    fn flush(&mut self, out: &mut Sink<'_>) {
+        let Some(said) = self.held.take() else { return };
+        let author = self.by(said.agent);
+        author.turn(said.ts, said.texts.join("\n"), said.calls).into_iter().for_each(|step| out.step(step));
+        self.totals.message(said.model.as_deref().unwrap_or_default(), said.written);
+        let usage = Usage { model: said.model, output_tokens: said.written, ..Usage::default() };
+        let key = said.response.map(|id| xxh3_64(id.as_bytes()));
+        author.usage(said.ts, usage).into_iter().for_each(|step| out.usage(step, key));
+    }
+
+    fn done(&mut self, agent: Option<String>, ts: Option<Millis>, data: Data<'_>, out: &mut Sink<'_>) {
+        if data.is_user_requested.0 == Some(true) {
+            return;
+        }
+        let denied = data.tool_call_id.get().is_some_and(|id| self.denied.remove(&xxh3_64(id.as_bytes())));
+        let content = data.result.0.as_ref().and_then(|result| result.content.0.as_deref());
+        let message = data.error.0.as_ref().and_then(|error| error.message.get());
+        let output = message.filter(|_| content.is_none_or(str::is_empty)).or(content).map(str::to_owned);
+        let ended = outcome::of(&data, output.as_deref().unwrap_or_default(), denied);
+        out.step(self.by(agent).result(ts, data.tool_call_id.owned(), ended, output));
+    }
+
+    fn user(&mut self, agent: Option<String>, ts: Option<Millis>, data: Data<'_>, out: &mut Sink<'_>) {
+        let automatic = agent.is_some()
+            || data.is_autopilot_continuation.0 == Some(true)
+            || data.source.get().is_some_and(|source| source != "user");
+        let origin = if automatic { Origin::Harness } else { Origin::Human };
+        let text = data.content.owned().unwrap_or_default();
+        self.by(agent).user(ts, text, origin).into_iter().for_each(|step| out.step(step));
+    }
+
+    fn permission(&mut self, data: &Data<'_>) {
+        let answer = data.result.0.as_ref().map_or("", |result| result.kind.as_str());
+        if let (true, Some(id)) = (answer.starts_with("denied"), data.tool_call_id.get()) {
+            self.denied.insert(xxh3_64(id.as_bytes()));
+        }
+    }
+
+    fn shut_down(&mut self, id: &str, ts: Option<Millis>, data: Data<'_>, out: &mut Sink<'_>) {
+        for (model, metric) in data.model_metrics.0.unwrap_or_default() {
+            let usage = self.totals.told(&model, &metric.0.unwrap_or_default());
+            let key = xxh3_64(format!("{id}/{model}").as_bytes());
+            self.author.usage(ts, usage).into_iter().for_each(|step| out.usage(step, Some(key)));
+        }
+    }
+}
+
+impl Reader for Events {
+    fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
+        if kind(line).is_some_and(long_winded) {
+            return;
+        }
+        match loose::from_slice(line) {
+            Ok(Object(Some(event))) => self.event(event, out),
+            Ok(Object(None)) => out.unreadable("not a JSON object"),
+            Err(error) => out.unreadable(error),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Sink<'_>) {
+        self.flush(out);
+    }
+}
+
+/// The type of a line that begins with it, as they all do.
+fn kind(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(br#"{"type":""#)?;
+    rest.get(..memchr::memchr(b'"', rest)?)
+}
+
+/// Types that say nothing of use and make up half of a file: not worth parsing.
+fn long_winded(kind: &[u8]) -> bool {
+    matches!(kind, b"hook.start" | b"hook.end" | b"system.message" | b"tool.execution_start")
+}
+
+/// Types that are known and say nothing about the session's steps.
+fn quiet(kind: &str) -> bool {
+    const FAMILIES: [&str; 20] = [
+        "assistant",
+        "auto_mode_switch",
+        "capabilities",
+        "command",
+        "commands",
+        "elicitation",
+        "exit_plan_mode",
+        "external_tool",
+        "factory",
+        "hook",
+        "mcp",
+        "model",
+        "pending_messages",
+        "permission",
+        "session",
+        "skill",
+        "subagent",
+        "system",
+        "tool",
+        "user_input",
+    ];
+    let family = kind.split('.').next().unwrap_or(kind);
+    kind == "abort" || FAMILIES.contains(&family)
+}

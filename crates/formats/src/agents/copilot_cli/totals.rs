@@ -1,0 +1,103 @@
+//! Tokens: each message tells what it wrote, only the end of the session tells what was read.
+
+use std::collections::HashMap;
+
+use deloop_types::Usage;
+
+use super::record::Metric;
+
+/// What was counted so far, for each model.
+#[derive(Default)]
+pub(super) struct Totals {
+    models: HashMap<String, Counted>,
+}
+
+#[derive(Default)]
+struct Counted {
+    /// Messages since the last totals.
+    messages: u64,
+    /// The tokens these messages wrote.
+    written: u64,
+    /// The last totals.
+    requests: u64,
+    usage: Usage,
+}
+
+impl Totals {
+    /// A message wrote these tokens.
+    pub(super) fn message(&mut self, model: &str, written: u64) {
+        let counted = self.models.entry(model.to_owned()).or_default();
+        counted.messages += 1;
+        counted.written = counted.written.saturating_add(written);
+    }
+
+    /// Totals were told: gives what they hold beyond what was counted before.
+    pub(super) fn told(&mut self, model: &str, metric: &Metric) -> Usage {
+        let counted = self.models.entry(model.to_owned()).or_default();
+        let requests = metric.requests.0.as_ref().map_or(0, |requests| requests.count.0);
+        let usage = total(model, metric);
+        // A resumed session tells totals again, either of all of it or of what came after it was resumed.
+        let of_all = requests >= counted.requests.saturating_add(counted.messages);
+        let before = if of_all { std::mem::take(&mut counted.usage) } else { Usage::default() };
+        let fresh = Usage {
+            model: usage.model.clone(),
+            input_tokens: usage.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: usage
+                .output_tokens
+                .saturating_sub(before.output_tokens)
+                .saturating_sub(counted.written),
+            cache_read_tokens: usage.cache_read_tokens.saturating_sub(before.cache_read_tokens),
+            cache_write_tokens: usage.cache_write_tokens.saturating_sub(before.cache_write_tokens),
+            cost_usd: None,
+        };
+        *counted = Counted { messages: 0, written: 0, requests, usage };
+        fresh
+    }
+}
+
+fn total(model: &str, metric: &Metric) -> Usage {
+    let Some(totals) = &metric.usage.0 else { return Usage::default() };
+    let (read, write) = (totals.cache_read_tokens.0, totals.cache_write_tokens.0);
+    let input = totals.input_tokens.0;
+    Usage {
+        model: Some(model.to_owned()),
+        input_tokens: input.checked_sub(read.saturating_add(write)).unwrap_or(input),
+        output_tokens: totals.output_tokens.0,
+        cache_read_tokens: read,
+        cache_write_tokens: write,
+        cost_usd: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metric(count: u64, input: u64, output: u64, read: u64) -> Metric {
+        let json = format!(
+            r#"{{"requests":{{"count":{count}}},
+            "usage":{{"inputTokens":{input},"outputTokens":{output},"cacheReadTokens":{read}}}}}"#
+        );
+        crate::json::loose::from_slice(json.as_bytes()).unwrap()
+    }
+
+    fn tokens(usage: &Usage) -> (u64, u64, u64) {
+        (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
+    }
+
+    #[test]
+    fn totals_of_a_resumed_session_are_not_counted_twice() {
+        let mut totals = Totals::default();
+        totals.message("m", 10);
+        totals.message("m", 10);
+        assert_eq!(tokens(&totals.told("m", &metric(2, 1_000, 25, 400))), (600, 5, 400));
+        totals.message("m", 10);
+        assert_eq!(
+            tokens(&totals.told("m", &metric(3, 1_500, 35, 700))),
+            (200, 0, 300),
+            "totals of all of it"
+        );
+        totals.message("m", 10);
+        assert_eq!(tokens(&totals.told("m", &metric(1, 500, 10, 0))), (500, 0, 0), "of the rest only");
+    }
+}

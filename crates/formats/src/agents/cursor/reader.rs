@@ -1,0 +1,147 @@
+//! Lines to Steps.
+
+use deloop_types::{Call, Origin, Outcome, SessionId};
+use serde::Deserialize;
+
+use crate::author::Author;
+use crate::json::loose::{self, Flag, Json, Object, Objects, Prose, Text};
+use crate::{Reader, Sink, Source};
+
+/// One line: a message, or a note.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Line<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    role: Text<'a>,
+    #[serde(borrow)]
+    message: Object<Message<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Objects<Block<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    input: Json,
+    #[serde(borrow)]
+    tool_use_id: Text<'a>,
+    #[serde(borrow)]
+    content: Prose<'a>,
+    is_error: Flag,
+}
+
+pub(super) struct Transcript {
+    author: Author,
+}
+
+impl Transcript {
+    pub(super) fn new(source: &Source<'_>) -> Self {
+        let mut author = Author::of(source);
+        let folder = source.path.and_then(std::path::Path::parent);
+        let parent = folder.filter(|folder| folder.ends_with("subagents")).and_then(std::path::Path::parent);
+        if let Some(parent) = parent.and_then(|parent| parent.file_name()?.to_str()) {
+            author.agent = Some(author.session.as_str().to_owned());
+            author.session = SessionId::from(parent);
+        }
+        Self { author }
+    }
+
+    fn line(&self, line: Line<'_>, out: &mut Sink<'_>) {
+        let blocks = line.message.0.map(|message| message.content.0).unwrap_or_default();
+        match (line.role.as_str(), line.kind.as_str()) {
+            ("assistant", _) => self.model(blocks, out),
+            ("user", _) => self.user(blocks, out),
+            ("", "turn_ended") => {}
+            ("", "") => out.unknown("(no role)"),
+            ("", kind) => out.unknown(kind),
+            (role, _) => out.unknown(role),
+        }
+    }
+
+    fn model(&self, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
+        let mut texts = Vec::new();
+        let mut calls = Vec::new();
+        for block in blocks {
+            match block.kind.as_str() {
+                "text" => texts.push(visible(block.text.as_str()).to_owned()),
+                "tool_use" => calls.push(Call {
+                    id: block.id.owned(),
+                    tool: block.name.owned().unwrap_or_default(),
+                    args: block.input.into_args(),
+                }),
+                kind => known(kind, out),
+            }
+        }
+        texts.retain(|text| !text.is_empty());
+        self.author.turn(None, texts.join("\n"), calls).into_iter().for_each(|step| out.step(step));
+    }
+
+    fn user(&self, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
+        let mut texts = Vec::new();
+        for block in blocks {
+            match block.kind.as_str() {
+                "text" => texts.extend(block.text.owned()),
+                "tool_result" => {
+                    let ended = if block.is_error.0 == Some(true) { Outcome::Error } else { Outcome::Ok };
+                    let output = (!block.content.0.is_empty()).then(|| block.content.joined());
+                    out.step(self.author.result(None, block.tool_use_id.owned(), Some(ended), output));
+                }
+                kind => known(kind, out),
+            }
+        }
+        let text = texts.join("\n");
+        let (text, origin) = match query(&text) {
+            Some(query) => (query.to_owned(), Origin::Human),
+            None if self.author.agent.is_some() || text.trim_start().starts_with('<') => {
+                (text, Origin::Harness)
+            }
+            None => (text, Origin::Human),
+        };
+        self.author.user(None, text, origin).into_iter().for_each(|step| out.step(step));
+    }
+}
+
+impl Reader for Transcript {
+    fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
+        match loose::from_slice(line) {
+            Ok(Object(Some(line))) => self.line(line, out),
+            Ok(Object(None)) => out.unreadable("not a JSON object"),
+            Err(error) => out.unreadable(error),
+        }
+    }
+}
+
+/// The text without the mark of thinking that was left out.
+fn visible(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_suffix("[REDACTED]").unwrap_or(text).trim_end()
+}
+
+/// What the person wrote, among what Cursor adds to it.
+fn query(text: &str) -> Option<&str> {
+    let (_, after) = text.split_once("<user_query>")?;
+    Some(after.rsplit_once("</user_query>").map_or(after, |(query, _)| query).trim())
+}
+
+/// Blocks that are known and say nothing about the session's steps.
+fn known(kind: &str, out: &mut Sink<'_>) {
+    const QUIET: [&str; 6] = ["text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking"];
+    if !QUIET.contains(&kind) {
+        out.unknown(if kind.is_empty() { "(no type)" } else { kind });
+    }
+}

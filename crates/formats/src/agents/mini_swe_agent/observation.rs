@@ -1,0 +1,78 @@
+//! What an observation says about how its command went.
+
+use deloop_types::Outcome;
+
+use super::record::Extra;
+use crate::json::field;
+
+/// How the command ended; what is told beside the message counts first, then the message, which the configuration
+/// may word in its own way.
+pub(super) fn outcome(extra: &Extra<'_>, text: &str) -> Option<Outcome> {
+    let exception = field::string(extra.exception_info);
+    if field::text(extra.exception_type).is_some_and(|kind| kind == "TimeoutExpired") || timed_out(text) {
+        return Some(Outcome::Timeout);
+    }
+    if exception == "action was not executed" {
+        return Some(Outcome::Cancelled);
+    }
+    if is_rejection(text) {
+        return Some(Outcome::Denied);
+    }
+    let code = field::number(extra.returncode).or_else(|| return_code(text));
+    match code {
+        Some(0.0) => Some(Outcome::Ok),
+        Some(_) => Some(Outcome::Error),
+        None => None,
+    }
+}
+
+/// A person did not let the command run.
+pub(super) fn is_rejection(text: &str) -> bool {
+    text.starts_with("Command not executed.") || text.starts_with("Commands not executed.")
+}
+
+fn timed_out(text: &str) -> bool {
+    text.starts_with("The last command <command>") && text.contains("timed out and has been killed")
+}
+
+/// `<returncode>1</returncode>`, or `{"returncode": 1, ...}`, perhaps after an exception.
+fn return_code(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let text = match text.strip_prefix("<exception>") {
+        Some(rest) => rest.split_once("</exception>")?.1.trim_start(),
+        None => text,
+    };
+    let code = match text.strip_prefix("<returncode>") {
+        Some(rest) => rest.split_once("</returncode>")?.0,
+        None => {
+            text.strip_prefix('{')?.trim_start().strip_prefix("\"returncode\":")?.split([',', '}']).next()?
+        }
+    };
+    code.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn return_codes() {
+        assert_eq!(return_code("<returncode>101</returncode>\n<output>\nx</output>"), Some(101.0));
+        assert_eq!(return_code("<exception>late</exception>\n<returncode>-1</returncode>"), Some(-1.0));
+        assert_eq!(return_code("{\n  \"returncode\": 0,\n  \"output\": \"\"\n}"), Some(0.0));
+        assert_eq!(return_code("It printed <returncode>1</returncode>"), None);
+        assert_eq!(return_code("{\"output\": \"\"}"), None);
+    }
+
+    #[test]
+    fn time_limits_and_people() {
+        let none = Extra::default();
+        let late = "The last command <command>make</command> timed out and has been killed.\nThe output";
+        assert_eq!(outcome(&none, late), Some(Outcome::Timeout));
+        assert_eq!(
+            outcome(&none, "Command not executed. The user rejected your command"),
+            Some(Outcome::Denied)
+        );
+        assert_eq!(outcome(&none, "diff --git a/x b/x"), None);
+    }
+}

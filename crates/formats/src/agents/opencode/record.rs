@@ -1,0 +1,145 @@
+//! Sessions, messages and parts, as they are in exports and in the storage folder.
+
+use serde::Deserialize;
+
+use crate::json::loose::{Count, Flag, Json, Object, Objects, Real, Text, Time};
+
+/// An export: one session with all its messages.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Export<'a> {
+    #[serde(borrow)]
+    pub(super) info: Object<Session<'a>>,
+    #[serde(borrow)]
+    pub(super) messages: Objects<Message<'a>>,
+}
+
+/// What a session is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Session<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, rename = "parentID")]
+    pub(super) parent: Text<'a>,
+    #[serde(borrow)]
+    pub(super) directory: Text<'a>,
+    #[serde(borrow)]
+    pub(super) version: Text<'a>,
+}
+
+/// A message with its parts.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) info: Object<Info<'a>>,
+    #[serde(borrow)]
+    pub(super) parts: Objects<Part<'a>>,
+}
+
+/// What a message is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Info<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, rename = "sessionID")]
+    pub(super) session: Text<'a>,
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    pub(super) time: Object<Span>,
+    #[serde(borrow, rename = "modelID")]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) path: Object<Folder<'a>>,
+    pub(super) tokens: Object<Tokens>,
+    pub(super) cost: Real,
+    /// On the model's messages: whether it is the summary that a compaction made.
+    pub(super) summary: Flag,
+}
+
+/// Where the model worked.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Folder<'a> {
+    #[serde(borrow)]
+    pub(super) root: Text<'a>,
+}
+
+/// When something was; which of the fields there are differs.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Span {
+    pub(super) created: Time,
+    pub(super) start: Time,
+    pub(super) end: Time,
+}
+
+/// What a request used; `input` is without what came from the cache.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Tokens {
+    pub(super) total: Count,
+    pub(super) input: Count,
+    pub(super) output: Count,
+    pub(super) reasoning: Count,
+    pub(super) cache: Object<Cache>,
+}
+
+/// Tokens read from and written to the cache.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Cache {
+    pub(super) read: Count,
+    pub(super) write: Count,
+}
+
+/// A piece of a message.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Part<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, rename = "messageID")]
+    pub(super) message: Text<'a>,
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    /// On texts of the user: written by the program.
+    pub(super) synthetic: Flag,
+    /// On texts: not shown to the model.
+    pub(super) ignored: Flag,
+    #[serde(borrow, rename = "callID")]
+    pub(super) call: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool: Text<'a>,
+    #[serde(borrow)]
+    pub(super) state: Object<State<'a>>,
+    pub(super) time: Object<Span>,
+    pub(super) tokens: Object<Tokens>,
+    pub(super) cost: Real,
+}
+
+/// How far a call is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct State<'a> {
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    pub(super) input: Json,
+    #[serde(borrow)]
+    pub(super) output: Text<'a>,
+    #[serde(borrow)]
+    pub(super) error: Text<'a>,
+    pub(super) metadata: Object<Metadata>,
+    pub(super) time: Object<Span>,
+}
+
+/// What a tool says beside its output.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    pub(super) exit: Real,
+}

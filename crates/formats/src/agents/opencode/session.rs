@@ -1,0 +1,249 @@
+//! A session's messages to Steps, wherever they come from.
+
+use std::borrow::Cow;
+
+use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Usage};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::record::{Info, Message, Part, Session, State, Tokens};
+use crate::Sink;
+use crate::author::Author;
+
+/// Hands out the steps of one session, whose messages are in order. `author` is who to take it for where it does
+/// not say.
+pub(super) fn read(mut author: Author, session: Session<'_>, messages: Vec<Message<'_>>, out: &mut Sink<'_>) {
+    let id = session.id.get().or_else(|| messages.iter().find_map(|m| m.info.0.as_ref()?.session.get()));
+    if let Some(id) = id {
+        author.session = SessionId::from(id);
+    }
+    let mut prompted = false;
+    if let Some(parent) = session.parent.get() {
+        author.agent = Some(author.session.as_str().to_owned());
+        author.session = SessionId::from(parent);
+        prompted = true;
+    }
+    out.report.project = session.directory.owned().or_else(|| {
+        messages.iter().find_map(|m| m.info.0.as_ref()?.path.0.as_ref()?.root.get()).map(str::to_owned)
+    });
+    out.report.version = session.version.owned();
+    let mut reader = Reader { author, prompted, compacting: false };
+    for message in messages {
+        reader.message(message, out);
+    }
+}
+
+struct Reader {
+    author: Author,
+    /// The next message of the user was written by the agent that started this one.
+    prompted: bool,
+    /// The context was cut, the summary is yet to come.
+    compacting: bool,
+}
+
+impl Reader {
+    fn message(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
+        let info = message.info.0.unwrap_or_default();
+        match info.role.as_str() {
+            "user" => self.user(&info, message.parts.0, out),
+            "assistant" => self.model(&info, message.parts.0, out),
+            "" => out.unknown("(no role)"),
+            other => out.unknown(other),
+        }
+    }
+
+    fn user(&mut self, info: &Info<'_>, parts: Vec<Part<'_>>, out: &mut Sink<'_>) {
+        let ts = created(info);
+        let mut said = Vec::new();
+        let mut added = Vec::new();
+        for part in parts {
+            match part.kind.as_str() {
+                "text" if part.ignored.0 == Some(true) => {}
+                "text" if part.synthetic.0 == Some(true) => added.extend(part.text.owned()),
+                "text" => said.extend(part.text.owned()),
+                "compaction" => self.compacted(ts, out),
+                kind => known(kind, out),
+            }
+        }
+        let prompted = std::mem::take(&mut self.prompted);
+        let by_person = !said.is_empty() && !prompted;
+        let text = if said.is_empty() { added } else { said }.join("\n");
+        let origin = if by_person { Origin::Human } else { Origin::Harness };
+        self.author.user(ts, text, origin).into_iter().for_each(|step| out.step(step));
+    }
+
+    fn compacted(&mut self, ts: Option<Millis>, out: &mut Sink<'_>) {
+        self.compacting = true;
+        out.step(self.author.step(ts, Body::Compact));
+    }
+
+    fn model(&mut self, info: &Info<'_>, parts: Vec<Part<'_>>, out: &mut Sink<'_>) {
+        if info.summary.0 == Some(true) && !self.compacting {
+            self.compacted(created(info), out);
+        }
+        self.compacting = false;
+        let mut request = Request::new(created(info));
+        let mut counted = false;
+        for part in parts {
+            match part.kind.as_str() {
+                "step-start" => self.finish(request.restart(), info, out),
+                "step-finish" => {
+                    request.usage = part.tokens.0.as_ref().map(|tokens| used(info, tokens, part.cost.0));
+                    request.key = key(&part.id);
+                    counted |= request.usage.is_some();
+                }
+                "text" if part.ignored.0 != Some(true) => {
+                    request.began(part.time.0.as_ref().and_then(|time| time.start.0));
+                    request.texts.extend(part.text.owned());
+                }
+                "tool" => request.call(part),
+                kind => known(kind, out),
+            }
+        }
+        if !counted {
+            request.usage = info.tokens.0.as_ref().map(|tokens| used(info, tokens, info.cost.0));
+            request.key = key(&info.id);
+        }
+        self.finish(request, info, out);
+    }
+
+    fn finish(&self, request: Request, info: &Info<'_>, out: &mut Sink<'_>) {
+        let Request { ts, texts, calls, results, usage, key, .. } = request;
+        if info.summary.0 != Some(true) {
+            self.author.turn(ts, texts.join("\n"), calls).into_iter().for_each(|step| out.step(step));
+        }
+        if let Some(usage) = usage {
+            self.author.usage(ts, usage).into_iter().for_each(|step| out.usage(step, key));
+        }
+        for Answer { ts, id, ended, output } in results {
+            out.step(self.author.result(ts, id, Some(ended), output));
+        }
+    }
+}
+
+/// What a call came back with, and when.
+struct Answer {
+    ts: Option<Millis>,
+    id: Option<String>,
+    ended: Outcome,
+    output: Option<String>,
+}
+
+/// One request to the model; older versions put several into one message.
+struct Request {
+    ts: Option<Millis>,
+    empty: bool,
+    texts: Vec<String>,
+    calls: Vec<Call>,
+    results: Vec<Answer>,
+    usage: Option<Usage>,
+    key: Option<u64>,
+}
+
+impl Request {
+    fn new(ts: Option<Millis>) -> Self {
+        Self {
+            ts,
+            empty: true,
+            texts: Vec::new(),
+            calls: Vec::new(),
+            results: Vec::new(),
+            usage: None,
+            key: None,
+        }
+    }
+
+    /// Begins the next request, and gives this one away.
+    fn restart(&mut self) -> Self {
+        let unused = self.empty && self.usage.is_none();
+        let ts = if unused { self.ts } else { None };
+        std::mem::replace(self, Self::new(ts))
+    }
+
+    fn began(&mut self, ts: Option<Millis>) {
+        self.empty = false;
+        self.ts = self.ts.or(ts);
+    }
+
+    fn call(&mut self, part: Part<'_>) {
+        let state = part.state.0.unwrap_or_default();
+        let (start, end) = state.time.0.as_ref().map_or((None, None), |time| (time.start.0, time.end.0));
+        self.began(start);
+        let id = part.call.owned();
+        if let Some(ended) = ended(&state) {
+            let output = if ended_badly(&state) { state.error } else { state.output };
+            let output = output.0.map(Cow::into_owned);
+            self.results.push(Answer { ts: end, id: id.clone(), ended, output });
+        }
+        self.calls.push(Call { id, tool: part.tool.owned().unwrap_or_default(), args: state.input.0 });
+    }
+}
+
+fn ended_badly(state: &State<'_>) -> bool {
+    state.status.as_str() == "error" && state.error.get().is_some()
+}
+
+/// How the call ended; nothing if it has not. A command that failed is `completed`, with its exit code beside it.
+fn ended(state: &State<'_>) -> Option<Outcome> {
+    const REFUSED: [&str; 5] = [
+        "rejected permission",
+        "The user dismissed this question",
+        "Permission denied by ruleset",
+        "Rule prevents tool usage",
+        "specified a rule which prevents",
+    ];
+    let error = state.error.as_str();
+    let note = state.output.as_str().rsplit_once("<bash_metadata>").map_or("", |(_, note)| note);
+    match state.status.as_str() {
+        "completed" if note.contains("exceeding timeout") => Some(Outcome::Timeout),
+        "completed" if note.contains("User aborted") => Some(Outcome::Cancelled),
+        "completed" => {
+            let failed = state.metadata.0.as_ref().and_then(|m| m.exit.0).is_some_and(|exit| exit != 0.0);
+            Some(if failed { Outcome::Error } else { Outcome::Ok })
+        }
+        "error" if REFUSED.iter().any(|words| error.contains(words)) => Some(Outcome::Denied),
+        "error" if error.contains("Tool execution aborted") => Some(Outcome::Cancelled),
+        "error" => Some(Outcome::Error),
+        _ => None,
+    }
+}
+
+fn used(info: &Info<'_>, tokens: &Tokens, cost: Option<f64>) -> Usage {
+    let (read, write) = tokens.cache.0.as_ref().map_or((0, 0), |cache| (cache.read.0, cache.write.0));
+    let (input, output, reasoning) = (tokens.input.0, tokens.output.0, tokens.reasoning.0);
+    let apart = [input, output, reasoning, read, write].iter().try_fold(0_u64, |sum, n| sum.checked_add(*n));
+    let output = if apart == Some(tokens.total.0) { output.saturating_add(reasoning) } else { output };
+    Usage {
+        model: info.model.get().map(str::to_owned),
+        input_tokens: input,
+        output_tokens: output,
+        cache_read_tokens: read,
+        cache_write_tokens: write,
+        cost_usd: cost,
+    }
+}
+
+fn key(id: &crate::json::loose::Text<'_>) -> Option<u64> {
+    id.get().map(|id| xxh3_64(id.as_bytes()))
+}
+
+fn created(info: &Info<'_>) -> Option<Millis> {
+    info.time.0.as_ref()?.created.0
+}
+
+fn known(kind: &str, out: &mut Sink<'_>) {
+    const QUIET: [&str; 10] = [
+        "text",
+        "reasoning",
+        "file",
+        "agent",
+        "subtask",
+        "snapshot",
+        "patch",
+        "retry",
+        "step-start",
+        "step-finish",
+    ];
+    if !QUIET.contains(&kind) {
+        out.unknown(if kind.is_empty() { "(no type)" } else { kind });
+    }
+}

@@ -1,0 +1,187 @@
+//! Lines into Steps.
+
+use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Step, Turn, Usage, UserText};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::json::lenient::{self, Shaped};
+use crate::parts::{append, result};
+use crate::{Reader, Sink, Source};
+
+use super::record::{Entry, Message, Tokens, text};
+
+/// Types of entries that say nothing about the session's steps.
+const SILENT: [&str; 5] = ["custom", "label", "model_change", "session_info", "thinking_level_change"];
+
+/// Reads one session.
+pub(super) struct Session {
+    session: SessionId,
+    /// The entry that the next one follows, unless the user went back.
+    leaf: Option<String>,
+}
+
+impl Session {
+    pub(super) fn new(source: &Source<'_>) -> Self {
+        Self { session: source.stem().map_or_else(SessionId::default, SessionId::from), leaf: None }
+    }
+
+    fn put(&self, ts: Option<Millis>, body: Body, out: &mut Sink<'_>) {
+        out.step(self.step(ts, body));
+    }
+
+    fn step(&self, ts: Option<Millis>, body: Body) -> Step {
+        let mut step = Step::new(self.session.clone(), body);
+        step.ts = ts;
+        step
+    }
+
+    /// Takes the entry's place in the tree; whether it follows another one than the last, whose context is then gone.
+    fn goes_back(&mut self, entry: &Entry<'_>) -> bool {
+        let Some(id) = entry.id.get() else { return false };
+        let last = self.leaf.replace(id.to_owned());
+        last.is_some_and(|last| entry.parent_id.get() != Some(last.as_str()))
+    }
+
+    fn message(&self, message: Message<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
+        match message.role.or_empty() {
+            "assistant" => self.assistant(message, ts, out),
+            "toolResult" => {
+                let output = text(message.content);
+                let ended = if message.is_error.0 { failure(&output) } else { Outcome::Ok };
+                let id = message.tool_call_id.take().map(Into::into);
+                self.put(ts, Body::Result(result(id, Some(ended), output)), out);
+            }
+            "user" => self.user(text(message.content), Origin::Human, ts, out),
+            "custom" | "hookMessage" => self.user(text(message.content), Origin::Harness, ts, out),
+            "bashExecution" => {
+                if !message.exclude_from_context.0 {
+                    let ran = format!("$ {}\n{}", message.command.or_empty(), message.output.or_empty());
+                    self.user(ran, Origin::Harness, ts, out);
+                }
+            }
+            "branchSummary" | "compactionSummary" => {}
+            other => out.unknown(&format!("message/{other}")),
+        }
+    }
+
+    fn user(&self, text: String, origin: Origin, ts: Option<Millis>, out: &mut Sink<'_>) {
+        if !text.trim().is_empty() {
+            self.put(ts, Body::User(UserText { text, origin }), out);
+        }
+    }
+
+    fn assistant(&self, message: Message<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
+        let key = request(&message);
+        let usage = match &message.usage {
+            Shaped::Object(tokens) => counted(tokens, message.model.get()),
+            _ => None,
+        };
+        // The calls of a message that broke off are never made, and may themselves be cut.
+        let broke_off = matches!(message.stop_reason.or_empty(), "aborted" | "error");
+        let turn = turn(message.content, !broke_off);
+        if turn.said().is_some() || !turn.calls.is_empty() {
+            self.put(ts, Body::Turn(turn), out);
+        }
+        if let Some(usage) = usage {
+            out.usage(self.step(ts, Body::Usage(usage)), key);
+        }
+    }
+}
+
+impl Reader for Session {
+    fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
+        let entry: Entry<'_> = match lenient::read(line) {
+            Ok(entry) => entry,
+            Err(error) => return out.unreadable(error),
+        };
+        if entry.kind.get() == Some("session") {
+            if let Some(id) = entry.id.get() {
+                self.session = id.into();
+            }
+            out.report.project = entry.cwd.get().map(str::to_owned);
+            return;
+        }
+        let ts = entry.timestamp.get().and_then(Millis::parse);
+        let goes_back = self.goes_back(&entry);
+        let kind = entry.kind.or_empty();
+        if goes_back || matches!(kind, "compaction" | "branch_summary") {
+            self.put(ts, Body::Compact, out);
+        }
+        match kind {
+            "message" => {
+                if let Shaped::Object(message) = entry.message {
+                    let ts = ts.or_else(|| message.timestamp.whole().map(Millis));
+                    self.message(message, ts, out);
+                }
+            }
+            "custom_message" => self.user(text(entry.content), Origin::Harness, ts, out),
+            "compaction" | "branch_summary" => {}
+            silent if SILENT.contains(&silent) => {}
+            other => out.unknown(other),
+        }
+    }
+}
+
+fn turn(content: Shaped<'_, super::record::Block<'_>>, with_calls: bool) -> Turn {
+    let mut turn = Turn::default();
+    match content {
+        Shaped::List(blocks) => {
+            for block in blocks {
+                match block.kind.or_empty() {
+                    "text" => {
+                        block.text.take().into_iter().for_each(|text| append(&mut turn.text, text));
+                    }
+                    "toolCall" if with_calls => turn.calls.push(Call {
+                        id: block.id.take().map(Into::into),
+                        tool: block.name.or_empty().to_owned(),
+                        args: block.arguments,
+                    }),
+                    _ => {}
+                }
+            }
+        }
+        Shaped::Text(text) => turn.text = text.into_owned(),
+        Shaped::Object(_) | Shaped::Nothing => {}
+    }
+    turn
+}
+
+/// A failed result ends with what went wrong with the command.
+fn failure(output: &str) -> Outcome {
+    let last = output.trim_end().lines().next_back().unwrap_or_default();
+    if last.starts_with("Command timed out after ") {
+        Outcome::Timeout
+    } else if matches!(last, "Command aborted" | "Operation aborted") {
+        Outcome::Cancelled
+    } else if output.starts_with("Tool execution was blocked") {
+        Outcome::Denied
+    } else {
+        Outcome::Error
+    }
+}
+
+/// What a request used; a request that came to nothing used nothing.
+fn counted(tokens: &Tokens<'_>, model: Option<&str>) -> Option<Usage> {
+    let cost = match &tokens.cost {
+        Shaped::Object(cost) => cost.total.get().filter(|total| *total > 0.0),
+        _ => None,
+    };
+    let usage = Usage {
+        model: model.map(str::to_owned),
+        input_tokens: tokens.input.count(),
+        output_tokens: tokens.output.count(),
+        cache_read_tokens: tokens.cache_read.count(),
+        cache_write_tokens: tokens.cache_write.count(),
+        cost_usd: cost,
+    };
+    let used = [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens];
+    used.iter().any(|n| *n > 0).then_some(usage)
+}
+
+/// The name of a request in all files: a fork repeats it. Old versions give it none but when it began.
+fn request(message: &Message<'_>) -> Option<u64> {
+    let name = match message.response_id.get() {
+        Some(id) => id.to_owned(),
+        None => format!("{} {}", message.model.or_empty(), message.timestamp.whole()?),
+    };
+    Some(xxh3_64(name.as_bytes()))
+}

@@ -1,0 +1,229 @@
+//! Lines into Steps.
+
+use deloop_types::{Body, Call, Millis, Origin, SessionId, Step, Turn, Usage, UserText};
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::json::lenient::{self, Shaped};
+use crate::parts::{append, result, stand_in};
+use crate::{Reader, Sink, Source};
+
+use super::outcome::ended;
+use super::record::{FunctionResponse, Inline, Part, Record, Tokens};
+
+/// Reads one chat.
+pub(super) struct Chat {
+    session: SessionId,
+    /// The turn that a subagent's next record may go on with.
+    open: Option<Open>,
+}
+
+struct Open {
+    step: Step,
+    turn: Turn,
+    usage: Option<(Usage, Option<u64>)>,
+}
+
+impl Chat {
+    pub(super) fn new(source: &Source<'_>) -> Self {
+        Self { session: source.stem().map_or_else(SessionId::default, SessionId::from), open: None }
+    }
+
+    fn step(&self, record: &Record<'_>) -> Step {
+        let mut step = Step::new(self.session.clone(), Body::End);
+        step.agent = record.agent_id.get().map(str::to_owned);
+        step.ts = record.timestamp.get().and_then(Millis::parse);
+        step
+    }
+
+    fn close(&mut self, out: &mut Sink<'_>) {
+        let Some(Open { step, turn, usage }) = self.open.take() else { return };
+        if turn.said().is_some() || !turn.calls.is_empty() {
+            out.step(Step { body: Body::Turn(turn), ..step.clone() });
+        }
+        if let Some((usage, key)) = usage {
+            out.usage(Step { body: Body::Usage(usage), ..step }, key);
+        }
+    }
+
+    /// A subagent writes its words, and then each of its calls, as a record of its own.
+    fn assistant(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+        let step = self.step(&record);
+        let usage = match &record.usage_metadata {
+            Shaped::Object(tokens) => Some((counted(tokens, record.model.get()), request(&record))),
+            _ => None,
+        };
+        let goes_on =
+            record.agent_id.get().is_some() && record.agent_round.get().is_none() && usage.is_none();
+        let turn = turn(parts(record.message));
+        if let Some(open) = self.open.as_mut().filter(|open| goes_on && open.step.agent == step.agent) {
+            if !turn.text.is_empty() {
+                append(&mut open.turn.text, turn.text.into());
+            }
+            open.turn.calls.extend(turn.calls);
+            return;
+        }
+        self.close(out);
+        self.open = Some(Open { step, turn, usage });
+    }
+
+    fn user(&self, record: Record<'_>, out: &mut Sink<'_>) {
+        let step = self.step(&record);
+        let automatic = record.agent_id.get().is_some()
+            || record.provenance.get().is_some_and(|provenance| provenance != "real_user")
+            || matches!(record.subtype.or_empty(), "cron" | "notification" | "goal_runtime");
+        let typed = record.system_payload.object().and_then(|payload| payload.display_text.take());
+        let text = match typed {
+            Some(typed) => typed.into_owned(),
+            None => turn(parts(record.message)).text,
+        };
+        if !text.trim().is_empty() {
+            let origin = if automatic { Origin::Harness } else { Origin::Human };
+            out.step(Step { body: Body::User(UserText { text, origin }), ..step });
+        }
+    }
+
+    fn results(&self, record: Record<'_>, out: &mut Sink<'_>) {
+        let step = self.step(&record);
+        let noted = record.tool_call_result.object().unwrap_or_default();
+        let mut answers: Vec<(Option<String>, bool, String)> = Vec::new();
+        let mut rest = String::new();
+        for part in parts(record.message) {
+            if let Shaped::Object(response) = part.function_response {
+                answers.push(answer(response));
+                continue;
+            }
+            // What comes beside a response is part of it.
+            let text = answers.last_mut().map_or(&mut rest, |(_, _, text)| text);
+            for more in part.text.take().into_iter().chain(data(part.inline_data).map(Into::into)) {
+                append(text, more);
+            }
+        }
+        if answers.is_empty() && !rest.is_empty() {
+            answers.push((None, false, rest));
+        }
+        for (id, failed, text) in answers {
+            let id = id.or_else(|| noted.call_id.get().map(str::to_owned));
+            let ended = ended(&noted, failed, &text);
+            out.step(Step { body: Body::Result(result(id, Some(ended), text)), ..step.clone() });
+        }
+    }
+}
+
+impl Reader for Chat {
+    fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
+        let record: Record<'_> = match lenient::read(line) {
+            Ok(record) => record,
+            Err(error) => return out.unreadable(error),
+        };
+        if let Some(session) = record.session_id.get()
+            && session != self.session.as_str()
+        {
+            self.session = session.into();
+        }
+        if out.report.project.is_none() {
+            out.report.project = record.cwd.get().map(str::to_owned);
+        }
+        if out.report.version.is_none() {
+            out.report.version = record.version.get().map(str::to_owned);
+        }
+        match record.kind.or_empty() {
+            "assistant" => self.assistant(record, out),
+            "user" => {
+                self.close(out);
+                self.user(record, out);
+            }
+            "tool_result" => {
+                self.close(out);
+                self.results(record, out);
+            }
+            "system" => {
+                if matches!(record.subtype.or_empty(), "chat_compression" | "rewind") {
+                    self.close(out);
+                    out.step(Step { body: Body::Compact, ..self.step(&record) });
+                }
+            }
+            other => out.unknown(other),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Sink<'_>) {
+        self.close(out);
+    }
+}
+
+fn parts<'a>(message: Shaped<'a, super::record::Message<'a>>) -> Vec<Part<'a>> {
+    match message.object().map(|message| message.parts) {
+        Some(Shaped::List(parts)) => parts,
+        Some(Shaped::Object(part)) => vec![part],
+        Some(Shaped::Text(text)) => vec![Part { text: text.into(), ..Part::default() }],
+        Some(Shaped::Nothing) | None => Vec::new(),
+    }
+}
+
+/// What was said and called; thoughts are not said.
+fn turn(parts: Vec<Part<'_>>) -> Turn {
+    let mut turn = Turn::default();
+    for part in parts {
+        if let Some(text) = part.text.take().filter(|_| !part.thought.0) {
+            append(&mut turn.text, text);
+        }
+        if let Shaped::Object(call) = part.function_call {
+            turn.calls.push(Call {
+                id: call.id.take().map(Into::into),
+                tool: call.name.or_empty().to_owned(),
+                args: call.args,
+            });
+        }
+    }
+    turn
+}
+
+/// The id of a response, whether it is an error, and its text.
+fn answer(response: FunctionResponse<'_>) -> (Option<String>, bool, String) {
+    let text = |key: &str| match response.response.get(key) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(other) => Some(other.to_string()),
+    };
+    let error = text("error");
+    let failed = error.is_some();
+    let mut output = error.or_else(|| text("output")).unwrap_or_else(|| match &response.response {
+        Value::Null => String::new(),
+        other => other.to_string(),
+    });
+    if let Shaped::List(media) = response.parts {
+        for name in media.into_iter().filter_map(|media| data(media.inline_data)) {
+            append(&mut output, name.into());
+        }
+    }
+    (response.id.take().map(Into::into), failed, output)
+}
+
+fn data(inline: Shaped<'_, Inline<'_>>) -> Option<String> {
+    inline.object()?.data.get().map(|data| stand_in("data", data))
+}
+
+/// The prompt's tokens include those from the cache. Some models count their thoughts apart from what they wrote.
+fn counted(tokens: &Tokens, model: Option<&str>) -> Usage {
+    let prompt = tokens.prompt_token_count.count();
+    let cached = tokens.cached_content_token_count.count();
+    let written = tokens.total_token_count.count().saturating_sub(prompt);
+    Usage {
+        model: model.map(str::to_owned),
+        input_tokens: prompt.saturating_sub(cached),
+        output_tokens: tokens.candidates_token_count.count().max(written),
+        cache_read_tokens: cached,
+        cache_write_tokens: 0,
+        cost_usd: None,
+    }
+}
+
+/// The name of a request in all files: a fork's records name those that they repeat.
+fn request(record: &Record<'_>) -> Option<u64> {
+    let first = match &record.forked_from {
+        Shaped::Object(forked) => forked.message_uuid.get(),
+        _ => None,
+    };
+    first.or(record.uuid.get()).map(|name| xxh3_64(name.as_bytes()))
+}

@@ -1,0 +1,245 @@
+use deloop_types::{Origin, Outcome, Usage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{action, observation};
+use crate::json::document;
+use crate::json::field::{self, Field};
+use crate::scribe::{self, Scribe};
+use crate::{Reader, Sink, Source};
+
+/// Reads one `.traj` document.
+pub(super) struct Trajectory {
+    session: Option<String>,
+}
+
+impl Trajectory {
+    pub(super) fn new(source: &Source<'_>) -> Self {
+        Self { session: source.stem().map(str::to_owned) }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Run<'a> {
+    #[serde(borrow)]
+    trajectory: Field<'a>,
+    #[serde(borrow)]
+    history: Field<'a>,
+    #[serde(borrow)]
+    info: Field<'a>,
+    #[serde(borrow)]
+    replay_config: Field<'a>,
+    #[serde(borrow)]
+    attempts: Field<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Step<'a> {
+    #[serde(borrow)]
+    action: Field<'a>,
+    #[serde(borrow)]
+    observation: Field<'a>,
+    #[serde(borrow)]
+    response: Field<'a>,
+    #[serde(borrow)]
+    thought: Field<'a>,
+    #[serde(borrow)]
+    state: Field<'a>,
+    #[serde(borrow)]
+    query: Field<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Field<'a>,
+    #[serde(borrow)]
+    content: Field<'a>,
+    #[serde(borrow)]
+    message_type: Field<'a>,
+    #[serde(borrow)]
+    is_demo: Field<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Info<'a> {
+    #[serde(borrow)]
+    model_stats: Field<'a>,
+    #[serde(borrow)]
+    swe_agent_version: Field<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Stats<'a> {
+    #[serde(borrow)]
+    instance_cost: Field<'a>,
+    #[serde(borrow)]
+    tokens_sent: Field<'a>,
+    #[serde(borrow)]
+    tokens_received: Field<'a>,
+}
+
+impl Reader for Trajectory {
+    fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
+        let mut room = Vec::new();
+        let Some(document) = document::one(bytes, &mut room, out) else { return };
+        let Some(run) = field::object::<Run<'_>>(Some(document)) else {
+            return out.unreadable("not an object");
+        };
+        let attempts = field::items(run.attempts);
+        let mut scribe = Scribe::new(self.session.take());
+        if attempts.is_empty() {
+            return read_run(&run, &scribe, out);
+        }
+        // Beside its attempts the document repeats the best of them.
+        for (index, attempt) in attempts.into_iter().enumerate() {
+            let Some(attempt) = field::object::<Run<'_>>(Some(attempt)) else { continue };
+            scribe.agent = Some(format!("attempt-{}", index + 1));
+            read_run(&attempt, &scribe, out);
+        }
+    }
+}
+
+fn read_run(run: &Run<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
+    task(run.history, scribe, out);
+    let mut before = None;
+    for step in field::items(run.trajectory) {
+        let Some(step) = field::object::<Step<'_>>(Some(step)) else {
+            out.unknown("step");
+            continue;
+        };
+        if let Some(before) = before {
+            answer(&before, requery(&before, &step), scribe, out);
+        }
+        before = ask(step, scribe, out);
+    }
+    if let Some(before) = before {
+        answer(&before, None, scribe, out);
+    }
+    info(run, scribe, out);
+}
+
+/// The messages to the agent before it said anything, without the demonstrations.
+fn task(history: Field<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
+    for message in field::items(history) {
+        let Some(message) = field::object::<Message<'_>>(Some(message)) else { continue };
+        if field::flag(message.is_demo) == Some(true) {
+            continue;
+        }
+        match field::text(message.role).as_deref() {
+            Some("assistant") => break,
+            Some("user") => scribe.user(&field::content(message.content), Origin::Human, out),
+            _ => {}
+        }
+    }
+}
+
+/// A step whose turn is out and whose observation is not.
+struct Asked<'a> {
+    step: Step<'a>,
+    /// The tool and its command, if an action could be made out.
+    call: Option<(String, String)>,
+}
+
+/// Hands out the turn of a step; a step with which SWE-agent itself ends the run has none.
+fn ask<'a>(step: Step<'a>, scribe: &Scribe, out: &mut Sink<'_>) -> Option<Asked<'a>> {
+    let (action, thought) = (field::string(step.action), field::string(step.thought));
+    if out.report.project.is_none() {
+        out.report.project = working_dir(step.state);
+    }
+    if is_exit(&thought) && (action.is_empty() || action.starts_with("exit_")) {
+        scribe.user(&thought, Origin::Harness, out);
+        return None;
+    }
+    let call = action::call(&action);
+    let named = call.as_ref().map(|call| (call.tool.clone(), action.trim().to_owned()));
+    let text =
+        if thought.trim().is_empty() && call.is_none() { field::string(step.response) } else { thought };
+    scribe.turn(&text, call.into_iter().collect(), out);
+    Some(Asked { step, call: named })
+}
+
+/// How SWE-agent begins the thought of a step of its own.
+fn is_exit(thought: &str) -> bool {
+    thought.starts_with("Exit due to ") || thought.starts_with("Exiting due to ")
+}
+
+/// Hands out what a step came back with: its observation, or SWE-agent's complaint about a response that it did not
+/// run.
+fn answer(asked: &Asked<'_>, complaint: Option<String>, scribe: &Scribe, out: &mut Sink<'_>) {
+    let observation = field::string(asked.step.observation);
+    match (&asked.call, complaint) {
+        (Some(_), Some(complaint)) => {
+            let blocked = complaint.starts_with("Operation '") && complaint.contains("is not supported");
+            let outcome = if blocked { Outcome::Denied } else { Outcome::Error };
+            scribe.result(scribe::result(None, Some(outcome), complaint), out);
+        }
+        (Some((tool, command)), None) => {
+            let outcome = observation::outcome(tool, command, &observation);
+            scribe.result(scribe::result(None, outcome, observation), out);
+        }
+        (None, complaint) => scribe.user(&complaint.unwrap_or(observation), Origin::Harness, out),
+    }
+}
+
+/// The complaint about the step before that was added to the query of this one, and to no history. What goes into
+/// the history looks alike, but is marked as an observation.
+fn requery(before: &Asked<'_>, step: &Step<'_>) -> Option<String> {
+    if before.step.observation.is_some_and(|raw| raw.get() != "\"\"") {
+        return None;
+    }
+    let query = field::items(step.query);
+    let [.., said, complaint] = query.as_slice() else { return None };
+    let said = field::object::<Message<'_>>(Some(said))?;
+    let complaint = field::object::<Message<'_>>(Some(complaint))?;
+    let echoes = field::text(said.role)? == "assistant"
+        && field::text(complaint.role)? == "user"
+        && field::text(complaint.message_type).as_deref() != Some("observation")
+        && same(said.content, before.step.response);
+    echoes.then(|| field::content(complaint.content))
+}
+
+fn same(a: Field<'_>, b: Field<'_>) -> bool {
+    a.map(RawValue::get) == b.map(RawValue::get)
+}
+
+/// The state is an object in 1.x and JSON in a string before.
+fn working_dir(state: Field<'_>) -> Option<String> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct State<'a> {
+        #[serde(borrow)]
+        working_dir: Field<'a>,
+    }
+    let text = field::text(state);
+    let inner = text.as_deref().and_then(|t| serde_json::from_str(t).ok());
+    field::name(field::object::<State<'_>>(inner.or(state))?.working_dir)
+}
+
+fn info(run: &Run<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
+    let info: Info<'_> = field::object(run.info).unwrap_or_default();
+    if let Some(version) = field::name(info.swe_agent_version) {
+        out.report.version = Some(version);
+    }
+    let stats: Stats<'_> = field::object(info.model_stats).unwrap_or_default();
+    let usage = Usage {
+        model: model(run.replay_config),
+        input_tokens: field::count(stats.tokens_sent),
+        output_tokens: field::count(stats.tokens_received),
+        cost_usd: field::number(stats.instance_cost),
+        ..Usage::default()
+    };
+    scribe.usage(usage, None, out);
+}
+
+/// The model's name stands in the configuration, which is JSON in a string.
+fn model(config: Field<'_>) -> Option<String> {
+    let text = field::text(config)?;
+    let config: serde_json::Value = serde_json::from_str(&text).ok()?;
+    config.pointer("/agent/model/name")?.as_str().map(str::to_owned)
+}
