@@ -5,19 +5,19 @@ from pathlib import Path
 
 TEXT = Path(__file__).with_name("page.md")
 
-# What must be said of labels, by who gave them.
+# Caveats about the labels, by who assigned them.
 LIMITS = {
     "two AI readers": """\
-- The labels are by AI readers, two independent ones against one rubric, not by people. Where both are wrong in the same way, so is
-  this page.
-- Nearly all of the loops are by weak models, in one agent (SWE-agent), in one language (Java). Strong models in modern agents loop
-  less and differently. The few loops from elsewhere say next to nothing by themselves.
-- deloop was developed with these sessions in sight, the peers were not. Its row is an upper bound; on sessions it has not seen
-  expect less. On those in `corpus/`, which are written to be hard, everything does worse, deloop too:
+- The labels are by two independent AI readers with one rubric, not by people. If both readers make the same mistake, this page
+  repeats it.
+- Nearly all of the loops come from weak models, in one agent (SWE-agent), in one language (Java). Strong models in modern agents loop
+  less often and differently. The few loops from elsewhere prove little by themselves.
+- deloop was developed on these sessions, and the peers weren't. Its row is an upper bound, so expect less on new sessions. On
+  those in `corpus/`, which are written to be hard, every detector does worse, including deloop:
   `bash bench/peers/run corpus/labels.jsonl --out corpus.md`.""",
     "its author": """\
-- The sessions were written for this project, and labelled, by those who write deloop: they show what it is meant for, not how
-  often such things happen.""",
+- The authors of deloop wrote and labelled these sessions. They show what deloop is meant for, not how often such loops
+  occur.""",
 }
 
 

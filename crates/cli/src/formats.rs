@@ -16,7 +16,7 @@ pub(crate) fn run(args: &FormatsArgs, out: &mut dyn Write) -> Result<u8, Failure
         out.write_all(format.page().as_bytes())?;
         return Ok(exit::OK);
     }
-    writeln!(out, "# The sessions that deloop reads\n")?;
+    writeln!(out, "# Session formats\n")?;
     writeln!(out, "| format | of | run on real files | where its files are |\n|---|---|---|---|")?;
     for format in FORMATS {
         let verified = if format.verified() { "yes" } else { "**unverified**" };
@@ -24,9 +24,9 @@ pub(crate) fn run(args: &FormatsArgs, out: &mut dyn Write) -> Result<u8, Failure
     }
     writeln!(
         out,
-        "\nUnverified: written after the agent's documentation, and never run on a file that the agent wrote.\n\
-         A file's format is found from its beginning, in this order; `--format` overrides that.\n\
-         `deloop formats NAME` tells more of one: what its files hold, and their quirks."
+        "\nAn unverified format follows the agent's documentation and has never been run on a file that the agent wrote.\n\
+         deloop detects the format from the beginning of a file, in this order. `--format` overrides it.\n\
+         `deloop formats NAME` describes one format: what its files contain, and their quirks."
     )?;
     Ok(exit::OK)
 }
