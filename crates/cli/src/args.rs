@@ -244,6 +244,9 @@ pub(crate) struct StreamArgs {
     /// `deloop log` what was decided
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
+    /// Where you can put a nudge, as a list: each nudge's `role` is one of these [default: anywhere]
+    #[arg(long, value_name = "WHERE", value_delimiter = ',')]
+    pub(crate) deliver: Vec<crate::stream::Deliver>,
     /// The Steps; standard input if none is named
     pub(crate) file: Option<PathBuf>,
 }

@@ -11,7 +11,6 @@ mod explain;
 mod formats;
 mod hook;
 mod install;
-mod ledger;
 mod lines;
 mod live;
 mod notes;

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use deloop_store::{Bounds, SqliteStore};
+use deloop_live::SqliteJournal;
+use deloop_store::Bounds;
 use deloop_types::Millis;
 
 use crate::config;
@@ -38,13 +39,13 @@ impl State {
     }
 
     /// The database, made if it is not there.
-    pub(crate) fn open(&self) -> Result<SqliteStore, Failure> {
+    pub(crate) fn open(&self) -> Result<SqliteJournal, Failure> {
         self.prepare().map_err(|e| Failure::new(format!("{}: {e}", self.folder.display())))?;
-        SqliteStore::open(&self.database(), Bounds::default()).map_err(|e| Failure::new(e.to_string()))
+        SqliteJournal::open(&self.database(), Bounds::default()).map_err(|e| Failure::new(e.to_string()))
     }
 
     /// The database, if there is one.
-    pub(crate) fn existing(&self) -> Result<Option<SqliteStore>, Failure> {
+    pub(crate) fn existing(&self) -> Result<Option<SqliteJournal>, Failure> {
         if self.database().exists() { self.open().map(Some) } else { Ok(None) }
     }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use deloop_formats::hooks::{HookLine, Installable, installables};
-use deloop_store::{DecisionFilter, DecisionRow, HookCalls};
+use deloop_live::{DecisionFilter, HookCalls, RecordedDecision};
 use deloop_types::{Millis, Mode};
 use serde::Serialize;
 
@@ -76,14 +76,14 @@ pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure>
     Ok(exit::OK)
 }
 
-fn row(agent: &Installable, calls: &[HookCalls], decisions: &[DecisionRow]) -> Row {
+fn row(agent: &Installable, calls: &[HookCalls], decisions: &[RecordedDecision]) -> Row {
     let program = here::program(agent);
     let mut installed: Vec<Place> =
         [Scope::User, Scope::Project].into_iter().filter_map(|s| place(agent, s)).collect();
     // In the home folder both are one file.
     installed.dedup_by(|a, b| a.file == b.file);
     let called = calls.iter().find(|c| c.agent == agent.name);
-    let late = |d: &&DecisionRow| d.agent == agent.name && now().since(d.ts) <= LATELY;
+    let late = |d: &&RecordedDecision| d.agent == agent.name && now().since(d.ts) <= LATELY;
     let mut sessions: Vec<&str> = decisions.iter().filter(late).map(|d| d.session.as_str()).collect();
     let decisions = sessions.len();
     sessions.sort_unstable();

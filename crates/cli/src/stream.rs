@@ -1,12 +1,14 @@
 //! `deloop stream`: Steps in, Decisions out, in step.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use deloop_engine::Guard;
-use deloop_policy::TASK_UPDATE;
+use deloop_engine::{Engine, Guard, Observed, Options};
+use deloop_live::{Live, SqliteJournal};
+use deloop_policy::{Profile, TASK_UPDATE};
 use deloop_store::Limits;
-use deloop_types::{Body, Decision, SessionId, Step};
+use deloop_types::{Body, Decision, Event, Role, SessionId, Step, Usage};
 use serde::Serialize;
 
 use crate::args::StreamArgs;
@@ -14,7 +16,6 @@ use crate::config::{self, Config};
 use crate::events_file::EventsFile;
 use crate::exit::{self, Failure};
 use crate::hook;
-use crate::ledger::Ledger;
 use crate::lines::{LONGEST, Line, Lines};
 use crate::notes::Notes;
 use crate::print;
@@ -26,6 +27,30 @@ const LONGEST_CHECKPOINT: u64 = 1 << 30;
 /// So many characters of an error are told.
 const LONGEST_ERROR: usize = 400;
 
+/// Where a harness can put a message to its agent.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Deliver {
+    /// As a user message
+    User,
+    /// Appended to the result of a tool call
+    Tool,
+    /// As a system message
+    System,
+    /// As a developer message
+    Developer,
+}
+
+impl Deliver {
+    fn role(self) -> Role {
+        match self {
+            Self::User => Role::User,
+            Self::Tool => Role::Tool,
+            Self::System => Role::System,
+            Self::Developer => Role::Developer,
+        }
+    }
+}
+
 /// What a line that is not a Step gets for an answer.
 #[derive(Serialize)]
 struct Malformed<'a> {
@@ -34,18 +59,24 @@ struct Malformed<'a> {
 }
 
 pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let ledger = args.agent.as_deref().map(Ledger::open);
-    let config = match (&ledger, &args.agent) {
-        (Some(_), Some(agent)) => {
+    let config = match &args.agent {
+        Some(agent) => {
             let config = hook::load(&args.rules);
             if let (Some(notice), Ok(state)) = (config.notice(), State::here()) {
                 state.log(agent, &notice);
             }
             config
         }
-        _ => config::load(&args.rules)?,
+        None => config::load(&args.rules)?,
     };
+    let config_prices = config.prices()?;
     let Config { profile, options, memory, off, .. } = config;
+    let options = match args.deliver.as_slice() {
+        [] => options,
+        roles => options.with_roles(roles.iter().map(|role| role.role()).collect()),
+    };
+    let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options));
+    let cost = Box::new(hook::cost_of(config_prices));
     let guard = Guard::with(profile, options, Limits::default());
     if let Some(path) = args.checkpoint.as_deref().filter(|p| p.exists()) {
         restore(&guard, path)?;
@@ -61,7 +92,8 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         guard,
         events: args.events.as_deref().map(EventsFile::append).transpose()?,
         notes: memory.map(Notes::new),
-        ledger,
+        agent,
+        cost,
         off,
         malformed: 0,
     };
@@ -76,7 +108,9 @@ struct Stream {
     guard: Guard,
     events: Option<EventsFile>,
     notes: Option<Notes>,
-    ledger: Option<Ledger>,
+    /// Where the steps are those of an agent that people look after.
+    agent: Option<AgentStream>,
+    cost: Box<dyn Fn(&Usage) -> Option<f64>>,
     off: bool,
     malformed: u64,
 }
@@ -93,7 +127,7 @@ impl Stream {
                 Line::TooLong => Err(format!("the line is longer than {} MiB", LONGEST >> 20)),
             };
             match step {
-                Ok(step) => self.answer(&step, out)?,
+                Ok(step) => self.answer(step, out)?,
                 Err(error) => {
                     self.malformed += 1;
                     // It may quote what is wrong.
@@ -113,22 +147,39 @@ impl Stream {
         Ok(out.flush()?)
     }
 
-    fn answer(&mut self, step: &Step, out: &mut dyn Write) -> Result<(), Failure> {
-        let observed = self.guard.observe_all(step);
+    /// Decides about a step: in the agent's session if there is one and its database works, else in memory.
+    fn decide(&mut self, step: &mut Step) -> (Decision, Vec<Event>) {
+        if let Body::Usage(usage) = &mut step.body
+            && usage.cost_usd.is_none()
+        {
+            usage.cost_usd = (self.cost)(usage);
+        }
+        if let Some(agent) = self.agent.as_ref().filter(|_| !self.off) {
+            match agent.step(step.clone()) {
+                Ok(decided) => return decided,
+                Err(why) => {
+                    agent.log(&why);
+                    self.agent = None;
+                }
+            }
+        }
+        let Observed { decision, events, .. } = self.guard.observe_all(step);
+        (decision, events)
+    }
+
+    fn answer(&mut self, mut step: Step, out: &mut dyn Write) -> Result<(), Failure> {
+        let (decision, found) = self.decide(&mut step);
         if self.off {
-            let silent = Decision::go_on(observed.decision.session, observed.decision.step);
+            let silent = Decision::go_on(decision.session, decision.step);
             return Ok(serde_json::to_writer(out, &silent)?);
         }
         if let Some(events) = &mut self.events {
-            events.write(&observed.events)?;
+            events.write(&found)?;
         }
-        if let Some(ledger) = &mut self.ledger {
-            ledger.write(step, &observed.decision);
-        }
-        if let (Some(notes), Some(_)) = (&self.notes, observed.decision.extra.get(TASK_UPDATE)) {
+        if let (Some(notes), Some(_)) = (&self.notes, decision.extra.get(TASK_UPDATE)) {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());
             // A note that cannot be written must not end the guard.
-            if let Err(Failure::Told(why)) = notes.force_done(task, &observed.decision) {
+            if let Err(Failure::Told(why)) = notes.force_done(task, &decision) {
                 print::tell(format_args!("deloop: no note was written: {why}"));
             }
         }
@@ -137,12 +188,54 @@ impl Stream {
         {
             notes.forget(step.session.as_str());
         }
-        Ok(serde_json::to_writer(out, &observed.decision)?)
+        Ok(serde_json::to_writer(out, &decision)?)
+    }
+}
+
+/// The running sessions of an agent that sends Steps: in the database that hooks share, so that `deloop pause`,
+/// `allow` and `wrong` hold for them.
+struct AgentStream {
+    name: String,
+    engine: Engine,
+    journal: SqliteJournal,
+    options: Options,
+    run: Option<String>,
+}
+
+impl AgentStream {
+    /// Opens the database. When that fails, the log says why, and the agent is guarded in memory.
+    fn open(name: &str, profile: &Profile, options: Options) -> Option<Self> {
+        let journal = State::here().and_then(|state| state.open());
+        let journal = journal.map_err(|failure| log(name, &failure)).ok()?;
+        Some(Self {
+            name: name.to_owned(),
+            engine: Engine::new(profile.clone(), options),
+            journal,
+            options,
+            run: hook::run_id(),
+        })
+    }
+
+    fn step(&self, step: Step) -> Result<(Decision, Vec<Event>), Failure> {
+        let context = hook::live_context(self.options, self.run.as_deref(), None, &|_| None);
+        let live =
+            Live { engine: &self.engine, store: self.journal.store(), journal: &self.journal, context };
+        live.step(&self.name, step).map_err(|e| Failure::new(e.to_string()))
+    }
+
+    fn log(&self, why: &Failure) {
+        log(&self.name, why);
+    }
+}
+
+fn log(agent: &str, failure: &Failure) {
+    if let (Ok(state), Failure::Told(why)) = (State::here(), failure) {
+        state.log(agent, why);
     }
 }
 
 /// Every session of a guard, by id.
-type Saved = std::collections::BTreeMap<String, deloop_engine::Checkpoint>;
+type Saved = BTreeMap<String, deloop_engine::Checkpoint>;
 
 fn restore(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));

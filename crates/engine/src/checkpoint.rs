@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use deloop_detect::{History, Ledger};
 use deloop_policy::{AlertsSent, LadderState, Profile};
+use deloop_store::StoreError;
 use deloop_types::{Decision, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,17 +35,56 @@ struct AgentCheckpoint {
     alerts: AlertsSent,
 }
 
-/// Why a checkpoint could not be written or restored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RestoreError(pub String);
+/// Why a checkpoint could not be made or restored.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// It is of a version that this release can't read.
+    Version(u32),
+    /// Its fingerprints were made by another release, so they can't be compared.
+    Fingerprints,
+    /// A detector's memory can't be written or read.
+    Detector {
+        /// Which detector.
+        name: &'static str,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The store failed.
+    Store(StoreError),
+}
 
 impl std::fmt::Display for RestoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Self::Version(found) => write!(
+                f,
+                "the checkpoint has version {found}, and this release reads version {VERSION}; start a new session"
+            ),
+            Self::Fingerprints => {
+                f.write_str("the checkpoint's fingerprints were made by another release; start a new session")
+            }
+            Self::Detector { name, source } => write!(f, "{name}: {source}"),
+            Self::Store(error) => error.fmt(f),
+        }
     }
 }
 
-impl std::error::Error for RestoreError {}
+impl std::error::Error for RestoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Version(_) | Self::Fingerprints => None,
+            Self::Detector { source, .. } => Some(source),
+            Self::Store(error) => Some(error),
+        }
+    }
+}
+
+impl From<StoreError> for RestoreError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
 
 impl Checkpoint {
     pub(crate) fn of(session: &Session, profile: &Profile) -> Result<Self, RestoreError> {
@@ -52,9 +92,9 @@ impl Checkpoint {
         for agent in &session.agents {
             let mut memories = BTreeMap::new();
             for (watch, memory) in profile.watches.iter().zip(&agent.memories) {
-                let json =
-                    memory.to_json().map_err(|e| RestoreError(format!("{}: {e}", watch.detector.name())))?;
-                memories.insert(watch.detector.name().to_owned(), json);
+                let name = watch.detector.name();
+                let json = memory.to_json().map_err(|source| RestoreError::Detector { name, source })?;
+                memories.insert(name.to_owned(), json);
             }
             agents.push(AgentCheckpoint {
                 name: agent.name.clone(),
@@ -77,25 +117,19 @@ impl Checkpoint {
 
     pub(crate) fn into_session(self, profile: &Profile) -> Result<Session, RestoreError> {
         if self.version != VERSION {
-            return Err(RestoreError(format!(
-                "the checkpoint is of version {}, this release reads version {VERSION}: start the session anew",
-                self.version
-            )));
+            return Err(RestoreError::Version(self.version));
         }
         let mut agents = Vec::with_capacity(self.agents.len());
         for mut agent in self.agents {
             if !agent.history.is_current() {
-                return Err(RestoreError(
-                    "the checkpoint's fingerprints were made by another release: start the session anew"
-                        .to_owned(),
-                ));
+                return Err(RestoreError::Fingerprints);
             }
             let memories = profile.watches.iter().map(|watch| {
                 let name = watch.detector.name();
                 // A detector that the profile had not yet when the checkpoint was made starts fresh.
                 match agent.memories.remove(name) {
                     Some(json) => {
-                        watch.detector.restore(json).map_err(|e| RestoreError(format!("{name}: {e}")))
+                        watch.detector.restore(json).map_err(|source| RestoreError::Detector { name, source })
                     }
                     None => Ok(watch.detector.fresh()),
                 }

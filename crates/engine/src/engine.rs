@@ -8,8 +8,8 @@ use deloop_policy::{
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{Action, Body, Call, Decision, Event, Mode, Origin, Roles, SessionId, Step};
 
+use crate::Checkpoint;
 use crate::session::{Agent, Session};
-use crate::{Checkpoint, RestoreError};
 
 /// How far deloop may go, and what the caller can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -262,16 +262,12 @@ impl Codec<Session> for Engine {
     }
 
     fn freeze(&self, session: &Session) -> Result<String, StoreError> {
-        let checkpoint = Checkpoint::of(session, &self.profile).map_err(|e| StoreError(e.to_string()))?;
-        serde_json::to_string(&checkpoint).map_err(|e| StoreError(e.to_string()))
+        let checkpoint = Checkpoint::of(session, &self.profile).map_err(StoreError::encode)?;
+        serde_json::to_string(&checkpoint).map_err(StoreError::encode)
     }
 
     fn thaw(&self, text: &str) -> Result<Session, StoreError> {
-        let read = |text| -> Result<Session, RestoreError> {
-            let checkpoint: Checkpoint =
-                serde_json::from_str(text).map_err(|e| RestoreError(e.to_string()))?;
-            checkpoint.into_session(&self.profile)
-        };
-        read(text).map_err(|e| StoreError(e.to_string()))
+        let checkpoint: Checkpoint = serde_json::from_str(text).map_err(StoreError::decode)?;
+        checkpoint.into_session(&self.profile).map_err(StoreError::decode)
     }
 }

@@ -116,7 +116,7 @@ impl Guard {
     /// ```
     pub fn checkpoint(&self, session: &SessionId) -> Result<Option<Checkpoint>, RestoreError> {
         let see = |state: &Session| Checkpoint::of(state, self.engine.profile());
-        self.store.look(&self.engine, session, see).map_err(|e| RestoreError(e.to_string()))?.transpose()
+        self.store.look(&self.engine, session, see)?.transpose()
     }
 
     /// Puts a session back as it was; what was known of it is replaced.
@@ -125,11 +125,10 @@ impl Guard {
     /// When the checkpoint was made by a release or with detectors that this guard cannot read.
     pub fn restore(&self, session: &SessionId, checkpoint: Checkpoint) -> Result<(), RestoreError> {
         let restored = checkpoint.into_session(self.engine.profile())?;
-        let failed = |e: deloop_store::StoreError| RestoreError(e.to_string());
-        self.store.forget(session).map_err(failed)?;
+        self.store.forget(session)?;
         // With the time of its last step, so that it grows idle as it would have.
         let last = restored.ledger().last;
-        self.store.update(&self.engine, session, last, |state| *state = restored).map_err(failed)
+        Ok(self.store.update(&self.engine, session, last, |state| *state = restored)?)
     }
 
     /// A swarm with all its sessions that `member` names.
@@ -141,14 +140,13 @@ impl Guard {
         swarm: &str,
         member: impl Fn(&SessionId) -> bool,
     ) -> Result<SwarmCheckpoint, RestoreError> {
-        let failed = |e: deloop_store::StoreError| RestoreError(e.to_string());
         let mut sessions = BTreeMap::new();
-        for session in self.store.sessions().map_err(failed)?.iter().filter(|s| member(s)) {
+        for session in self.store.sessions()?.iter().filter(|s| member(s)) {
             if let Some(checkpoint) = self.checkpoint(session)? {
                 sessions.insert(session.to_string(), checkpoint);
             }
         }
-        let swarm = self.store.swarm(swarm, |s| s.clone()).map_err(failed)?;
+        let swarm = self.store.swarm(swarm, |s| s.clone())?;
         Ok(SwarmCheckpoint { swarm, sessions })
     }
 
@@ -160,7 +158,7 @@ impl Guard {
         for (session, state) in checkpoint.sessions {
             self.restore(&session.into(), state)?;
         }
-        self.store.swarm(swarm, |s| *s = checkpoint.swarm).map_err(|e| RestoreError(e.to_string()))
+        Ok(self.store.swarm(swarm, |s| *s = checkpoint.swarm)?)
     }
 
     /// The sessions that are remembered, in no order.

@@ -8,26 +8,70 @@ mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+use std::path::{Path, PathBuf};
+
 use deloop_detect::Swarm;
 use deloop_types::{Millis, SessionId};
 
 pub use memory::{Limits, MemoryStore};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{
-    Bounds, Circumstances, DecisionFilter, DecisionRow, HookCalls, Pardon, SourceRow, SqliteStore,
-};
+pub use sqlite::{Bounds, SqliteStore};
 
 /// Why a store could not do what it was asked to.
 #[derive(Debug)]
-pub struct StoreError(pub String);
+#[non_exhaustive]
+pub enum StoreError {
+    /// A state can't be written as text.
+    Encode(Source),
+    /// A text isn't a state that this release and profile can read.
+    Decode(Source),
+    /// The database failed.
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What the database reported.
+        source: Source,
+    },
+}
 
-impl std::fmt::Display for StoreError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+impl StoreError {
+    /// Creates an error about writing a state.
+    pub fn encode(source: impl Into<Source>) -> Self {
+        Self::Encode(source.into())
+    }
+
+    /// Creates an error about reading a state.
+    pub fn decode(source: impl Into<Source>) -> Self {
+        Self::Decode(source.into())
+    }
+
+    /// Creates an error about a database file.
+    pub fn database(path: &Path, source: impl Into<Source>) -> Self {
+        Self::Database { path: path.to_owned(), source: source.into() }
     }
 }
 
-impl std::error::Error for StoreError {}
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Encode(source) => write!(f, "can't write the session's state: {source}"),
+            Self::Decode(source) => write!(f, "can't read the session's state: {source}"),
+            Self::Database { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Encode(source) | Self::Decode(source) | Self::Database { source, .. } => {
+                Some(source.as_ref())
+            }
+        }
+    }
+}
 
 /// Makes, writes and reads the state of a session; a backend that keeps bytes needs it.
 pub trait Codec<T>: Send + Sync {

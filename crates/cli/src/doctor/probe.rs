@@ -7,7 +7,8 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use deloop_formats::hooks::HookLine;
-use deloop_store::{Bounds, SqliteStore};
+use deloop_live::SqliteJournal;
+use deloop_store::Bounds;
 use tempfile::TempDir;
 
 use crate::hook::RUN;
@@ -51,7 +52,7 @@ impl Home {
 
     /// Whether a stop was decided in the rehearsal of a run.
     pub(super) fn refuses_all(&self) -> bool {
-        let store = SqliteStore::open(&self.file("deloop.db"), Bounds::default());
+        let store = SqliteJournal::open(&self.file("deloop.db"), Bounds::default());
         store.is_ok_and(|store| store.stop_of_run(REHEARSAL).is_ok_and(|stop| stop.is_some()))
     }
 

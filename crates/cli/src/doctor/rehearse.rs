@@ -25,9 +25,10 @@ pub(super) struct Came {
 pub(super) fn play(agent: &Installable, line: &HookLine, home: &Home, enforce: bool) -> Result<Came, String> {
     let mut came = Came::default();
     let mut times = Vec::new();
+    let session = if enforce { "doctor-enforced" } else { "doctor" };
     match &agent.wiring.file {
         Settings::Plugin(_) => {
-            let (text, took) = probe::stream(line, agent.name, &steps(), home, enforce)?;
+            let (text, took) = probe::stream(line, agent.name, &steps(session), home, enforce)?;
             times.push(took / f64::from(2 * LAPS));
             for decision in text.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok()) {
                 let action = decision["action"].as_str().unwrap_or_default();
@@ -38,7 +39,6 @@ pub(super) fn play(agent: &Installable, line: &HookLine, home: &Home, enforce: b
         }
         Settings::Json(_) => {
             let hook = hook_agent(agent.name).ok_or("it has no hook")?;
-            let session = if enforce { "doctor-enforced" } else { "doctor" };
             'laps: for lap in 1..=LAPS {
                 for event in hook.rehearsal(session, lap) {
                     let (reply, took) = probe::hook(line, agent.name, &event.to_string(), home, enforce)?;
@@ -77,11 +77,11 @@ fn said(reply: &str) -> (bool, bool) {
 }
 
 /// The session as Steps, for a plugin that speaks to `deloop stream`.
-fn steps() -> String {
+fn steps(session: &str) -> String {
     let mut text = String::new();
     for _ in 0..LAPS {
-        let call = Step::call("doctor", "bash", json!({"command": "make check"}));
-        for step in [call, Step::result("doctor", false, "make: *** No rule to make target")] {
+        let call = Step::call(session, "bash", json!({"command": "make check"}));
+        for step in [call, Step::result(session, false, "make: *** No rule to make target")] {
             text.push_str(&serde_json::to_string(&step).unwrap_or_default());
             text.push('\n');
         }

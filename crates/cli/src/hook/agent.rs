@@ -1,23 +1,30 @@
 //! The hook of an agent. Whatever goes wrong in it, the agent goes on: no output, exit code 0, a line in the log.
 
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::LazyLock;
 
 use deloop_engine::{Engine, Options};
 use deloop_formats::hooks::{HookAgent, HookEvent, Reply, hook_agent};
-use deloop_policy::Fail;
-use deloop_types::{Action, Decision, Mode};
+use deloop_live::{EventContext, Live};
+use deloop_policy::{Fail, Price, Prices};
+use deloop_types::{Action, Decision, Mode, Usage};
 
-use super::fold;
 use crate::args::{AgentHook, RuleArgs};
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
+use crate::safe_file::{self, Links};
 use crate::state::{State, now};
 
 /// The longest event that is read.
 const LONGEST: u64 = deloop_types::limits::EVENT as u64;
 /// Set by `deloop run` for the agent it started: the run is unattended and deloop may end it.
 pub(crate) const RUN: &str = "DELOOP_RUN";
+/// Names workers with one goal over many sessions.
+const SWARM: &str = "DELOOP_SWARM";
 /// Set beside it: how far deloop may go in that run.
 pub(crate) const RUN_MODE: &str = "DELOOP_RUN_MODE";
 
@@ -56,29 +63,48 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
     let event = agent.decode(&bytes).map_err(|e| Failure::new(e.0))?;
     let config = load(&hook.args.rules);
     let notice = config.notice();
+    let cost = cost_of(config.prices().unwrap_or_default());
     let Config { profile, mut options, fail, .. } = config;
     let run = run_id();
     options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
     let state = State::here()?;
     let engine = Engine::new(profile, options);
-    let folded = state.open().and_then(|mut store| {
-        let around = fold::Around { options, now: now(), run: run.as_deref(), notice: notice.as_deref() };
-        fold::fold(agent, event.clone(), &engine, &mut store, &around)
-            .map_err(|e| Failure::new(e.to_string()))
+    let context = live_context(options, run.as_deref(), notice.as_deref(), &cost);
+    let handled = state.open().and_then(|journal| {
+        let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
+        live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))
     });
-    match folded {
+    match handled {
         Err(Failure::Told(why)) if fail == Fail::Closed => {
             state.log(&hook.agent, &why);
             Ok(closed(agent, &event, &why))
         }
-        Ok(folded) => {
-            if let Some(notice) = notice.filter(|_| folded.is_news) {
+        Ok(handled) => {
+            if let Some(notice) = notice.filter(|_| handled.is_news) {
                 state.log(&hook.agent, &notice);
             }
-            Ok(folded.reply)
+            Ok(handled.reply)
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// What a live session is handled with.
+pub(crate) fn live_context<'a>(
+    options: Options,
+    run: Option<&'a str>,
+    notice: Option<&'a str>,
+    cost: &'a dyn Fn(&Usage) -> Option<f64>,
+) -> EventContext<'a> {
+    static SWARM_NAME: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(SWARM).ok());
+    let open: fn(&Path) -> std::io::Result<File> = |path| safe_file::open(path, Links::Follow);
+    EventContext { options, now: now(), run, swarm: SWARM_NAME.as_deref(), notice, cost, open }
+}
+
+/// What requests cost by the price table, which is read when it is needed: most events have no usage.
+pub(crate) fn cost_of(own: BTreeMap<String, Price>) -> impl Fn(&Usage) -> Option<f64> {
+    let prices = LazyLock::new(move || Prices::new(own).ok());
+    move |usage| prices.as_ref()?.cost(usage)
 }
 
 /// The answer of those who set `fail = "closed"`: when deloop fails, nothing goes on.

@@ -1,17 +1,11 @@
 //! `deloop hook`: one event of an agent on stdin, the reply on stdout.
 
-pub(crate) mod aftermath;
 mod agent;
 pub(crate) mod behavioral;
-mod desk;
-mod fold;
-pub(crate) mod leave;
-pub(crate) mod trail;
-mod transcript;
 
 use std::io::Write;
 
-pub(crate) use agent::{RUN, RUN_MODE, load, run_id};
+pub(crate) use agent::{RUN, RUN_MODE, cost_of, live_context, load, run_id};
 
 use crate::args::{HookAgent, HookArgs};
 use crate::exit::Failure;

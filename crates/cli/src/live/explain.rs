@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use deloop_store::DecisionRow;
+use deloop_live::RecordedDecision;
 use deloop_types::Outcome;
 use serde::Deserialize;
 
 use super::named;
 use super::words::{action, delivery, outcome, time};
 use crate::exit::{self, Failure};
-use crate::hook::trail::Crumb;
 use crate::scan::veil::Veil;
+use deloop_live::RecentCall;
 
 /// A finding as it was written down.
 #[derive(Debug, Deserialize)]
@@ -75,8 +75,8 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn steps(row: &DecisionRow, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
-    let trail: Vec<Crumb> = read(row.trail.as_deref());
+fn steps(row: &RecordedDecision, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
+    let trail: Vec<RecentCall> = read(row.recent_calls.as_deref());
     if trail.is_empty() {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::time::Duration;
 
-use deloop_store::{DecisionFilter, DecisionRow, SqliteStore};
+use deloop_live::{DecisionFilter, Journal, RecordedDecision, SqliteJournal};
 use deloop_types::Millis;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn print(rows: &[DecisionRow], as_json: bool, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
+fn print(rows: &[RecordedDecision], as_json: bool, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
     for row in rows {
         if as_json {
             serde_json::to_writer(&mut *out, &object(row, veil))?;
@@ -84,7 +84,7 @@ fn print(rows: &[DecisionRow], as_json: bool, veil: &Veil, out: &mut dyn Write) 
 }
 
 /// What holds now.
-fn standing(store: &SqliteStore, now: Millis, out: &mut dyn Write) -> Result<(), Failure> {
+fn standing(store: &SqliteJournal, now: Millis, out: &mut dyn Write) -> Result<(), Failure> {
     for (session, until) in store.pauses(now).map_err(told)? {
         let who = session.map_or_else(|| "every session".to_owned(), |s| format!("session {}", short(&s)));
         writeln!(out, "paused: {who}, until {}; `deloop resume` ends it", time(until))?;
@@ -97,9 +97,9 @@ fn standing(store: &SqliteStore, now: Millis, out: &mut dyn Write) -> Result<(),
 }
 
 fn follow(
-    store: &SqliteStore,
+    store: &SqliteJournal,
     mut filter: DecisionFilter<'_>,
-    shown: &[DecisionRow],
+    shown: &[RecordedDecision],
     as_json: bool,
     veil: &Veil,
     out: &mut dyn Write,
@@ -120,7 +120,7 @@ fn follow(
 }
 
 /// A decision as JSON.
-fn object(row: &DecisionRow, veil: &Veil) -> Value {
+fn object(row: &RecordedDecision, veil: &Veil) -> Value {
     let parsed = |text: &Option<String>| -> Value {
         text.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
     };
@@ -130,6 +130,6 @@ fn object(row: &DecisionRow, veil: &Veil) -> Value {
         "subagent": row.subagent, "run": row.run, "step": row.step, "action": row.action, "would": row.would,
         "level": row.level, "rung": row.rung, "detector": row.detector, "summary": masked(&row.summary),
         "message": masked(&row.message), "status": row.status, "delivered": row.delivered, "held": row.held,
-        "outcome": row.outcome, "wrong": row.wrong, "findings": parsed(&row.findings), "trail": parsed(&row.trail),
+        "outcome": row.outcome, "wrong": row.wrong, "findings": parsed(&row.findings), "recent_calls": parsed(&row.recent_calls),
     })
 }

@@ -1,12 +1,13 @@
 //! Decisions and sessions by the beginning of their names.
 
-use deloop_store::{DecisionRow, SqliteStore, StoreError};
+use deloop_live::{RecordedDecision, SqliteJournal};
+use deloop_store::StoreError;
 
 use crate::exit::Failure;
 use crate::state::State;
 
 /// The decision of this name, or the only one whose name begins so.
-pub(crate) fn decision(prefix: &str) -> Result<(SqliteStore, DecisionRow), Failure> {
+pub(crate) fn decision(prefix: &str) -> Result<(SqliteJournal, RecordedDecision), Failure> {
     let none = || Failure::new(format!("there is no decision `{prefix}`; `deloop log` lists them"));
     let store = State::here()?.existing()?.ok_or_else(none)?;
     let mut found = store.decisions_named(prefix, 4).map_err(told)?;
@@ -23,7 +24,7 @@ pub(crate) fn decision(prefix: &str) -> Result<(SqliteStore, DecisionRow), Failu
 }
 
 /// The session of this name, or the only one whose name begins so.
-pub(crate) fn session(store: &SqliteStore, prefix: &str) -> Result<String, Failure> {
+pub(crate) fn session(store: &SqliteJournal, prefix: &str) -> Result<String, Failure> {
     let found = store.sources_named(prefix, 4).map_err(told)?;
     if found.iter().any(|name| name == prefix) {
         return Ok(prefix.to_owned());

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use deloop_store::DecisionRow;
+use deloop_live::RecordedDecision;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::hook::aftermath::TURNS;
+use deloop_live::TURNS;
 
 /// Sums over decisions.
 #[derive(Debug, Default, Serialize)]
@@ -35,7 +35,7 @@ struct Nudges {
 }
 
 impl Summary {
-    pub(super) fn of(rows: &[DecisionRow]) -> Self {
+    pub(super) fn of(rows: &[RecordedDecision]) -> Self {
         let mut summary = Self { decisions: rows.len() as u64, ..Self::default() };
         let sessions: std::collections::HashSet<&str> = rows.iter().map(|r| r.session.as_str()).collect();
         summary.sessions = sessions.len();

@@ -1,6 +1,6 @@
 //! Decisions in words.
 
-use deloop_store::DecisionRow;
+use deloop_live::RecordedDecision;
 use deloop_types::Millis;
 
 use crate::scan::veil::Veil;
@@ -18,7 +18,7 @@ pub(super) fn short(session: &str) -> String {
 }
 
 /// What was done about it.
-pub(super) fn action(row: &DecisionRow) -> String {
+pub(super) fn action(row: &RecordedDecision) -> String {
     match (row.action.as_str(), row.would.as_deref()) {
         ("continue", Some(would)) => format!("({would})"),
         (action, Some(would)) => format!("{action} ({would})"),
@@ -27,7 +27,7 @@ pub(super) fn action(row: &DecisionRow) -> String {
 }
 
 /// Whether it reached the agent.
-pub(super) fn delivery(row: &DecisionRow) -> String {
+pub(super) fn delivery(row: &RecordedDecision) -> String {
     match (&row.held, row.action.as_str(), &row.delivered) {
         (Some(_), ..) => "paused, nothing done".to_owned(),
         (None, "continue", _) => "shadow, nothing done".to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn delivery(row: &DecisionRow) -> String {
 }
 
 /// What the agent did next.
-pub(super) fn outcome(row: &DecisionRow) -> Option<&'static str> {
+pub(super) fn outcome(row: &RecordedDecision) -> Option<&'static str> {
     Some(match row.outcome.as_deref()? {
         "left" => "left the loop",
         "went on" => "went on",
@@ -47,13 +47,13 @@ pub(super) fn outcome(row: &DecisionRow) -> Option<&'static str> {
 }
 
 /// What repeated.
-pub(super) fn summary(row: &DecisionRow, veil: &Veil, room: usize) -> String {
+pub(super) fn summary(row: &RecordedDecision, veil: &Veil, room: usize) -> String {
     let text = row.summary.as_deref().or(row.status.as_deref()).unwrap_or("no reason was written down");
     veil.line(text, room)
 }
 
 /// One line for a decision.
-pub(crate) fn line(row: &DecisionRow, veil: &Veil) -> String {
+pub(crate) fn line(row: &RecordedDecision, veil: &Veil) -> String {
     let mut state = delivery(row);
     for more in [outcome(row), row.wrong.then_some("wrong, you said")].into_iter().flatten() {
         state = format!("{state}, {more}");

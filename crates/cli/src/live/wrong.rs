@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use deloop_store::DecisionRow;
+use deloop_live::RecordedDecision;
 use deloop_types::{Body, Call, Millis, Step, ToolResult, Turn};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,11 +14,11 @@ use super::named::{self, told};
 use super::redact::Redact;
 use super::words::{short, summary};
 use crate::exit::{self, Failure};
-use crate::hook::leave::CALL;
-use crate::hook::trail::{Crumb, repeated};
 use crate::scan::sessions::sessions;
 use crate::scan::veil::Veil;
 use crate::state::{State, now};
+use deloop_live::CALL;
+use deloop_live::{RecentCall, repeated};
 
 /// A longer transcript is not read.
 const LONGEST: u64 = 256 << 20;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &WrongArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     let wrong = !matches!(args.was, Was::Loop | Was::Borderline);
     store.mark_wrong(&row.id, wrong).map_err(told)?;
     if wrong {
-        let trail: Vec<Crumb> = read(row.trail.as_deref());
+        let trail: Vec<RecentCall> = read(row.recent_calls.as_deref());
         for print in repeated(&trail).into_iter().filter_map(|p| u64::from_str_radix(p, 16).ok()) {
             store.pardon(&row.session, CALL, print, now()).map_err(told)?;
         }
@@ -78,8 +78,8 @@ fn written(path: &Path, session: &str) -> Option<Vec<Step>> {
 }
 
 /// The calls that were kept with the decision.
-fn remembered(row: &DecisionRow) -> Vec<Step> {
-    let trail: Vec<Crumb> = read(row.trail.as_deref());
+fn remembered(row: &RecordedDecision) -> Vec<Step> {
+    let trail: Vec<RecentCall> = read(row.recent_calls.as_deref());
     let mut steps = Vec::new();
     for (n, crumb) in trail.into_iter().enumerate() {
         let id = Some(format!("c{n}"));
@@ -105,7 +105,7 @@ fn remembered(row: &DecisionRow) -> Vec<Step> {
 }
 
 /// Writes the redacted session and its label; the session's file.
-fn keep(state: &State, args: &WrongArgs, row: &DecisionRow, steps: &[Step]) -> Result<PathBuf, Failure> {
+fn keep(state: &State, args: &WrongArgs, row: &RecordedDecision, steps: &[Step]) -> Result<PathBuf, Failure> {
     let redact = Redact::new(&row.id);
     let name = format!("sessions/{}.jsonl", row.id);
     let mut text = String::new();

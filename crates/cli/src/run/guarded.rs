@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use deloop_formats::hooks::{HookEvent, HookKind, Installable, hook_agent, installables};
-use deloop_store::SqliteStore;
+use deloop_live::SqliteJournal;
 use deloop_types::{Action, Decision};
 
 use crate::install::args::Scope;
@@ -44,7 +44,7 @@ pub(super) fn problem(program: &OsStr) -> Option<String> {
 }
 
 /// That deloop was not called once in a run that is over, and why that may be.
-pub(super) fn never_called(store: &SqliteStore, run: &str, program: &OsStr) -> Option<String> {
+pub(super) fn never_called(store: &SqliteJournal, run: &str, program: &OsStr) -> Option<String> {
     if store.sources_of_run(run).map_or(true, |sources| !sources.is_empty()) {
         return None;
     }

@@ -5,18 +5,18 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use deloop_formats::hooks::installable;
-use deloop_store::{DecisionFilter, DecisionRow, SourceRow, SqliteStore};
+use deloop_live::{DecisionFilter, RecordedDecision, SessionSource, SqliteJournal};
 use deloop_types::{Body, Millis};
 
 use super::child::Push;
 use crate::exit::Failure;
-use crate::hook::trail::Crumb;
 use crate::live::explain::{ended, read};
 use crate::live::words::{line, time};
 use crate::safe_file::{Expected, Make, Permission, Target};
 use crate::scan::sessions::sessions;
 use crate::scan::veil::Veil;
 use crate::state::State;
+use deloop_live::RecentCall;
 
 /// A longer transcript is not read for the agent's last words.
 const LONGEST: u64 = 64 << 20;
@@ -41,8 +41,8 @@ pub(super) struct End {
 /// Writes the file; its path.
 pub(super) fn write(
     run: &Run<'_>,
-    stop: &DecisionRow,
-    store: &SqliteStore,
+    stop: &RecordedDecision,
+    store: &SqliteJournal,
     state: &State,
     file: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
@@ -63,7 +63,12 @@ pub(super) fn write(
     }
 }
 
-fn text(run: &Run<'_>, stop: &DecisionRow, sources: &[SourceRow], decisions: &[DecisionRow]) -> String {
+fn text(
+    run: &Run<'_>,
+    stop: &RecordedDecision,
+    sources: &[SessionSource],
+    decisions: &[RecordedDecision],
+) -> String {
     let veil = Veil::new(false);
     let mut out = String::new();
     // Writing to a string does not fail.
@@ -90,7 +95,7 @@ fn text(run: &Run<'_>, stop: &DecisionRow, sources: &[SourceRow], decisions: &[D
         stop.id
     ));
 
-    let trail: Vec<Crumb> = read(stop.trail.as_deref());
+    let trail: Vec<RecentCall> = read(stop.recent_calls.as_deref());
     if !trail.is_empty() {
         put(format_args!("\n## What it tried last\n\n"));
         for crumb in &trail {

@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use deloop_detect::Fingerprint;
-use deloop_store::{DecisionRow, SqliteStore};
+use deloop_live::{RecordedDecision, SqliteJournal};
 use deloop_types::Mode;
 
 use self::args::RunArgs;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 /// Waits until the agent has ended, and makes it end when deloop says stop; how it ended, and the last push it got.
 fn watch(
     agent: &Agent,
-    store: Option<&SqliteStore>,
+    store: Option<&SqliteJournal>,
     id: &str,
     grace: f64,
 ) -> Result<(ExitStatus, Option<Push>), Failure> {
@@ -104,7 +104,7 @@ fn watch(
             Happened::Nothing => match &mut patience {
                 None => {
                     let stop = store.and_then(|store| stop_of(store, id));
-                    let by_itself = |stop: DecisionRow| match guarded::ends_by_itself(&stop.agent) {
+                    let by_itself = |stop: RecordedDecision| match guarded::ends_by_itself(&stop.agent) {
                         true => beats(grace.min(BY_ITSELF)),
                         false => 0.0,
                     };
@@ -122,7 +122,7 @@ fn watch(
     }
 }
 
-fn stop_of(store: &SqliteStore, id: &str) -> Option<DecisionRow> {
+fn stop_of(store: &SqliteJournal, id: &str) -> Option<RecordedDecision> {
     // A look that fails is made again.
     store.stop_of_run(id).ok().flatten()
 }

@@ -24,15 +24,15 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
-    let told = |e: &dyn std::fmt::Display| StoreError(format!("{}: {e}", path.display()));
+    let failed = |e: &dyn std::fmt::Display| StoreError::database(path, e.to_string());
     match connect(path) {
         Ok(connection) => Ok(connection),
         Err(Trouble::Database(error)) if is_damage(&error) => {
             replace_if_damaged(path)
-                .map_err(|e| told(&format!("{error}; it could not be renamed ({e}): move it away")))?;
-            connect(path).map_err(|e| told(&e))
+                .map_err(|e| failed(&format!("{error}; it could not be renamed ({e}): move it away")))?;
+            connect(path).map_err(|e| failed(&e))
         }
-        Err(other) => Err(told(&other)),
+        Err(other) => Err(failed(&other)),
     }
 }
 

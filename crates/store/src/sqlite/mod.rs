@@ -1,10 +1,7 @@
 //! Everything in one SQLite file, which many processes may use at once and people can open.
 
-mod decisions;
 mod file;
-mod records;
 mod schema;
-mod sources;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +13,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Codec, Store, StoreError};
 
-pub use decisions::{Circumstances, DecisionFilter, DecisionRow};
-pub use records::HookCalls;
-pub use sources::{Pardon, SourceRow};
-
 /// What went wrong inside a change.
 enum Fault {
     Database(rusqlite::Error),
-    Other(StoreError),
+    State(StoreError),
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -34,7 +27,7 @@ impl From<rusqlite::Error> for Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        Self::Other(error)
+        Self::State(error)
     }
 }
 
@@ -47,7 +40,7 @@ pub struct Bounds {
     pub idle: u64,
     /// At most so many swarms.
     pub swarms: u64,
-    /// At most so many decisions; the oldest go first.
+    /// At most so many decisions in the journal; the oldest go first.
     pub decisions: u64,
     /// When the file has more bytes than this, the older half of the sessions goes.
     pub bytes: u64,
@@ -97,11 +90,8 @@ impl SqliteStore {
     ///
     /// # Errors
     /// What `work` returns, or when the file cannot be written.
-    pub fn batch<R, E: From<StoreError>>(
-        &mut self,
-        work: impl FnOnce(&Self) -> Result<R, E>,
-    ) -> Result<R, E> {
-        let run = |sql| self.lock().execute_batch(sql).map_err(|e| self.told(e.into()));
+    pub fn batch<R, E: From<StoreError>>(&self, work: impl FnOnce(&Self) -> Result<R, E>) -> Result<R, E> {
+        let run = |sql| self.lock().execute_batch(sql).map_err(|e| self.failed(e));
         run("BEGIN IMMEDIATE")?;
         // A panic in `work` ends the process or drops the store, and with it the connection and the transaction.
         let done = work(self);
@@ -115,18 +105,21 @@ impl SqliteStore {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told(&self, fault: Fault) -> StoreError {
-        match fault {
-            Fault::Other(error) => error,
-            Fault::Database(error) => {
-                self.damaged.fetch_or(file::is_damage(&error), Ordering::Relaxed);
-                StoreError(format!("{}: {error}", self.path.display()))
-            }
-        }
+    fn failed(&self, error: rusqlite::Error) -> StoreError {
+        self.damaged.fetch_or(file::is_damage(&error), Ordering::Relaxed);
+        StoreError::database(&self.path, error)
     }
 
-    /// Runs `work` in a transaction: in the batch's if there is one, else in one of its own.
-    fn change<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Fault>) -> Result<R, StoreError> {
+    /// Runs `work` on the file in a transaction: in the batch's if there is one, else in one of its own. For tables
+    /// that another crate keeps beside the store's.
+    ///
+    /// # Errors
+    /// When `work` fails or the file can't be written.
+    pub fn change<R>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {
+        self.change_with(|connection| Ok(work(connection)?))
+    }
+
+    fn change_with<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Fault>) -> Result<R, StoreError> {
         let connection = self.lock();
         let done = if connection.is_autocommit() {
             let begin =
@@ -139,15 +132,21 @@ impl SqliteStore {
         } else {
             work(&connection)
         };
-        done.map_err(|fault| self.told(fault))
+        done.map_err(|fault| match fault {
+            Fault::Database(error) => self.failed(error),
+            Fault::State(error) => error,
+        })
     }
 
     /// Runs `work`, which only reads.
-    fn see<R>(&self, work: impl FnOnce(&Connection) -> Result<R, Fault>) -> Result<R, StoreError> {
-        work(&self.lock()).map_err(|fault| self.told(fault))
+    ///
+    /// # Errors
+    /// When `work` fails.
+    pub fn see<R>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {
+        work(&self.lock()).map_err(|error| self.failed(error))
     }
 
-    fn make_room(&self, connection: &Connection, now: i64) -> Result<(), Fault> {
+    fn make_room(&self, connection: &Connection, now: i64) -> rusqlite::Result<()> {
         let oldest = now.saturating_sub_unsigned(self.bounds.idle);
         connection
             .prepare_cached("DELETE FROM sessions WHERE updated_ms < ?1 AND updated_ms > 0")?
@@ -158,22 +157,6 @@ impl SqliteStore {
                  (SELECT session FROM sessions ORDER BY updated_ms DESC LIMIT -1 OFFSET ?1)",
             )?
             .execute([signed(self.bounds.sessions.saturating_sub(1))])?;
-        connection
-            .prepare_cached(
-                "DELETE FROM decisions WHERE id IN (SELECT id FROM decisions ORDER BY ts DESC LIMIT -1 OFFSET ?1)",
-            )?
-            .execute([signed(self.bounds.decisions)])?;
-        connection
-            .prepare_cached(
-                "DELETE FROM sources WHERE session IN
-                 (SELECT session FROM sources ORDER BY since_ms DESC LIMIT -1 OFFSET ?1)",
-            )?
-            .execute([signed(self.bounds.sessions)])?;
-        connection
-            .prepare_cached(
-                "DELETE FROM pardons WHERE since_ms < ?1 AND session NOT IN (SELECT session FROM sessions)",
-            )?
-            .execute([oldest])?;
         let pragma = |name: &str| -> rusqlite::Result<i64> {
             connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
         };
@@ -201,7 +184,7 @@ impl<T: Send> Store<T> for SqliteStore {
         ts: Option<Millis>,
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, StoreError> {
-        self.change(|connection| {
+        self.change_with(|connection| {
             let kept: Option<(String, i64)> = connection
                 .prepare_cached("SELECT state, updated_ms FROM sessions WHERE session = ?1")?
                 .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -223,8 +206,7 @@ impl<T: Send> Store<T> for SqliteStore {
                 .prepare_cached(
                     "INSERT INTO sessions(session, updated_ms, steps, state) VALUES(?1, ?2, 1, ?3)
                      ON CONFLICT(session) DO UPDATE SET updated_ms = ?2, state = ?3,
-                     steps = CASE WHEN ?4 THEN 1 ELSE steps + 1 END,
-                     desk = CASE WHEN ?4 THEN NULL ELSE desk END",
+                     steps = CASE WHEN ?4 THEN 1 ELSE steps + 1 END",
                 )?
                 .execute(params![session.as_str(), now, text, idle])?;
             Ok(done)
@@ -237,25 +219,25 @@ impl<T: Send> Store<T> for SqliteStore {
         session: &SessionId,
         see: impl FnOnce(&T) -> R,
     ) -> Result<Option<R>, StoreError> {
-        self.see(|connection| {
-            let text: Option<String> = connection
+        let text: Option<String> = self.see(|connection| {
+            connection
                 .prepare_cached("SELECT state FROM sessions WHERE session = ?1")?
                 .query_row([session.as_str()], |row| row.get(0))
-                .optional()?;
-            let state = text.map(|text| codec.thaw(&text)).transpose()?;
-            Ok(state.map(|state| see(&state)))
-        })
+                .optional()
+        })?;
+        let state = text.map(|text| codec.thaw(&text)).transpose()?;
+        Ok(state.map(|state| see(&state)))
     }
 
     fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        self.change(|connection| {
+        self.change_with(|connection| {
             let text: Option<String> = connection
                 .query_row("SELECT state FROM swarms WHERE swarm = ?1", [swarm], |row| row.get(0))
                 .optional()?;
             let mut state: Swarm =
                 text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
             let done = change(&mut state);
-            let text = serde_json::to_string(&state).map_err(|e| StoreError(e.to_string()))?;
+            let text = serde_json::to_string(&state).map_err(StoreError::encode)?;
             connection.execute(
                 "INSERT OR REPLACE INTO swarms VALUES(?1, (SELECT coalesce(max(touched), 0) + 1 FROM swarms), ?2)",
                 [swarm, &text],
@@ -286,7 +268,7 @@ impl<T: Send> Store<T> for SqliteStore {
         self.see(|connection| {
             let mut select = connection.prepare_cached("SELECT session FROM sessions")?;
             let names = select.query_map([], |row| row.get::<_, String>(0))?;
-            Ok(names.map(|name| name.map(SessionId::from)).collect::<rusqlite::Result<_>>()?)
+            names.map(|name| name.map(SessionId::from)).collect()
         })
     }
 }

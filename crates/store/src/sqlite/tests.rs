@@ -54,10 +54,9 @@ fn the_longest_unused_go_first() {
 fn a_file_that_grew_too_big_loses_its_older_half() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), Bounds { bytes: 1 << 20, ..Bounds::default() });
-    let long = "x".repeat(20_000);
     for n in 1..200 {
-        push(&store, &format!("s{n}"), n, 0);
-        store.set_desk(&format!("s{n}").into(), &long).unwrap();
+        let fill = |s: &mut Vec<u64>| s.resize(4000, 1_000);
+        store.update(&Numbers, &format!("s{n}").into(), Some(Millis(n)), fill).unwrap();
     }
     let names = Store::<Vec<u64>>::sessions(&store).unwrap();
     assert!(names.len() > 10 && names.len() < 60, "{}", names.len());
@@ -75,10 +74,10 @@ fn idle_sessions_start_anew() {
 #[test]
 fn a_batch_is_kept_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = open(folder.path(), Bounds::default());
+    let store = open(folder.path(), Bounds::default());
     let failed: Result<(), StoreError> = store.batch(|store| {
         push(store, "a", 1, 1);
-        Err(StoreError("no".to_owned()))
+        Err(StoreError::encode("no"))
     });
     assert!(failed.is_err());
     assert_eq!(store.look(&Numbers, &"a".into(), Vec::len).unwrap(), None);
@@ -158,43 +157,13 @@ fn a_file_of_a_later_release_is_left_alone() {
 }
 
 #[test]
-fn purging_leaves_no_trace_in_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path(), Bounds::default());
-    push(&store, "secret-one", 1, 1);
-    push(&store, "other", 1, 1);
-    assert_eq!(store.purge(Some("secret-one")).unwrap(), 1);
-    let traces = || {
-        let files = std::fs::read_dir(folder.path().join("state")).unwrap();
-        let texts =
-            files.map(|f| String::from_utf8_lossy(&std::fs::read(f.unwrap().path()).unwrap()).into_owned());
-        texts.collect::<String>()
-    };
-    assert!(!traces().contains("secret-one"));
-    assert!(traces().contains("other"));
-    assert_eq!(store.purge(None).unwrap(), 1);
-    assert!(!traces().contains("other"));
-}
-
-#[test]
 fn a_file_of_an_earlier_release_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deloop.db");
     let old = Connection::open(&path).unwrap();
     old.execute_batch(schema::MIGRATIONS[0]).unwrap();
-    old.execute_batch(
-        "PRAGMA user_version = 1;
-         INSERT INTO sessions VALUES('a', 1, 1, '7', NULL);
-         INSERT INTO decisions(id, session, agent, step, ts, action, level) VALUES('d1', 'a', 'codex', 3, 5, 'nudge', 1);",
-    )
-    .unwrap();
+    old.execute_batch("PRAGMA user_version = 1; INSERT INTO sessions VALUES('a', 1, 1, '7');").unwrap();
     drop(old);
     let store = SqliteStore::open(&path, Bounds::default()).unwrap();
     assert_eq!(push(&store, "a", 2, 8), 2, "its sessions go on");
-    let rows = store.decisions(&DecisionFilter::default(), 10).unwrap();
-    assert_eq!((rows[0].id.as_str(), rows[0].ts, rows[0].trail.as_deref()), ("d1", Millis(5), None));
-    assert!(
-        store.decisions_named("d", 2).unwrap().len() == 1
-            && store.decisions_named("x", 2).unwrap().is_empty()
-    );
 }

@@ -1,7 +1,7 @@
-//! What hooks do not carry and the transcript does: what the model said, and what it used.
+//! What hooks don't carry and the transcript does: the model's text, and what it used.
 //!
-//! Calls and results come from the hook alone, so that nothing is told twice. Nothing that is read here is kept but
-//! how far it was read and the fingerprints of the last messages.
+//! Calls and results come from the hook alone, so that each counts once. All that is kept is how far the transcript
+//! was read, and the fingerprints of the last messages.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -11,17 +11,18 @@ use deloop_formats::{Item, Shape, Source};
 use deloop_types::{Body, SessionId, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::safe_file::{self, Links};
-
 /// The most that one hook reads; what is more is skipped.
 const MOST: u64 = 1 << 20;
 /// How many messages are remembered: a message may be written in parts, or again when it has changed.
 const MESSAGES: usize = 8;
 
+/// Opens a transcript.
+type Open = fn(&std::path::Path) -> std::io::Result<std::fs::File>;
+
 /// How far a transcript was read.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Mark {
+pub(crate) struct TranscriptPosition {
     /// In bytes; `None` before the first time.
     read: Option<u64>,
     /// The last requests to the model and what was said in answer, hashed.
@@ -30,21 +31,26 @@ pub(super) struct Mark {
 
 /// What was new.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(crate) struct TranscriptNews {
     /// What was used.
-    pub(super) usage: Vec<Step>,
+    pub(crate) usage: Vec<Step>,
     /// What was said with the calls of this event, or at the end of the turn.
-    pub(super) text: Option<String>,
+    pub(crate) text: Option<String>,
 }
 
 /// What the transcript tells of since the last event. One that cannot be read tells nothing.
-pub(super) fn since(agent: &dyn HookAgent, event: &HookEvent, mark: &mut Mark) -> Heard {
+pub(crate) fn since(
+    agent: &dyn HookAgent,
+    event: &HookEvent,
+    position: &mut TranscriptPosition,
+    open: Open,
+) -> TranscriptNews {
     // A subagent's events name the file of its session.
     let path = event.transcript.as_deref().filter(|_| event.subagent.is_none());
     let format = deloop_formats::find(agent.name()).filter(|f| f.shape() == Shape::Lines);
-    let (Some(path), Some(format)) = (path, format) else { return Heard::default() };
+    let (Some(path), Some(format)) = (path, format) else { return TranscriptNews::default() };
     let begins = matches!(event.kind, HookKind::SessionStart | HookKind::Prompt);
-    let Some(bytes) = fresh(path, mark, begins) else { return Heard::default() };
+    let Some(bytes) = fresh(path, position, begins, open) else { return TranscriptNews::default() };
     let bytes = deloop_formats::bound_lines(bytes);
     let source = Source { path: Some(std::path::Path::new(path)) };
     let mut items: Vec<Item> = Vec::new();
@@ -53,21 +59,21 @@ pub(super) fn since(agent: &dyn HookAgent, event: &HookEvent, mark: &mut Mark) -
             items.push(item);
         }
     });
-    hear(items, event, mark)
+    news(items, event, position)
 }
 
 /// The whole lines that were written since the last time, or the last of them.
-fn fresh(path: &str, mark: &mut Mark, begins: bool) -> Option<Vec<u8>> {
-    let mut file = safe_file::open(std::path::Path::new(path), Links::Follow).ok()?;
+fn fresh(path: &str, position: &mut TranscriptPosition, begins: bool, open: Open) -> Option<Vec<u8>> {
+    let mut file = open(std::path::Path::new(path)).ok()?;
     let size = file.metadata().ok()?.len();
-    let from = match mark.read {
+    let from = match position.read {
         // What was before the first event that is seen is of the past.
         None if begins => size,
         None => 0,
         Some(read) if read > size => 0,
         Some(read) => read,
     };
-    mark.read = Some(from);
+    position.read = Some(from);
     let skipped = size.saturating_sub(MOST).max(from);
     if skipped == size {
         return None;
@@ -78,7 +84,7 @@ fn fresh(path: &str, mark: &mut Mark, begins: bool) -> Option<Vec<u8>> {
     // A line that is not whole yet waits for the next time.
     let end = bytes.iter().rposition(|b| *b == b'\n')? + 1;
     bytes.truncate(end);
-    mark.read = Some(skipped + end as u64);
+    position.read = Some(skipped + end as u64);
     if skipped > from {
         let start = bytes.iter().position(|b| *b == b'\n')? + 1;
         bytes.drain(..start);
@@ -86,8 +92,8 @@ fn fresh(path: &str, mark: &mut Mark, begins: bool) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn hear(items: Vec<Item>, event: &HookEvent, mark: &mut Mark) -> Heard {
-    let mut heard = Heard::default();
+fn news(items: Vec<Item>, event: &HookEvent, position: &mut TranscriptPosition) -> TranscriptNews {
+    let mut news = TranscriptNews::default();
     let mut spoken: Option<deloop_types::Turn> = None;
     let mut last: Option<(u64, u64)> = None;
     for Item { step, key } in items {
@@ -100,24 +106,24 @@ fn hear(items: Vec<Item>, event: &HookEvent, mark: &mut Mark) -> Heard {
             Body::Usage(usage) => {
                 let request = key.unwrap_or(0);
                 let words = last.take().map_or(0, |(_, words)| words);
-                if key.is_some() && mark.messages.contains(&(request, words)) {
+                if key.is_some() && position.messages.contains(&(request, words)) {
                     spoken = None;
                 }
-                let known = key.is_some() && mark.messages.iter().any(|(r, _)| *r == request);
+                let known = key.is_some() && position.messages.iter().any(|(r, _)| *r == request);
                 if key.is_some() {
-                    mark.remember((request, words));
+                    position.remember((request, words));
                 }
                 if !known {
                     let session = SessionId::from(event.session.as_str());
-                    heard.usage.push(Step::new(session, Body::Usage(usage)));
+                    news.usage.push(Step::new(session, Body::Usage(usage)));
                 }
             }
             _ => {}
         }
     }
-    heard.text = spoken.filter(|turn| belongs(turn, event)).map(|turn| turn.text);
-    heard.text = heard.text.filter(|text| !text.trim().is_empty());
-    heard
+    news.text = spoken.filter(|turn| belongs(turn, event)).map(|turn| turn.text);
+    news.text = news.text.filter(|text| !text.trim().is_empty());
+    news
 }
 
 /// Whether this is what was said with the calls of an event, or at the end of a turn.
@@ -134,7 +140,7 @@ fn belongs(turn: &deloop_types::Turn, event: &HookEvent) -> bool {
     }
 }
 
-impl Mark {
+impl TranscriptPosition {
     fn remember(&mut self, message: (u64, u64)) {
         self.messages.retain(|m| *m != message);
         if self.messages.len() >= MESSAGES {
@@ -145,7 +151,7 @@ impl Mark {
 }
 
 /// Puts what was said to the turn that it belongs to.
-pub(super) fn attach(text: Option<String>, event: &HookEvent, steps: &mut Vec<Step>) {
+pub(crate) fn attach(text: Option<String>, event: &HookEvent, steps: &mut Vec<Step>) {
     let Some(text) = text else { return };
     if event.kind == HookKind::Stop {
         steps.push(Step::text(event.session.as_str(), text));

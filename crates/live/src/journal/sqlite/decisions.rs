@@ -3,60 +3,15 @@
 use deloop_types::{Action, Decision, Millis};
 use rusqlite::{Row, params};
 
-use super::{SqliteStore, signed};
-use crate::StoreError;
+use deloop_store::StoreError;
 
-/// A decision as it was written down.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DecisionRow {
-    /// Its name.
-    pub id: String,
-    /// The session.
-    pub session: String,
-    /// Which program: `claude-code`.
-    pub agent: String,
-    /// Which subagent of the session, if it was one.
-    pub subagent: Option<String>,
-    /// The step's index in the session.
-    pub step: u64,
-    /// When.
-    pub ts: Millis,
-    /// What was done.
-    pub action: String,
-    /// What would have been done if the mode or a pause had let it.
-    pub would: Option<String>,
-    /// The rung of the ladder.
-    pub level: u64,
-    /// What found it.
-    pub detector: Option<String>,
-    /// What was seen, in words for people.
-    pub summary: Option<String>,
-    /// What the agent was told.
-    pub message: Option<String>,
-    /// How the run ended, on a stop.
-    pub status: Option<String>,
-    /// At which event of the agent it was carried out; `None` while it was not.
-    pub delivered: Option<String>,
-    /// A person said that it was wrong.
-    pub wrong: bool,
-    /// The rung's name.
-    pub rung: Option<String>,
-    /// All findings, as JSON.
-    pub findings: Option<String>,
-    /// The calls that led to it, in short forms, as JSON.
-    pub trail: Option<String>,
-    /// The `deloop run` that it was decided in.
-    pub run: Option<String>,
-    /// Why nothing was done: `paused`.
-    pub held: Option<String>,
-    /// What the agent did next: `left`, `went on`, `ended` or `unknown`; `None` while it is not known yet.
-    pub outcome: Option<String>,
-}
+use super::{SqliteJournal, signed};
+use crate::{DecisionFilter, DecisionOrigin, RecordedDecision};
 
 const COLUMNS: &str = "id, session, agent, subagent, step, ts, action, would, level, detector, summary, message, \
-                       status, delivered, wrong, rung, findings, trail, run, held, outcome";
+                       status, delivered, wrong, rung, findings, recent_calls, run, held, outcome";
 
-impl DecisionRow {
+impl RecordedDecision {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let number = |n: i64| u64::try_from(n).unwrap_or(0);
         Ok(Self {
@@ -77,7 +32,7 @@ impl DecisionRow {
             wrong: row.get(14)?,
             rung: row.get(15)?,
             findings: row.get(16)?,
-            trail: row.get(17)?,
+            recent_calls: row.get(17)?,
             run: row.get(18)?,
             held: row.get(19)?,
             outcome: row.get(20)?,
@@ -89,50 +44,16 @@ impl DecisionRow {
 fn findings_json(decision: &Decision) -> Result<String, StoreError> {
     let mut list = Vec::with_capacity(decision.findings.len());
     for finding in &decision.findings {
-        let mut json = serde_json::to_value(finding).map_err(|e| StoreError(e.to_string()))?;
+        let mut json = serde_json::to_value(finding).map_err(StoreError::encode)?;
         json["pattern"] = finding.evidence.pattern.into();
         list.push(json);
     }
     Ok(serde_json::Value::Array(list).to_string())
 }
 
-/// Where and how something was decided.
-#[derive(Debug, Clone, Copy)]
-pub struct Circumstances<'a> {
-    /// Which program.
-    pub agent: &'a str,
-    /// Which subagent of the session.
-    pub subagent: Option<&'a str>,
-    /// When.
-    pub now: Millis,
-    /// The `deloop run` it is part of.
-    pub run: Option<&'a str>,
-    /// Why nothing is done about it.
-    pub held: Option<&'a str>,
-    /// The calls that led to it, as JSON.
-    pub trail: &'a str,
-}
-
-/// Which decisions to look at; all of them by default.
-#[derive(Debug, Clone, Default)]
-pub struct DecisionFilter<'a> {
-    /// Of sessions whose names begin so.
-    pub session: Option<&'a str>,
-    /// Of this program.
-    pub agent: Option<&'a str>,
-    /// Of this `deloop run`.
-    pub run: Option<&'a str>,
-    /// Not before then.
-    pub since: Option<Millis>,
-}
-
-impl SqliteStore {
-    /// Writes down what was decided; a plain `continue` is not, and a stop that still stands is not written twice.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn record(&self, decision: &Decision, at: &Circumstances<'_>) -> Result<(), StoreError> {
-        let full = decision.would.as_deref().unwrap_or(decision);
+impl SqliteJournal {
+    pub(super) fn insert(&self, decision: &Decision, at: &DecisionOrigin<'_>) -> Result<(), StoreError> {
+        let full = decision.uncapped();
         let Some(id) = full.id.as_deref().filter(|_| full.action > Action::Continue) else { return Ok(()) };
         let finding = decision.findings.first();
         let findings = findings_json(decision)?;
@@ -166,7 +87,7 @@ impl SqliteStore {
                     decision.status.as_deref(),
                     full.rung.as_deref(),
                     findings,
-                    at.trail,
+                    at.recent_calls,
                     at.run,
                     at.held,
                 ])?;
@@ -174,37 +95,21 @@ impl SqliteStore {
         })
     }
 
-    /// Notes that a decision was carried out, at this event of the agent.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn delivered(&self, id: &str, event: &str) -> Result<(), StoreError> {
-        self.change(|connection| {
-            connection.execute("UPDATE decisions SET delivered = ?2 WHERE id = ?1", [id, event])?;
-            Ok(())
-        })
+    /// Sets a column of a decision.
+    pub(super) fn set(&self, column: &str, id: &str, value: &str) -> Result<(), StoreError> {
+        let sql = format!("UPDATE decisions SET {column} = ?2 WHERE id = ?1");
+        self.change(|connection| connection.execute(&sql, [id, value]).map(drop))
     }
 
-    /// Notes what the agent did after a decision was carried out.
+    /// Returns the latest decisions, newest first.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub fn came_of(&self, id: &str, outcome: &str) -> Result<(), StoreError> {
-        self.change(|connection| {
-            connection.execute("UPDATE decisions SET outcome = ?2 WHERE id = ?1", [id, outcome])?;
-            Ok(())
-        })
-    }
-
-    /// The latest decisions, newest first.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
+    /// When the file can't be read.
     pub fn decisions(
         &self,
         filter: &DecisionFilter<'_>,
         most: usize,
-    ) -> Result<Vec<DecisionRow>, StoreError> {
+    ) -> Result<Vec<RecordedDecision>, StoreError> {
         self.see(|connection| {
             let mut select = connection.prepare(&format!(
                 "SELECT {COLUMNS} FROM decisions
@@ -215,45 +120,45 @@ impl SqliteStore {
             let DecisionFilter { session, agent, run, since } = filter;
             let rows = select.query_map(
                 params![session, agent, run, since.map(|s| s.0), signed(most as u64)],
-                DecisionRow::read,
+                RecordedDecision::read,
             )?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
+            rows.collect()
         })
     }
 
-    /// The decisions whose names begin so, at most `most`.
+    /// Returns the decisions whose names begin so, at most `most`.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn decisions_named(&self, prefix: &str, most: usize) -> Result<Vec<DecisionRow>, StoreError> {
+    /// When the file can't be read.
+    pub fn decisions_named(&self, prefix: &str, most: usize) -> Result<Vec<RecordedDecision>, StoreError> {
         self.see(|connection| {
             let mut select = connection.prepare(&format!(
                 "SELECT {COLUMNS} FROM decisions WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT ?2"
             ))?;
-            let rows = select.query_map(params![prefix, signed(most as u64)], DecisionRow::read)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
+            let rows = select.query_map(params![prefix, signed(most as u64)], RecordedDecision::read)?;
+            rows.collect()
         })
     }
 
-    /// The first stop of a `deloop run`, of a session itself and not of a subagent.
+    /// Returns the first stop of a `deloop run`, of a session itself and not of a subagent.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn stop_of_run(&self, run: &str) -> Result<Option<DecisionRow>, StoreError> {
+    /// When the file can't be read.
+    pub fn stop_of_run(&self, run: &str) -> Result<Option<RecordedDecision>, StoreError> {
         self.see(|connection| {
             let mut select = connection.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM decisions WHERE run = ?1 AND action = 'stop' AND subagent IS NULL
                  ORDER BY ts LIMIT 1"
             ))?;
-            let mut rows = select.query_map([run], DecisionRow::read)?;
-            Ok(rows.next().transpose()?)
+            let mut rows = select.query_map([run], RecordedDecision::read)?;
+            rows.next().transpose()
         })
     }
 
     /// Notes that a person said a decision was wrong, or right after all; `false` when there is none of this name.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file can't be written.
     pub fn mark_wrong(&self, id: &str, wrong: bool) -> Result<bool, StoreError> {
         self.change(|connection| {
             let sql = "UPDATE decisions SET wrong = ?2 WHERE id = ?1";

@@ -1,0 +1,196 @@
+//! One event of an agent's hook, from its Steps to its reply.
+
+use deloop_detect::short_hash;
+use deloop_engine::Session;
+use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
+use deloop_store::{Store, StoreError};
+use deloop_types::{Action, Body, Decision, SessionId};
+
+use crate::exemptions::Exemptions;
+use crate::journal::{Journal, SessionSource};
+use crate::outcome_tracking::{NudgeOutcome, patterns};
+use crate::session_state::{
+    AgentState, ConfigNotice, SessionState, StandingRefusal, UndeliveredMessage, fingerprint,
+};
+use crate::{Live, transcript};
+
+/// What came of an event.
+#[derive(Debug, Default)]
+pub struct Handled {
+    /// What to answer the agent.
+    pub reply: Reply,
+    /// The notice about the configuration is new in this session.
+    pub is_news: bool,
+}
+
+impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
+    /// Handles an event of an agent's hook. All that changes is kept at once or not at all.
+    ///
+    /// # Errors
+    /// When the store or the journal fails.
+    pub fn hook_event(
+        &self,
+        agent: &'static dyn HookAgent,
+        mut event: HookEvent,
+    ) -> Result<Handled, StoreError> {
+        self.journal.atomically(|| {
+            self.journal.called(agent.name(), self.context.now)?;
+            if event.kind == HookKind::Other {
+                return Ok(Handled::default());
+            }
+            let source = SessionSource {
+                session: event.session.clone(),
+                agent: agent.name().to_owned(),
+                transcript: event.transcript.clone(),
+                run: self.context.run.map(str::to_owned),
+            };
+            let (mut state, exemptions) = self.begin(&source)?;
+            event.calls.retain(|call| !exemptions.allows(&call.call));
+            event.again = state.agent(event.subagent.as_deref()).let_through;
+            let session = SessionId::from(event.session.as_str());
+            let handler = Handler { live: self, agent, event: &event, exemptions, session };
+            let before = state.notice.clone();
+            let reply = handler.run(&mut state)?;
+            let reply = handler.notify(&mut state, &reply).unwrap_or(reply);
+            let news = |notice: &ConfigNotice| before.is_none_or(|before| before.text != notice.text);
+            let is_news = state.notice.as_ref().is_some_and(news);
+            self.end(&handler.session, &state)?;
+            Ok(Handled { reply, is_news })
+        })
+    }
+}
+
+struct Handler<'a, S, J> {
+    live: &'a Live<'a, S, J>,
+    agent: &'static dyn HookAgent,
+    event: &'a HookEvent,
+    exemptions: Exemptions,
+    session: SessionId,
+}
+
+impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
+    fn run(&self, state: &mut SessionState) -> Result<Reply, StoreError> {
+        let (live, event) = (self.live, self.event);
+        let news = transcript::since(self.agent, event, &mut state.transcript, live.context.open);
+        if event.kind == HookKind::Prompt && event.is_human(&state.agent(None).seen) {
+            state.forget_decisions();
+            live.close(state, NudgeOutcome::Unknown)?;
+        }
+        if event.kind == HookKind::SessionEnd {
+            live.close(state, NudgeOutcome::Ended)?;
+        }
+        let agent = state.agent(event.subagent.as_deref());
+        live.pause(&self.session, &self.exemptions, agent)?;
+        let mut steps = event.steps(&mut agent.seen);
+        transcript::attach(news.text, event, &mut steps);
+        steps.splice(..0, news.usage);
+        let refused = agent.refuse.take_if(|_| steps.iter().any(|s| matches!(s.body, Body::Turn(_))));
+        let refused = refused.filter(|r| event.calls.iter().any(|c| fingerprint(c) == r.call));
+
+        let mut decision = Decision::go_on(self.session.clone(), 0);
+        if steps.is_empty() && !self.exemptions.paused {
+            // An event without a step is answered with the stop that stands, too.
+            let stop = live.engine.standing_stop(live.store, &self.session, event.subagent.as_deref())?;
+            decision = stop.unwrap_or(decision);
+        }
+        for step in steps {
+            if let (Body::Turn(_), Some(pending)) = (&step.body, &mut agent.pending)
+                && !pending.lost
+            {
+                pending.lost = true;
+                let step = pending.decision.step;
+                live.delivery(&self.session, agent, step, false)?;
+            }
+            let (decided, _) = live.enter(self.agent.name(), step, agent, &self.exemptions)?;
+            if decided.action >= decision.action {
+                decision = decided;
+            }
+        }
+        if event.kind == HookKind::Stop {
+            // The agent has finished: a message on its way can no longer reach it.
+            if let Some(pending) = agent.pending.take().filter(|p| !p.lost) {
+                live.delivery(&self.session, agent, pending.decision.step, false)?;
+            }
+            if let Some(nudge) = agent.nudge.take() {
+                live.outcome(&nudge, NudgeOutcome::Ended)?;
+            }
+        }
+        self.answer(decision, refused.as_ref(), agent)
+    }
+
+    /// Tells the person, once in a session, what they should know about the configuration. Returns the reply that
+    /// does, if this event can carry it and nothing else has to be said.
+    fn notify(&self, state: &mut SessionState, reply: &Reply) -> Option<Reply> {
+        let notice_text = self.live.context.notice?;
+        let text = short_hash(notice_text.as_bytes());
+        let known = state.notice.take().filter(|known| known.text == text);
+        let notice = state.notice.insert(known.unwrap_or(ConfigNotice { text, told: false }));
+        if notice.told || *reply != Reply::default() {
+            return None;
+        }
+        let mut warning = Decision::go_on(self.session.clone(), 0);
+        warning.action = Action::Warn;
+        warning.status = Some(notice_text.to_owned());
+        warning.user_message = Some(notice_text.to_owned());
+        let Encoded { reply, carried } = self.agent.encode(self.event, &warning);
+        notice.told = carried == Action::Warn;
+        notice.told.then_some(reply)
+    }
+
+    /// Answers with what was decided, or with what was decided before and still stands if that is stronger.
+    fn answer(
+        &self,
+        mut decision: Decision,
+        refused: Option<&StandingRefusal>,
+        agent: &mut AgentState,
+    ) -> Result<Reply, StoreError> {
+        let (live, event) = (self.live, self.event);
+        let mut about = patterns(&decision);
+        let cap = if self.exemptions.paused { Action::Continue } else { live.context.options.mode.cap() };
+        let standing = [
+            agent.pending.as_ref().map(|p| (&p.decision, p.patterns.as_slice())),
+            refused.map(|r| (&r.decision, &[][..])),
+        ];
+        for (earlier, patterns) in standing.into_iter().flatten().filter(|(d, _)| d.action <= cap) {
+            if earlier.action > decision.action {
+                decision = earlier.clone();
+                about = patterns.to_vec();
+            }
+        }
+        let Encoded { reply, carried } = self.agent.encode(event, &decision);
+        if let Some(id) = decision.id.as_ref().filter(|_| carried > Action::Continue) {
+            live.journal.delivered(id, &event.name)?;
+        }
+        match decision.action {
+            Action::Continue | Action::Warn => {}
+            Action::Nudge | Action::Ask | Action::Block if carried >= Action::Nudge => {
+                let arrived = |p: &mut UndeliveredMessage| p.lost && p.decision.id == decision.id;
+                if let Some(pending) = agent.pending.take_if(arrived) {
+                    live.delivery(&self.session, agent, pending.decision.step, true)?;
+                }
+                agent.pending = None;
+                if decision.action == Action::Nudge {
+                    live.track(&decision, about, agent)?;
+                }
+            }
+            Action::Nudge | Action::Ask | Action::Block => {
+                let decision = decision.clone();
+                agent.pending = Some(UndeliveredMessage { decision, patterns: about, lost: false });
+            }
+            Action::Stop => {
+                agent.pending = None;
+                agent.let_through |= event.kind == HookKind::PreCall && carried == Action::Continue;
+            }
+        }
+        if carried >= Action::Block && event.kind == HookKind::PreCall {
+            for step in event.refused(&mut agent.seen) {
+                live.enter(self.agent.name(), step, agent, &self.exemptions)?;
+            }
+        } else if decision.action == Action::Block
+            && let Some(call) = event.calls.first()
+        {
+            agent.refuse = Some(StandingRefusal { call: fingerprint(call), decision });
+        }
+        Ok(reply)
+    }
+}

@@ -1,0 +1,127 @@
+//! The journal in the SQLite file that also keeps the sessions, so that both change at once.
+
+mod decisions;
+mod exemptions;
+mod schema;
+mod sessions;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use deloop_store::{Bounds, SqliteStore, StoreError};
+use deloop_types::{Decision, Millis};
+use rusqlite::Connection;
+
+use super::{DecisionOrigin, Journal, Pardon, SessionSource};
+
+/// A journal in an SQLite file, with the store of the same file.
+pub struct SqliteJournal {
+    store: SqliteStore,
+    bounds: Bounds,
+}
+
+impl SqliteJournal {
+    /// Opens a file, and creates it if it isn't there; see [`SqliteStore::open`].
+    ///
+    /// # Errors
+    /// When the file can't be created, read or written, or was written by a later release.
+    pub fn open(path: &Path, bounds: Bounds) -> Result<Self, StoreError> {
+        let store = SqliteStore::open(path, bounds)?;
+        if !store.see(schema::is_current)? {
+            store.change(schema::migrate)?;
+        }
+        Ok(Self { store, bounds })
+    }
+
+    /// Returns the store of the same file.
+    #[must_use]
+    pub fn store(&self) -> &SqliteStore {
+        &self.store
+    }
+
+    fn change<R>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {
+        self.store.change(work)
+    }
+
+    fn see<R>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {
+        self.store.see(work)
+    }
+
+    /// Deletes a session with its decisions, or everything but the allowed patterns. Returns how many sessions that
+    /// were.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn purge(&self, session: Option<&str>) -> Result<usize, StoreError> {
+        let gone = self.change(|connection| {
+            for table in ["decisions", "pauses", "sources", "pardons", "session_state"] {
+                let sql = format!("DELETE FROM {table} WHERE ?1 IS NULL OR session = ?1");
+                connection.execute(&sql, [session])?;
+            }
+            if session.is_none() {
+                connection.execute("DELETE FROM swarms", [])?;
+            }
+            connection.execute("DELETE FROM sessions WHERE ?1 IS NULL OR session = ?1", [session])
+        })?;
+        // Deleted rows stay in the file and its log until they are rewritten.
+        self.see(|connection| connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"))?;
+        Ok(gone)
+    }
+}
+
+impl Journal for SqliteJournal {
+    fn atomically<R>(&self, work: impl FnOnce() -> Result<R, StoreError>) -> Result<R, StoreError> {
+        self.store.batch(|_| work())
+    }
+
+    fn called(&self, agent: &str, now: Millis) -> Result<(), StoreError> {
+        self.note_call(agent, now)
+    }
+
+    fn note_source(&self, source: &SessionSource, now: Millis) -> Result<(), StoreError> {
+        self.keep_source(source, now)
+    }
+
+    fn session_state(&self, session: &str, now: Millis) -> Result<Option<String>, StoreError> {
+        self.read_state(session, now)
+    }
+
+    fn set_session_state(&self, session: &str, now: Millis, state: &str) -> Result<(), StoreError> {
+        self.keep_state(session, now, state)
+    }
+
+    fn record(&self, decision: &Decision, origin: &DecisionOrigin<'_>) -> Result<(), StoreError> {
+        self.insert(decision, origin)
+    }
+
+    fn delivered(&self, id: &str, event: &str) -> Result<(), StoreError> {
+        self.set("delivered", id, event)
+    }
+
+    fn came_of(&self, id: &str, outcome: &str) -> Result<(), StoreError> {
+        self.set("outcome", id, outcome)
+    }
+
+    fn paused(&self, session: &str, now: Millis) -> Result<Option<Millis>, StoreError> {
+        self.paused_until(session, now)
+    }
+
+    fn pardons(&self, session: &str) -> Result<Vec<Pardon>, StoreError> {
+        self.pardons_of(session)
+    }
+
+    fn pardons_known(&self, session: &str) -> Result<(), StoreError> {
+        self.change(|connection| {
+            connection.execute("UPDATE pardons SET known = 1 WHERE session = ?1", [session]).map(drop)
+        })
+    }
+
+    fn allowed(&self) -> Result<Vec<String>, StoreError> {
+        self.allowed_patterns()
+    }
+}
+
+fn signed(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,27 @@
+//! A running session between an agent's event and its reply.
+//!
+//! The engine decides; what happens to a decision in a running session is settled here: whether the message reached
+//! the agent, which call is refused next, what a person paused, allowed or called wrong, what the agent did after a
+//! nudge, and which calls led to it. [`Live`] does all of it over any [`Store`](deloop_store::Store) and a
+//! [`Journal`], for hooks ([`Live::hook_event`]) and for programs that send Steps ([`Live::step`]).
+
+mod exemptions;
+mod hook_event;
+mod journal;
+mod live;
+mod outcome_tracking;
+mod recent_calls;
+mod session_state;
+mod step;
+mod transcript;
+
+pub use exemptions::{CALL, InvalidPattern, check_pattern};
+pub use hook_event::Handled;
+#[cfg(feature = "sqlite")]
+pub use journal::SqliteJournal;
+pub use journal::{
+    DecisionFilter, DecisionOrigin, HookCalls, Journal, NullJournal, Pardon, RecordedDecision, SessionSource,
+};
+pub use live::{EventContext, Live};
+pub use outcome_tracking::{NudgeOutcome, TURNS};
+pub use recent_calls::{RecentCall, repeated};

@@ -1,0 +1,181 @@
+use std::path::Path;
+
+use deloop_engine::{Engine, Observed, Options, Session};
+use deloop_store::{Store, StoreError};
+use deloop_types::{Action, Body, Decision, Event, Millis, SessionId, Step, Usage};
+
+use crate::exemptions::{Exemptions, Reason};
+use crate::journal::{DecisionOrigin, Journal, SessionSource};
+use crate::outcome_tracking::{NudgeOutcome, Pattern, TrackedNudge};
+use crate::recent_calls;
+use crate::session_state::{AgentState, SessionState};
+
+/// What an event or a step is handled with.
+#[derive(Clone)]
+pub struct EventContext<'a> {
+    /// How far deloop may go, and for whom.
+    pub options: Options,
+    /// The time.
+    pub now: Millis,
+    /// The `deloop run` that started the agent.
+    pub run: Option<&'a str>,
+    /// Workers with one goal, over many sessions.
+    pub swarm: Option<&'a str>,
+    /// What people should be told about the configuration.
+    pub notice: Option<&'a str>,
+    /// Returns what a request cost, in dollars, where the agent doesn't say.
+    pub cost: &'a dyn Fn(&Usage) -> Option<f64>,
+    /// Opens a transcript. It is named by the agent, so it isn't trusted.
+    pub open: fn(&Path) -> std::io::Result<std::fs::File>,
+}
+
+/// Handles events and steps of running sessions.
+pub struct Live<'a, S, J> {
+    /// Decides.
+    pub engine: &'a Engine,
+    /// Keeps the engine's state.
+    pub store: &'a S,
+    /// Keeps what was decided, and what is on its way.
+    pub journal: &'a J,
+    /// What holds for this event.
+    pub context: EventContext<'a>,
+}
+
+impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
+    /// Reads what holds for a session at its next event: its delivery state, and what a person exempted. What a person
+    /// pardoned since the last event takes effect here.
+    pub(crate) fn begin(&self, source: &SessionSource) -> Result<(SessionState, Exemptions), StoreError> {
+        let now = self.context.now;
+        self.journal.note_source(source, now)?;
+        let mut state = SessionState::read(self.journal.session_state(&source.session, now)?.as_deref());
+        let exemptions = Exemptions::of(self.journal, &source.session, now)?;
+        if exemptions.is_news() {
+            state.put_off();
+            self.journal.pardons_known(&source.session)?;
+        }
+        Ok((state, exemptions))
+    }
+
+    /// Keeps the delivery state for the session's next event.
+    pub(crate) fn end(&self, session: &SessionId, state: &SessionState) -> Result<(), StoreError> {
+        let text = serde_json::to_string(state).map_err(StoreError::encode)?;
+        self.journal.set_session_state(session.as_str(), self.context.now, &text)
+    }
+
+    /// Starts over after a pause, or notes that there is one.
+    pub(crate) fn pause(
+        &self,
+        session: &SessionId,
+        exemptions: &Exemptions,
+        agent: &mut AgentState,
+    ) -> Result<(), StoreError> {
+        if exemptions.paused {
+            agent.put_off = true;
+        } else if std::mem::take(&mut agent.put_off) {
+            agent.forget_decisions();
+            self.intervention(session, agent)?;
+        }
+        Ok(())
+    }
+
+    /// Enters a step of an agent and records what was decided. What a person exempted becomes `continue`.
+    pub(crate) fn enter(
+        &self,
+        program: &str,
+        step: Step,
+        agent: &mut AgentState,
+        exemptions: &Exemptions,
+    ) -> Result<(Decision, Vec<Event>), StoreError> {
+        let (step, Observed { decision, judged, events, .. }) = self.observe(step)?;
+        recent_calls::enter(&mut agent.recent_calls, &step, decision.step, judged.as_ref());
+        if let Some(known) = agent.nudge.as_mut().and_then(|nudge| nudge.enter(&step, &decision))
+            && let Some(nudge) = agent.nudge.take()
+        {
+            self.journal.came_of(&nudge.id, known.as_str())?;
+        }
+        let full = decision.uncapped();
+        if full.action == Action::Continue {
+            return Ok((decision, events));
+        }
+        let calls = recent_calls::about(&agent.recent_calls, &step, decision.step);
+        let reason = exemptions.reason(&decision, &calls);
+        if reason != Some(Reason::Pardoned) {
+            let origin = DecisionOrigin {
+                agent: program,
+                subagent: step.agent.as_deref(),
+                now: self.context.now,
+                run: self.context.run,
+                held: reason.map(|_| "paused"),
+                recent_calls: &recent_calls::json(&agent.recent_calls),
+            };
+            self.journal.record(&decision, &origin)?;
+        }
+        if reason.is_none() {
+            return Ok((decision, events));
+        }
+        if full.action == Action::Stop {
+            // It would stand.
+            self.intervention(&step.session, agent)?;
+        }
+        Ok((Decision::go_on(step.session, decision.step), Vec::new()))
+    }
+
+    /// Tracks what comes of a nudge that was delivered.
+    pub(crate) fn track(
+        &self,
+        decision: &Decision,
+        patterns: Vec<Pattern>,
+        agent: &mut AgentState,
+    ) -> Result<(), StoreError> {
+        let Some(id) = decision.id.as_deref() else { return Ok(()) };
+        if agent.nudge.as_ref().is_some_and(|nudge| nudge.id == id) {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut agent.nudge, TrackedNudge::new(id, patterns));
+        before.map_or(Ok(()), |nudge| self.outcome(&nudge, NudgeOutcome::Unknown))
+    }
+
+    /// Ends the tracking of all nudges of a session.
+    pub(crate) fn close(&self, state: &mut SessionState, then: NudgeOutcome) -> Result<(), StoreError> {
+        let nudges: Vec<TrackedNudge> = state.nudges().collect();
+        nudges.iter().try_for_each(|nudge| self.outcome(nudge, then))
+    }
+
+    pub(crate) fn outcome(&self, nudge: &TrackedNudge, then: NudgeOutcome) -> Result<(), StoreError> {
+        self.journal.came_of(&nudge.id, nudge.close(then).as_str())
+    }
+
+    /// Tells the engine whether the message of an earlier decision reached the agent.
+    pub(crate) fn delivery(
+        &self,
+        session: &SessionId,
+        agent: &AgentState,
+        step: u64,
+        ok: bool,
+    ) -> Result<(), StoreError> {
+        self.tell(Step::delivery(session.clone(), step, ok), agent)
+    }
+
+    fn intervention(&self, session: &SessionId, agent: &AgentState) -> Result<(), StoreError> {
+        self.tell(Step::intervention(session.clone()), agent)
+    }
+
+    fn tell(&self, mut step: Step, agent: &AgentState) -> Result<(), StoreError> {
+        step.agent = agent.name().map(str::to_owned);
+        self.observe(step).map(drop)
+    }
+
+    fn observe(&self, mut step: Step) -> Result<(Step, Observed), StoreError> {
+        step.ts = Some(self.context.now);
+        if step.swarm.is_none() {
+            step.swarm = self.context.swarm.map(str::to_owned);
+        }
+        if let Body::Usage(usage) = &mut step.body
+            && usage.cost_usd.is_none()
+        {
+            usage.cost_usd = (self.context.cost)(usage);
+        }
+        let observed = self.engine.observe(self.store, &step)?;
+        Ok((step, observed))
+    }
+}

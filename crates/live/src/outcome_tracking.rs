@@ -1,0 +1,72 @@
+//! What an agent did after a nudge: whether it left the loop.
+
+use deloop_types::{Body, Decision, Step};
+use serde::{Deserialize, Serialize};
+
+/// How many turns without the pattern count as having left it.
+pub const TURNS: u32 = 3;
+
+/// A detector, and what distinguishes a pattern from others that it finds.
+pub(crate) type Pattern = (String, u64);
+
+/// Returns the patterns that a decision is about.
+pub(crate) fn patterns(decision: &Decision) -> Vec<Pattern> {
+    decision.findings.iter().map(|f| (f.detector.clone(), f.evidence.pattern)).collect()
+}
+
+/// What the agent did after a nudge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NudgeOutcome {
+    /// The pattern was not seen for [`TURNS`] turns.
+    Left,
+    /// The pattern was seen again.
+    WentOn,
+    /// The agent ended its turn, or the session, before that.
+    Ended,
+    /// A person wrote before that, or another message came in between.
+    Unknown,
+}
+
+impl NudgeOutcome {
+    /// Returns the name under which it is stored and shown.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::WentOn => "went on",
+            Self::Ended => "ended",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A delivered nudge whose outcome isn't known yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TrackedNudge {
+    pub(crate) id: String,
+    patterns: Vec<Pattern>,
+    turns: u32,
+}
+
+impl TrackedNudge {
+    /// Starts tracking the decision of this name about these patterns.
+    pub(crate) fn new(id: &str, patterns: Vec<Pattern>) -> Option<Self> {
+        (!patterns.is_empty()).then(|| Self { id: id.to_owned(), patterns, turns: 0 })
+    }
+
+    /// Enters a step and what was found in it. Returns the outcome once it is known.
+    pub(crate) fn enter(&mut self, step: &Step, decided: &Decision) -> Option<NudgeOutcome> {
+        if let Body::Turn(_) = step.body {
+            self.turns += 1;
+        }
+        if self.turns > 0 && patterns(decided).iter().any(|p| self.patterns.contains(p)) {
+            return Some(NudgeOutcome::WentOn);
+        }
+        (self.turns > TURNS).then_some(NudgeOutcome::Left)
+    }
+
+    /// Ends the tracking. `then` is the outcome if it is too early to tell.
+    pub(crate) fn close(&self, then: NudgeOutcome) -> NudgeOutcome {
+        if self.turns >= TURNS { NudgeOutcome::Left } else { then }
+    }
+}

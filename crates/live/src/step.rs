@@ -1,0 +1,62 @@
+use deloop_engine::Session;
+use deloop_store::{Store, StoreError};
+use deloop_types::{Action, Body, Decision, Event, Origin, Step};
+
+use crate::Live;
+use crate::journal::{Journal, SessionSource};
+use crate::outcome_tracking::{NudgeOutcome, patterns};
+
+impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
+    /// Handles a step of a program that sends Steps and carries out the decisions itself. `program` is its name in
+    /// the journal.
+    ///
+    /// A message counts as delivered when it is returned; a `delivery` step says otherwise.
+    ///
+    /// # Errors
+    /// When the store or the journal fails; nothing is changed then.
+    pub fn step(&self, program: &str, step: Step) -> Result<(Decision, Vec<Event>), StoreError> {
+        self.journal.atomically(|| {
+            self.journal.called(program, self.context.now)?;
+            self.handle(program, step)
+        })
+    }
+
+    fn handle(&self, program: &str, mut step: Step) -> Result<(Decision, Vec<Event>), StoreError> {
+        let session = step.session.clone();
+        let source = SessionSource {
+            session: session.to_string(),
+            agent: program.to_owned(),
+            transcript: None,
+            run: self.context.run.map(str::to_owned),
+        };
+        let (mut state, exemptions) = self.begin(&source)?;
+        if let Body::Turn(turn) = &mut step.body
+            && !turn.calls.is_empty()
+        {
+            turn.calls.retain(|call| !exemptions.allows(call));
+            if turn.calls.is_empty() && turn.text.is_empty() {
+                return Ok((Decision::go_on(session, 0), Vec::new()));
+            }
+        }
+        match &step.body {
+            Body::User(user) if user.origin == Origin::Human => {
+                self.close(&mut state, NudgeOutcome::Unknown)?
+            }
+            Body::End => self.close(&mut state, NudgeOutcome::Ended)?,
+            _ => {}
+        }
+        let agent = state.agent(step.agent.as_deref());
+        self.pause(&session, &exemptions, agent)?;
+        let (decision, events) = self.enter(program, step, agent, &exemptions)?;
+        if decision.action >= Action::Nudge {
+            if let Some(id) = &decision.id {
+                self.journal.delivered(id, "stream")?;
+            }
+            if decision.action == Action::Nudge {
+                self.track(&decision, patterns(&decision), agent)?;
+            }
+        }
+        self.end(&session, &state)?;
+        Ok((decision, events))
+    }
+}
