@@ -112,6 +112,10 @@ pub(crate) enum Command {
     /// Be the hook of an agent: one event on stdin, the reply on stdout
     Hook(HookArgs),
     /// Delete stored session data
+    #[command(after_help = "Examples:\n  deloop purge 3f2a1c9e    one session, its decisions and labels\n  \
+        deloop purge --yes       everything\n\n\
+        Deletes sessions, decisions, labels, hand-offs and logs. Keeps `deloop allow` patterns, trusted configurations and\n\
+        what `deloop install` set up.")]
     Purge(PurgeArgs),
     /// List the profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
@@ -336,8 +340,11 @@ pub(crate) struct BehavioralArgs {
 /// `deloop purge`
 #[derive(Debug, Args)]
 pub(crate) struct PurgeArgs {
-    /// The session; everything if none is named
+    /// The session to delete [default: all sessions]
     pub(crate) session: Option<String>,
+    /// Delete everything without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 /// `deloop profiles`

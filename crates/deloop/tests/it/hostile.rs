@@ -633,6 +633,7 @@ const COMMANDS: &[&[&str]] = &[
     &["uninstall", "--scope", "project"],
     &["uninstall"],
     &["purge"],
+    &["purge", "--yes"],
 ];
 
 #[test]
