@@ -135,6 +135,20 @@ fn the_effective_configuration_can_be_shown_and_used() {
     assert_eq!(said(&output), "");
 }
 
+/// The output is a configuration: a default in it would hold for hooks, whose default is another.
+#[test]
+fn a_mode_is_shown_where_it_is_set_and_explained_where_not() {
+    let home = tempfile::tempdir().unwrap();
+    let shown = |arguments: &[&str]| {
+        String::from_utf8(run(deloop(home.path()).arg("config").args(arguments), b"").stdout).unwrap()
+    };
+    let text = shown(&[]);
+    assert!(!text.contains("\nmode =") && !text.contains("\nattended ="), "{text}");
+    assert!(text.contains("hooks use \"nudge\"") && text.contains("use \"enforce\""), "{text}");
+    let text = shown(&["--mode", "shadow", "--attended"]);
+    assert!(text.contains("\nmode = \"shadow\"") && text.contains("\nattended = true"), "{text}");
+}
+
 /// The schemas in the repository are those of this version.
 #[test]
 fn the_published_schemas_are_current() {
