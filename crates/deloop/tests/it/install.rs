@@ -405,6 +405,19 @@ fn without_a_name_the_agents_of_this_machine() {
 }
 
 #[test]
+fn an_unverified_agent_is_installed_only_by_name() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join(".cursor")).unwrap();
+    assert!(home.refused(&["install"]).contains("no verified agent"));
+    fs::create_dir_all(home.path().join(".codex")).unwrap();
+    let printed = home.ok(&["install"]);
+    assert!(printed.contains("Skipped Cursor") && printed.contains("deloop install cursor"), "{printed}");
+    assert!(!home.path().join(".cursor/hooks.json").exists());
+    home.ok(&["install", "cursor"]);
+    assert!(home.path().join(".cursor/hooks.json").exists());
+}
+
+#[test]
 fn status_tells_whether_the_hook_is_really_called() {
     let home = Home::new();
     home.put(".claude/settings.json", "{}");
