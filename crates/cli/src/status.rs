@@ -28,6 +28,8 @@ struct Row {
     title: &'static str,
     /// Whether the real program has been seen to do what deloop asks of it.
     verified: bool,
+    /// Whether its program or its settings are on this machine.
+    found: bool,
     /// Its program, if that is on PATH.
     program: Option<String>,
     version: Option<String>,
@@ -92,6 +94,7 @@ fn row(agent: &Installable, calls: &[HookCalls], decisions: &[DecisionRow]) -> R
         agent: agent.name,
         title: agent.title,
         verified: agent.verified,
+        found: here::is_here(agent),
         version: program.as_deref().and_then(here::version),
         program: program.map(|p| p.display().to_string()),
         installed,
@@ -142,12 +145,11 @@ fn note(agent: &Installable, row: &Row) -> Option<String> {
             agent.name
         ));
     }
-    let here = row.program.is_some() || here::is_here(agent);
     match (row.installed.is_empty(), row.last_called_ms) {
         (true, Some(at)) if now().since(Millis(at)) <= LATELY => Some(
             "not in its settings here, but called lately: by a plugin, or from another folder".to_owned(),
         ),
-        (true, _) if here => Some(format!("not guarded: `deloop install {}`", agent.name)),
+        (true, _) if row.found => Some(format!("not guarded: `deloop install {}`", agent.name)),
         (true, _) => None,
         (false, None) if agent.wiring.then.is_empty() => {
             Some("installed, never called: begins with its next session".to_owned())
@@ -167,6 +169,7 @@ fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
         let found = match (&row.program, &row.version) {
             (Some(program), None) => program.clone(),
             (Some(_), Some(version)) => version.clone(),
+            (None, _) if row.found => "settings only".to_owned(),
             (None, _) => "-".to_owned(),
         };
         let installed: Vec<String> = row
