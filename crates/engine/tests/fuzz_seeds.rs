@@ -2,6 +2,11 @@
 //!
 //! `DELOOP_FUZZ_SECONDS=30` makes each target run that long; without it each gets a few hundred inputs.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the seeds are files, and the time to fuzz is wall-clock time"
+)]
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -38,7 +43,6 @@ fn run_target(target: &str, least: usize, run: fn(&[u8])) {
         inputs.push(bytes);
     }
     let seconds = std::env::var("DELOOP_FUZZ_SECONDS").map_or(0, |seconds| seconds.parse().unwrap());
-    #[expect(clippy::disallowed_methods, reason = "the time to fuzz is wall-clock time")]
     let (start, time) = (Instant::now(), Duration::from_secs(seconds));
     for n in 0.. {
         if n >= INPUTS && start.elapsed() >= time {
