@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
     if config.files.is_empty() {
         writeln!(
             out,
-            "# no configuration file applies; `deloop profiles show {}` prints a template",
+            "# no configuration file; `deloop profiles show {}` prints a template",
             config.profile.name
         )?;
     }

@@ -1,4 +1,4 @@
-//! `deloop install` and `deloop uninstall`: puts deloop into the settings of agents, and takes it out again.
+//! `deloop install` and `deloop uninstall`: add hooks to the settings of agents and remove them.
 
 pub(crate) mod args;
 mod file;
@@ -49,7 +49,7 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
         let title = plan.agent.title;
         let path = plan.file.path.display();
         if plan.is_idle() {
-            writeln!(out, "{title}: deloop is in {path} already; nothing to change")?;
+            writeln!(out, "{title}: {path} already has these hooks")?;
         } else {
             plan.show(out)?;
             if args.dry_run {
@@ -58,7 +58,7 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
             plan.carry_out()?;
             write!(out, "{title}: installed in {path}")?;
             if plan.copy == Copy::Write && plan.file.text.is_some() {
-                write!(out, "; what it was is kept in {}", plan.file.backup().display())?;
+                write!(out, "; the original is in {}", plan.file.backup().display())?;
             }
             writeln!(out)?;
         }
@@ -67,7 +67,7 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
         }
     }
     if args.dry_run {
-        writeln!(out, "Nothing was changed (--dry-run).")?;
+        writeln!(out, "Dry run: nothing was changed.")?;
     }
     Ok(exit::OK)
 }
@@ -83,7 +83,7 @@ pub(crate) fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> Result<u8,
         let path = plan.file.path.display();
         if plan.is_idle() {
             if !every {
-                writeln!(out, "{title}: deloop is not in {path}")?;
+                writeln!(out, "{title}: {path} has no deloop hooks")?;
             }
             continue;
         }
@@ -95,10 +95,10 @@ pub(crate) fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> Result<u8,
         }
     }
     if every && !any {
-        writeln!(out, "No agent has deloop hooks in its {} settings", args.scope.name())?;
+        writeln!(out, "No agent has deloop hooks in its {} settings.", args.scope.name())?;
     }
     if args.dry_run {
-        writeln!(out, "Nothing was changed (--dry-run).")?;
+        writeln!(out, "Dry run: nothing was changed.")?;
     }
     Ok(exit::OK)
 }

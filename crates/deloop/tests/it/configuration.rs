@@ -83,7 +83,7 @@ fn mistakes_name_the_fix() {
         ("c.toml", "profile = \"nope\"", "there are default, behavioral"),
         ("d.toml", "mode = \"loud\"", "expected one of `shadow`, `nudge`, `enforce`"),
         ("e.toml", "x = [", "TOML"),
-        ("h.toml", "order = []", "`order` is empty: nothing would be detected"),
+        ("h.toml", "order = []", "`order` is empty, so nothing would be detected"),
         ("i.toml", "order = [\"talk-only\", \"talk-only\"]", "`order` names `talk-only` twice"),
         ("j.toml", "profile = 3", "`profile` must be the name of a profile"),
         ("k.toml", "profile = \"empty.toml\"", "the profile is empty"),
@@ -183,6 +183,18 @@ fn the_page_on_formats_is_current() {
     assert!(String::from_utf8_lossy(&page).starts_with("# codex"));
     let unknown = run(deloop(home.path()).args(["formats", "codexx"]), b"");
     assert!(unknown.status.code() == Some(2) && said(&unknown).contains("claude-code"), "{}", said(&unknown));
+}
+
+#[test]
+fn help_describes_the_command_and_every_hook() {
+    let home = tempfile::tempdir().unwrap();
+    let help =
+        |arguments: &[&str]| String::from_utf8(run(deloop(home.path()).args(arguments), b"").stdout).unwrap();
+    assert!(help(&["--help"]).starts_with("Detect and break loops in AI agents\n"));
+    let hooks = help(&["hook", "--help"]);
+    for title in ["Claude Code", "Codex", "Gemini CLI", "Cursor (unverified"] {
+        assert!(hooks.contains(&format!("Handle a hook event of {title}")), "{title}: {hooks}");
+    }
 }
 
 #[test]
