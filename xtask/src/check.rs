@@ -8,6 +8,8 @@ use crate::tools::{CARGO_DENY, CARGO_FUZZ, build_deloop, cargo, works};
 /// How long each fuzz target runs, in seconds: four of them make two minutes.
 const FUZZ_SECONDS: &str = "30";
 const FUZZ_TARGETS: [&str; 4] = ["step", "normalise", "shell", "observe"];
+/// Crates that only the command needs.
+const COMMAND_ONLY: [&str; 5] = ["clap", "rusqlite", "comfy_table", "indicatif", "deloop_cli"];
 const EXAMPLES: &str = "crates/deloop/examples";
 
 pub fn run() -> ExitCode {
@@ -20,6 +22,9 @@ pub fn run() -> ExitCode {
     check.step("memory of 100,000 sessions", &mut cargo(&memory));
     check.step("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
     check.examples();
+    check.library();
+    let publish = ["publish", "--workspace", "--dry-run", "--no-verify", "--allow-dirty", "--quiet"];
+    check.step("packages", &mut cargo(&publish));
     check.through_the_command();
     check.optional(
         "phrases",
@@ -75,6 +80,20 @@ impl Check {
         for name in names {
             let mut example = cargo(&["run", "--quiet", "--package", "deloop", "--example", &name]);
             self.step(&format!("example {name}"), &mut example);
+        }
+    }
+
+    /// Checks that the library alone needs nothing of the command.
+    fn library(&mut self) {
+        let tree = ["tree", "--package", "deloop", "--no-default-features", "--edges", "normal"];
+        let output = cargo(&tree).args(["--prefix", "none", "--format", "{lib}"]).output();
+        let crates = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let crates = crates.unwrap_or_default();
+        let found: Vec<&str> = crates.lines().filter(|name| COMMAND_ONLY.contains(name)).collect();
+        println!("── library: {} dependencies", crates.lines().count());
+        if !found.is_empty() || !crates.contains("deloop_engine") {
+            println!("── library: did not pass, it depends on {}", found.join(", "));
+            self.failed.push("library".to_owned());
         }
     }
 
