@@ -1,5 +1,7 @@
 //! The conformance vectors, read from their files.
 
+#![expect(clippy::disallowed_methods, reason = "the vectors are files")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,11 @@
 //! The benchmark of `deloop scan`; it lives with the command, in crates/deloop/benches/scan.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
+
+use crate::tools::cargo;
 
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut bench = Command::new(cargo);
-    bench.args(["bench", "--package", "deloop", "--bench", "scan", "--"]).args(arguments);
-    if bench.status().is_ok_and(|status| status.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let mut bench = cargo(&["bench", "--package", "deloop", "--bench", "scan", "--"]);
+    let passed = bench.args(arguments).status().is_ok_and(|status| status.success());
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

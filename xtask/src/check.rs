@@ -1,28 +1,37 @@
 //! Everything that must hold before a change lands, in the order in which it is cheapest to fail.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use crate::tools::{CARGO_DENY, CARGO_FUZZ, build_deloop, cargo, works};
+
 /// How long each fuzz target runs, in seconds: four of them make two minutes.
-const FUZZ_SECONDS: u32 = 30;
+const FUZZ_SECONDS: &str = "30";
 const FUZZ_TARGETS: [&str; 4] = ["step", "normalise", "shell", "observe"];
+/// Crates that only the command needs.
+const COMMAND_ONLY: [&str; 5] = ["clap", "rusqlite", "comfy_table", "indicatif", "deloop_cli"];
+const EXAMPLES: &str = "crates/deloop/examples";
 
 pub fn run() -> ExitCode {
-    let mut check = Check { failed: Vec::new(), skipped: Vec::new() };
-    check.step("format", cargo(&["fmt", "--all", "--check"]));
-    check.step("lints", cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    check.step("tests", cargo(&["test", "--workspace"]));
-    let mut docs = cargo(&["doc", "--workspace", "--no-deps"]);
-    docs.env("RUSTDOCFLAGS", "-D warnings");
-    check.step("docs", docs);
-    check.decisions();
+    let mut check = Check { failed: Vec::new(), skipped: Vec::new(), warned: Vec::new() };
+    check.step("format", &mut cargo(&["fmt", "--all", "--check"]));
+    check.step("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    check.warning("shape", &mut cargo(&["xtask", "shape"]));
+    check.step("tests", &mut cargo(&["test", "--workspace"]));
+    let memory = ["test", "--package", "deloop-engine", "--test", "memory", "--", "--ignored"];
+    check.step("memory of 100,000 sessions", &mut cargo(&memory));
+    check.step("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
+    check.examples();
+    check.library();
+    let publish = ["publish", "--workspace", "--dry-run", "--no-verify", "--allow-dirty", "--quiet"];
+    check.step("packages", &mut cargo(&publish));
+    check.through_the_command();
     check.optional(
         "phrases",
-        cargo(&["xtask", "phrases"]),
+        &mut cargo(&["xtask", "phrases"]),
         "there are no sets of sessions beside the repository",
     );
-    check.step("report in a browser", cargo(&["xtask", "report-test"]));
-    check.agents();
+    check.optional("report in a browser", &mut cargo(&["xtask", "report-test"]), "see above");
     check.licences();
     check.fuzz();
     check.report()
@@ -31,25 +40,27 @@ pub fn run() -> ExitCode {
 struct Check {
     failed: Vec<String>,
     skipped: Vec<String>,
+    warned: Vec<String>,
 }
 
 impl Check {
-    fn step(&mut self, name: &str, mut command: Command) {
-        println!("── {name}: {command:?}");
-        #[expect(clippy::disallowed_methods, reason = "a chore may look at the clock")]
-        let start = Instant::now();
-        let passed = command.status().is_ok_and(|status| status.success());
-        println!("── {name}: {} in {:.0?}", if passed { "passed" } else { "FAILED" }, start.elapsed());
-        if !passed {
+    fn step(&mut self, name: &str, command: &mut Command) {
+        if perform(name, command) != Some(0) {
             self.failed.push(name.to_owned());
         }
     }
 
-    /// A step that says with exit code 2 that what it needs is not here.
-    fn optional(&mut self, name: &str, mut command: Command, why: &str) {
-        println!("── {name}: {command:?}");
-        match command.status().ok().and_then(|status| status.code()) {
-            Some(0) => println!("── {name}: passed"),
+    /// Runs a step whose failure is reported and does not fail the check.
+    fn warning(&mut self, name: &str, command: &mut Command) {
+        if perform(name, command) != Some(0) {
+            self.warned.push(name.to_owned());
+        }
+    }
+
+    /// Runs a step that ends with exit code 2 when the machine lacks what it needs.
+    fn optional(&mut self, name: &str, command: &mut Command, why: &str) {
+        match perform(name, command) {
+            Some(0) => {}
             Some(2) => self.skip(name, why),
             _ => self.failed.push(name.to_owned()),
         }
@@ -60,63 +71,78 @@ impl Check {
         self.skipped.push(format!("{name} ({why})"));
     }
 
-    /// Decisions on the project's own sessions are the pinned ones.
-    fn decisions(&mut self) {
-        let Some(deloop) = built() else { return self.skip("decisions", "deloop could not be built") };
-        let mut pin = cargo(&["xtask", "pin", "--deloop"]);
-        pin.arg(deloop);
-        self.step("decisions", pin);
+    /// Runs the examples, which assert what they show.
+    fn examples(&mut self) {
+        let files = std::fs::read_dir(EXAMPLES).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            files.filter_map(|file| Some(file.path().file_stem()?.to_str()?.to_owned())).collect();
+        names.sort();
+        for name in names {
+            let mut example = cargo(&["run", "--quiet", "--package", "deloop", "--example", &name]);
+            self.step(&format!("example {name}"), &mut example);
+        }
     }
 
-    /// Real agents with deloop in them, where npm can bring them.
-    fn agents(&mut self) {
-        let Some(deloop) = built() else { return self.skip("agents", "deloop could not be built") };
+    /// Checks that the library alone needs nothing of the command.
+    fn library(&mut self) {
+        let tree = ["tree", "--package", "deloop", "--no-default-features", "--edges", "normal"];
+        let output = cargo(&tree).args(["--prefix", "none", "--format", "{lib}"]).output();
+        let crates = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let crates = crates.unwrap_or_default();
+        let found: Vec<&str> = crates.lines().filter(|name| COMMAND_ONLY.contains(name)).collect();
+        println!("── library: {} dependencies", crates.lines().count());
+        if !found.is_empty() || !crates.contains("deloop_engine") {
+            println!("── library: did not pass, it depends on {}", found.join(", "));
+            self.failed.push("library".to_owned());
+        }
+    }
+
+    /// Compares decisions with the pinned ones, and runs real agents with deloop in them where npm can install them.
+    fn through_the_command(&mut self) {
+        let Some(deloop) = build_deloop() else { return self.failed.push("build".to_owned()) };
+        self.step("decisions", cargo(&["xtask", "pin", "--deloop"]).arg(&deloop));
         let mut e2e = cargo(&["xtask", "e2e", "claude-code", "codex", "gemini", "--deloop"]);
-        e2e.arg(deloop);
-        println!("── agents: {e2e:?}");
-        let mut run = || e2e.status().ok().and_then(|status| status.code());
-        let mut code = run();
-        if code == Some(1) {
-            // Real agents and processes that are ended in time: on a busy machine one may be late.
-            println!("── agents: a case failed; all of them once more");
-            code = run();
-        }
-        match code {
-            Some(0) => println!("── agents: passed"),
-            Some(2) => self.skip("agents", "they could not be brought here; see above"),
-            _ => self.failed.push("agents".to_owned()),
-        }
+        self.optional("agents", e2e.arg(deloop), "they could not be installed; see above");
     }
 
     fn licences(&mut self) {
-        if works(cargo(&["deny", "--version"])) {
-            self.step("licences", cargo(&["deny", "check", "licenses", "bans", "sources"]));
-        } else {
-            self.skip("licences", "cargo-deny is not installed");
+        match CARGO_DENY.installed() {
+            Ok(deny) => {
+                self.step("licences", Command::new(deny).args(["check", "licenses", "bans", "sources"]));
+            }
+            Err(why) => self.skip("licences", &why),
         }
     }
 
+    /// Fuzzes with libFuzzer where there is a nightly compiler, else with random changes to the seeds.
     fn fuzz(&mut self) {
-        if !works(cargo_nightly(&["--version"])) {
-            return self.skip("fuzz", "there is no nightly toolchain");
+        if !works(&mut cargo_nightly(&["--version"])) {
+            let mut seeds = cargo(&["test", "--package", "deloop-engine", "--test", "fuzz_seeds"]);
+            return self.step("fuzz (stable)", seeds.env("DELOOP_FUZZ_SECONDS", FUZZ_SECONDS));
         }
-        if !works(cargo_nightly(&["fuzz", "--version"])) {
-            return self.skip("fuzz", "cargo-fuzz is not installed");
-        }
+        let tool = match CARGO_FUZZ.installed() {
+            Ok(tool) => tool,
+            Err(why) => return self.skip("fuzz", &why),
+        };
         for target in FUZZ_TARGETS {
             let time = format!("-max_total_time={FUZZ_SECONDS}");
             let seeds = format!("fuzz/seeds/{target}");
             let corpus = format!("fuzz/corpus/{target}");
             let _ = std::fs::create_dir_all(&corpus);
-            let arguments =
-                ["fuzz", "run", target, &corpus, &seeds, "--", &time, "-timeout=10", "-rss_limit_mb=4096"];
-            self.step(&format!("fuzz {target}"), cargo_nightly(&arguments));
+            let mut fuzz = Command::new(&tool);
+            fuzz.env("RUSTUP_TOOLCHAIN", "nightly").env_remove("CARGO");
+            fuzz.args(["fuzz", "run", target, &corpus, &seeds, "--", &time]);
+            fuzz.args(["-timeout=10", "-rss_limit_mb=4096"]);
+            self.step(&format!("fuzz {target}"), &mut fuzz);
         }
     }
 
     fn report(self) -> ExitCode {
         for skipped in &self.skipped {
             println!("skipped: {skipped}");
+        }
+        for warned in &self.warned {
+            println!("warning: {warned}");
         }
         if self.failed.is_empty() {
             println!("everything passed");
@@ -127,16 +153,15 @@ impl Check {
     }
 }
 
-/// The command that the tests were run with.
-fn built() -> Option<std::path::PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    std::path::Path::new(&target).join("debug").join("deloop").canonicalize().ok()
-}
-
-pub(crate) fn cargo(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments);
-    command
+/// Runs a command and prints what came of it and how long it took; its exit code.
+fn perform(name: &str, command: &mut Command) -> Option<i32> {
+    println!("── {name}: {command:?}");
+    #[expect(clippy::disallowed_methods, reason = "a chore may look at the clock")]
+    let start = Instant::now();
+    let code = command.status().ok().and_then(|status| status.code());
+    let verdict = if code == Some(0) { "passed" } else { "did not pass" };
+    println!("── {name}: {verdict} in {:.0?}", start.elapsed());
+    code
 }
 
 fn cargo_nightly(arguments: &[&str]) -> Command {
@@ -144,8 +169,4 @@ fn cargo_nightly(arguments: &[&str]) -> Command {
     // The variables of the toolchain that runs this would win over the one named here.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").arg("+nightly").args(arguments);
     command
-}
-
-fn works(mut command: Command) -> bool {
-    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }

@@ -1,6 +1,8 @@
 //! How many instructions a step takes: a figure that a busy machine does not change.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
+
+use crate::tools::works;
 
 /// Each kind of step, and at which step of a session it is measured.
 const MEASURED: [(&str, u32); 14] = [
@@ -23,9 +25,7 @@ const MEASURED: [(&str, u32); 14] = [
 const STEPS: u32 = 2000;
 
 pub fn run() -> ExitCode {
-    let version =
-        Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !version.is_ok_and(|status| status.success()) {
+    if !works(Command::new("valgrind").arg("--version")) {
         println!(
             "valgrind is not installed here, so instructions cannot be counted: install the package `valgrind`"
         );
@@ -49,7 +49,7 @@ pub fn run() -> ExitCode {
 fn count(what: &str, at: u32, steps: u32) -> Option<u64> {
     let runner =
         "target.'cfg(all())'.runner = ['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null']";
-    let output = crate::check::cargo(&[
+    let output = crate::tools::cargo(&[
         "--config",
         runner,
         "bench",

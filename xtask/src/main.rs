@@ -7,17 +7,20 @@ mod instructions;
 mod phrases;
 mod pin;
 mod report_test;
+mod shape;
+mod tools;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask check                 format, lints, every test, docs, licences, and two minutes of fuzzing where that is possible
-cargo xtask e2e                   the real agents against a fake model, with deloop's hooks in them; --help says more
-cargo xtask report-test           the page of `deloop scan --html` in a headless browser
-cargo xtask phrases               whether each phrase of the vocabulary occurs in more than one project, where sets of sessions are there
-cargo xtask pin                   whether decisions on corpus/ are the pinned ones; --help says more
-cargo xtask bench-scan            how fast a scan of 1 GB is, and what memory it takes; makes its own data once
-cargo xtask bench-instructions    how many instructions a step takes, where valgrind is installed
+cargo xtask check                 run everything that must pass: format, lints, tests, docs, examples, agents, licences, fuzzing
+cargo xtask e2e                   run real agents with deloop hooks against a fake model; see --help
+cargo xtask report-test           test the page of `deloop scan --html` in a headless browser
+cargo xtask shape                 count lines and files; list long files and type names that are defined twice
+cargo xtask phrases               check that each phrase of the vocabulary occurs in more than one project
+cargo xtask pin                   compare decisions on corpus/ with the pinned ones; see --help
+cargo xtask bench-scan            measure speed and memory of a scan of 1 GB
+cargo xtask bench-instructions    count the instructions of a step, with valgrind
 ";
 
 fn main() -> ExitCode {
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
         Some("e2e") => e2e::run(arguments),
         Some("report-test") => report_test::run(),
         Some("phrases") => phrases::run(),
+        Some("shape") => shape::run(),
         Some("pin") => pin::run(arguments),
         Some("bench-scan") => bench_scan::run(arguments),
         Some("bench-instructions") => instructions::run(),

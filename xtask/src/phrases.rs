@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use serde_json::Value;
 
-use crate::check::cargo;
+use crate::tools::build_deloop;
 
 /// Where sets of real sessions are looked for, beside the repository.
 const SETS: [&str; 3] = ["../shared/modern", "../shared/other", "../shared/corpus"];
@@ -19,11 +19,7 @@ pub(crate) fn run() -> ExitCode {
         eprintln!("there are no sets of sessions: {}", SETS.join(", "));
         return ExitCode::from(2);
     }
-    if !cargo(&["build", "--quiet", "--package", "deloop"]).status().is_ok_and(|s| s.success()) {
-        return ExitCode::FAILURE;
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let deloop = Path::new(&target).join("debug").join("deloop");
+    let Some(deloop) = build_deloop() else { return ExitCode::FAILURE };
     let phrases = phrases(&said(Command::new(&deloop).arg("vocabulary")));
     let mut projects: BTreeMap<&String, BTreeSet<String>> =
         phrases.iter().map(|phrase| (phrase, BTreeSet::new())).collect();

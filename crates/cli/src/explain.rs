@@ -1,4 +1,4 @@
-//! `deloop explain`: the pages of the detectors, or one decision.
+//! `deloop explain`: explains a detector or a decision.
 
 use std::io::Write;
 
@@ -10,11 +10,11 @@ use crate::live;
 
 pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let Some(name) = &args.name else {
-        writeln!(out, "deloop finds:\n")?;
+        writeln!(out, "Detectors:\n")?;
         for detector in DETECTORS {
             writeln!(out, "  {:<17} {}", detector.name(), first_sentence(detector.page()))?;
         }
-        writeln!(out, "\n`deloop explain NAME` tells more of one, with examples.")?;
+        writeln!(out, "\n`deloop explain NAME` explains one, with examples.")?;
         return Ok(exit::OK);
     };
     let Some(detector) = DETECTORS.iter().find(|d| d.name() == name) else {
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<u8, Failure
         }
         let names: Vec<&str> = DETECTORS.iter().map(|d| d.name()).collect();
         return Err(Failure::new(format!(
-            "there is no detector `{name}`, there are {}; `deloop log` lists the ids of decisions",
+            "unknown detector `{name}`; known detectors: {}. For a decision, take its id from `deloop log`",
             names.join(", ")
         )));
     };

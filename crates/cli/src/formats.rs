@@ -1,4 +1,4 @@
-//! `deloop formats`: which sessions can be read, and from where.
+//! `deloop formats`: lists the session formats, or prints the page of one.
 
 use std::io::Write;
 
@@ -11,7 +11,10 @@ pub(crate) fn run(args: &FormatsArgs, out: &mut dyn Write) -> Result<u8, Failure
     if let Some(name) = &args.name {
         let Some(format) = find(name) else {
             let names: Vec<&str> = FORMATS.iter().map(|f| f.name()).collect();
-            return Err(Failure::new(format!("there is no format `{name}`; there are {}", names.join(", "))));
+            return Err(Failure::new(format!(
+                "unknown format `{name}`; known formats: {}",
+                names.join(", ")
+            )));
         };
         out.write_all(format.page().as_bytes())?;
         return Ok(exit::OK);

@@ -34,7 +34,7 @@ pub(crate) fn stderr() -> Escaped<io::Stderr> {
     Escaped { inner: io::stderr(), colours: false, half: Vec::new() }
 }
 
-/// Writes a line to standard error. That nobody reads it is nobody's problem.
+/// Writes a line to standard error; ignores errors, because there is nowhere left to report them.
 pub(crate) fn tell(line: impl std::fmt::Display) {
     // In one piece, so that lines of parallel processes do not mix.
     let _ = io::stderr().write_all(escaped(&format!("{line}\n"), false).as_bytes());

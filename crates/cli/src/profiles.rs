@@ -1,4 +1,4 @@
-//! `deloop profiles`: the rules that come with deloop.
+//! `deloop profiles`: lists and prints the built-in profiles.
 
 use std::io::Write;
 
@@ -7,11 +7,10 @@ use deloop_policy::{PROFILES, Profile, profile_text};
 use crate::args::{ProfilesArgs, ProfilesCommand};
 use crate::exit::{self, Failure};
 
-/// Stands above a printed profile, so that editors complete it.
+/// The comment above a printed profile.
 const HEADER: &str = "\
-# A profile of deloop. Save it as deloop.toml and change what you like: what you leave out stays as it is in the
-# profile that `profile` names. In a project it applies once you ran `deloop trust`. `deloop config` shows what it
-# amounts to.
+# A deloop profile. Save it as deloop.toml and change what you like. Keys that you leave out keep the value they have in
+# the profile that `profile` names. In a project it applies after you run `deloop trust`. `deloop config` prints the result.
 ";
 
 pub(crate) fn run(args: &ProfilesArgs, out: &mut dyn Write) -> Result<u8, Failure> {

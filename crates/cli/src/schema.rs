@@ -1,4 +1,4 @@
-//! `deloop schema`: what goes in and what comes out, for editors and other programs.
+//! `deloop schema`: prints JSON Schemas for editors and other programs.
 
 use std::io::Write;
 

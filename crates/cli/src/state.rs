@@ -81,10 +81,17 @@ impl State {
         }
     }
 
-    pub(crate) fn remove_log(&self) {
-        for name in ["deloop.log", "deloop.log.1"] {
-            let _ = std::fs::remove_file(self.folder.join(name));
-        }
+    /// Returns the files of `folder` inside the state folder whose names start and end so.
+    pub(crate) fn files(&self, folder: &str, prefix: &str, suffix: &str) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
+        let matches = |name: &std::ffi::OsStr| {
+            name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(suffix))
+        };
+        entries.filter(|entry| matches(&entry.file_name())).map(|entry| entry.path()).collect()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 }
 

@@ -1,4 +1,4 @@
-//! `deloop status`: which agents are here, which are guarded, and whether deloop is really called.
+//! `deloop status`: which agents are installed, which have hooks, and when each hook last ran.
 
 use std::io::Write;
 
@@ -23,16 +23,18 @@ const ALL: usize = 1 << 20;
 
 /// What is known about one agent.
 #[derive(Debug, Serialize)]
-struct Row {
+struct AgentStatus {
     agent: &'static str,
     title: &'static str,
     /// Whether the real program has been seen to do what deloop asks of it.
     verified: bool,
+    /// Whether its program or its settings are on this machine.
+    found: bool,
     /// Its program, if that is on PATH.
     program: Option<String>,
     version: Option<String>,
     /// Where deloop is installed.
-    installed: Vec<Place>,
+    installed: Vec<Installation>,
     /// When deloop was last called by it, in milliseconds since 1970.
     last_called_ms: Option<i64>,
     calls: u64,
@@ -40,13 +42,13 @@ struct Row {
     decisions: usize,
     /// With a decision in the last seven days.
     sessions: usize,
-    /// What a person may want to do about it.
+    /// What to do about it.
     note: Option<String>,
 }
 
 /// One installation.
 #[derive(Debug, Serialize)]
-struct Place {
+struct Installation {
     scope: &'static str,
     file: String,
     mode: Option<String>,
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure>
         }
         None => Default::default(),
     };
-    let rows: Vec<Row> = installables().map(|agent| row(&agent, &calls, &decisions)).collect();
+    let rows: Vec<AgentStatus> = installables().map(|agent| row(&agent, &calls, &decisions)).collect();
     if args.json {
         serde_json::to_writer_pretty(&mut *out, &rows)?;
         writeln!(out)?;
@@ -76,9 +78,9 @@ pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure>
     Ok(exit::OK)
 }
 
-fn row(agent: &Installable, calls: &[HookCalls], decisions: &[RecordedDecision]) -> Row {
+fn row(agent: &Installable, calls: &[HookCalls], decisions: &[RecordedDecision]) -> AgentStatus {
     let program = here::program(agent);
-    let mut installed: Vec<Place> =
+    let mut installed: Vec<Installation> =
         [Scope::User, Scope::Project].into_iter().filter_map(|s| place(agent, s)).collect();
     // In the home folder both are one file.
     installed.dedup_by(|a, b| a.file == b.file);
@@ -88,10 +90,11 @@ fn row(agent: &Installable, calls: &[HookCalls], decisions: &[RecordedDecision])
     let decisions = sessions.len();
     sessions.sort_unstable();
     sessions.dedup();
-    let mut row = Row {
+    let mut row = AgentStatus {
         agent: agent.name,
         title: agent.title,
         verified: agent.verified,
+        found: here::is_here(agent),
         version: program.as_deref().and_then(here::version),
         program: program.map(|p| p.display().to_string()),
         installed,
@@ -106,18 +109,18 @@ fn row(agent: &Installable, calls: &[HookCalls], decisions: &[RecordedDecision])
 }
 
 /// How deloop is installed in this scope, if it is, or why that is not known.
-fn place(agent: &Installable, scope: Scope) -> Option<Place> {
+fn place(agent: &Installable, scope: Scope) -> Option<Installation> {
     let (path, text) = here::read_settings(agent, scope)?;
     let file = path.display().to_string();
     let found = text.and_then(|text| agent.installed(&text).map_err(|e| e.to_string()));
-    let place = Place { scope: scope.name(), file, mode: None, program: None, error: None };
+    let place = Installation { scope: scope.name(), file, mode: None, program: None, error: None };
     match found {
         Ok(found) => {
             let HookLine { program, mode, profile } = found?.line;
             let mode = mode.unwrap_or_else(|| configured(profile));
-            Some(Place { mode: Some(mode), program: Some(program), ..place })
+            Some(Installation { mode: Some(mode), program: Some(program), ..place })
         }
-        Err(error) => Some(Place { error: Some(error), ..place }),
+        Err(error) => Some(Installation { error: Some(error), ..place }),
     }
 }
 
@@ -131,34 +134,33 @@ fn configured(profile: Option<String>) -> String {
     }
 }
 
-fn note(agent: &Installable, row: &Row) -> Option<String> {
+fn note(agent: &Installable, row: &AgentStatus) -> Option<String> {
     if let Some(place) = row.installed.iter().find(|p| p.error.is_some()) {
         return Some(format!("{}: {}", place.file, place.error.as_deref().unwrap_or_default()));
     }
     let lost = row.installed.iter().filter_map(|p| p.program.as_deref()).find(|p| here::find(p).is_none());
     if let Some(program) = lost {
         return Some(format!(
-            "it calls `{program}`, which is not there: `deloop install {}` mends that",
+            "its hook calls `{program}`, which doesn't exist; run `deloop install {}` to fix it",
             agent.name
         ));
     }
-    let here = row.program.is_some() || here::is_here(agent);
     match (row.installed.is_empty(), row.last_called_ms) {
         (true, Some(at)) if now().since(Millis(at)) <= LATELY => Some(
-            "not in its settings here, but called lately: by a plugin, or from another folder".to_owned(),
+            "no hooks in its settings here, but called in the last 7 days: by a plugin, or from another folder".to_owned(),
         ),
-        (true, _) if here => Some(format!("not guarded: `deloop install {}`", agent.name)),
+        (true, _) if row.found => Some(format!("no hooks; run `deloop install {}`", agent.name)),
         (true, _) => None,
         (false, None) if agent.wiring.then.is_empty() => {
-            Some("installed, never called: begins with its next session".to_owned())
+            Some("installed, never called; hooks start with its next session".to_owned())
         }
-        (false, None) => Some(format!("installed, never called: {}", agent.wiring.then)),
+        (false, None) => Some(format!("installed, never called; {}", agent.wiring.then)),
         (false, Some(_)) if !agent.verified => Some("unverified".to_owned()),
         (false, Some(_)) => None,
     }
 }
 
-fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
+fn print(rows: &[AgentStatus], out: &mut dyn Write) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(Screen::here().width);
@@ -167,6 +169,7 @@ fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
         let found = match (&row.program, &row.version) {
             (Some(program), None) => program.clone(),
             (Some(_), Some(version)) => version.clone(),
+            (None, _) if row.found => "settings only".to_owned(),
             (None, _) => "-".to_owned(),
         };
         let installed: Vec<String> = row
@@ -201,7 +204,7 @@ fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "Configuration: {notice}")?;
     }
     if config::is_off() {
-        writeln!(out, "DELOOP=off is set here: whatever is started from here is not guarded")?;
+        writeln!(out, "DELOOP=off is set: deloop does nothing for agents started from this shell")?;
     }
     Ok(())
 }

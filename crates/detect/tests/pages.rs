@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use deloop_detect::{
-    AnyDetector, Around, DETECTORS, Happening, History, Ledger, Memory, Swarm, SwarmCount, ToolKind, Tools,
-    fold, signature, target,
+    AnyDetector, DETECTORS, FoldContext, Happening, History, Ledger, Memory, Swarm, SwarmCount, ToolKind,
+    Tools, fold, signature, target,
 };
 use deloop_types::{Body, Finding, Step};
 use serde_json::Value;
@@ -74,7 +74,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         let key = (session.clone(), step.agent.clone());
         let (history, memory) = agents.entry(key).or_insert_with(|| (History::default(), tuned.fresh()));
         let mut last = None;
-        fold(history, Around { ledger, tools: &tools }, &step, *index, &counts, &mut |moment| {
+        fold(history, FoldContext { ledger, tools: &tools }, &step, *index, &counts, &mut |moment| {
             if let (Some(swarm), Happening::Result(view)) = (&step.swarm, &moment.event)
                 && view.record.ending.in_vain()
             {
@@ -167,6 +167,7 @@ fn every_page_is_true() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the pages are files")]
 fn names_are_unique_and_every_page_is_registered() {
     let mut names: Vec<&str> = DETECTORS.iter().map(|d| d.name()).collect();
     names.sort_unstable();

@@ -5,6 +5,7 @@ mod workload;
 
 use workload::Run;
 
+#[expect(clippy::disallowed_methods, reason = "it is a program")]
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let [what, at, steps] = arguments.as_slice() else { return };

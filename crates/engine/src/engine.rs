@@ -136,6 +136,7 @@ impl Engine {
         store.swarm(swarm, |swarm| about.iter().map(|about| count(swarm, about)).collect())
     }
 
+    #[expect(clippy::too_many_lines, reason = "one step from its entry to its decision, in order")]
     fn fold(
         &self,
         session: &mut Session,

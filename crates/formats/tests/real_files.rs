@@ -1,5 +1,7 @@
 //! Real session files, where there are any: a folder `shared/corpus` beside the repository, or `DELOOP_CORPUS`.
 
+#![expect(clippy::disallowed_methods, reason = "sessions are files")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -6,6 +6,7 @@
 pub mod contract;
 mod memory;
 #[cfg(feature = "sqlite")]
+#[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a database is a file")]
 mod sqlite;
 
 use std::path::{Path, PathBuf};

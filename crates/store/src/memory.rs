@@ -1,6 +1,7 @@
-use std::collections::HashMap;
-use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_detect::Swarm;
 use deloop_types::{Millis, SessionId};
@@ -9,86 +10,117 @@ use crate::{Codec, Store, StoreError};
 
 const SHARDS: usize = 16;
 
-/// How much a store keeps.
+/// How much a [`MemoryStore`] keeps.
+///
+/// A session takes up to about 6 KiB and a swarm about 6.5 KiB, so the defaults add up to 65 MiB. Raise `sessions` if more
+/// agents than that run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// At most so many sessions; the longest unused go first.
+    /// The most sessions to keep; the least recently used go first. Default: 10,000.
     pub sessions: usize,
-    /// A session that had no step for so many milliseconds of the steps' own time is dropped.
+    /// A session starts over when its next step comes more than this many milliseconds after its last, by the times that
+    /// the steps carry. Default: 7 days.
     pub idle: u64,
-    /// At most so many swarms.
+    /// The most swarms to keep; the least recently used go first. Default: 1,000.
     pub swarms: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { sessions: 1_000_000, idle: 7 * 24 * 3_600_000, swarms: 10_000 }
+        Self { sessions: 10_000, idle: 7 * 24 * 3_600_000, swarms: 1_000 }
     }
 }
 
 /// Keeps everything in this process.
 pub struct MemoryStore<T> {
-    shards: Vec<Mutex<Shard<T>>>,
-    swarms: Mutex<HashMap<String, (u64, Swarm)>>,
+    shards: Vec<Mutex<LruMap<Arc<SessionId>, Slot<T>>>>,
+    swarms: Mutex<LruMap<Arc<str>, Swarm>>,
     limits: Limits,
     hasher: std::hash::RandomState,
 }
 
-struct Shard<T> {
-    sessions: HashMap<SessionId, Slot<T>>,
-    tick: u64,
-    latest: Option<Millis>,
-}
-
 struct Slot<T> {
     state: T,
-    touched: u64,
     ts: Option<Millis>,
 }
 
+/// A map that knows which of its entries was used least recently. Keys are cloned, so they should be cheap to clone.
+struct LruMap<K, V> {
+    /// Boxed, because a table has many empty places.
+    entries: HashMap<K, (u64, Box<V>)>,
+    /// The keys by the time of their last use.
+    used: BTreeMap<u64, K>,
+    clock: u64,
+}
+
+impl<K: Clone + Eq + Hash, V> LruMap<K, V> {
+    fn new() -> Self {
+        Self { entries: HashMap::new(), used: BTreeMap::new(), clock: 0 }
+    }
+
+    /// Returns an entry and marks it as used.
+    fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let (used, value) = self.entries.get_mut(key)?;
+        if let Some(key) = self.used.remove(used) {
+            self.clock += 1;
+            *used = self.clock;
+            self.used.insert(self.clock, key);
+        }
+        Some(value)
+    }
+
+    /// Adds an entry, and removes the least recently used ones beyond `most`.
+    fn insert(&mut self, key: K, value: V, most: usize) {
+        self.remove(&key);
+        while self.entries.len() >= most.max(1) {
+            let Some((_, oldest)) = self.used.pop_first() else { break };
+            self.entries.remove(&oldest);
+        }
+        self.clock += 1;
+        self.used.insert(self.clock, key.clone());
+        self.entries.insert(key, (self.clock, Box::new(value)));
+    }
+
+    fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        if let Some((used, _)) = self.entries.remove(key) {
+            self.used.remove(&used);
+        }
+    }
+}
+
 impl<T> MemoryStore<T> {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        let shard = || Mutex::new(Shard { sessions: HashMap::new(), tick: 0, latest: None });
         Self {
-            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
-            swarms: Mutex::new(HashMap::new()),
+            shards: std::iter::repeat_with(|| Mutex::new(LruMap::new())).take(SHARDS).collect(),
+            swarms: Mutex::new(LruMap::new()),
             limits,
             hasher: std::hash::RandomState::new(),
         }
     }
 
-    fn shard(&self, session: &SessionId) -> MutexGuard<'_, Shard<T>> {
+    fn shard(&self, session: &SessionId) -> MutexGuard<'_, LruMap<Arc<SessionId>, Slot<T>>> {
         #[expect(clippy::cast_possible_truncation, reason = "any part of the hash will do")]
         let index = self.hasher.hash_one(session) as usize % SHARDS;
-        // A panic in a change leaves the state as far as it got; other sessions go on.
-        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shards[index])
     }
+}
+
+/// Locks, also after a panic in a change: that leaves one state as far as it got, and the others intact.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Default for MemoryStore<T> {
     fn default() -> Self {
         Self::new(Limits::default())
-    }
-}
-
-impl<T> Shard<T> {
-    fn make_room(&mut self, limits: &Limits) {
-        let most = limits.sessions.div_ceil(SHARDS).max(1);
-        if let Some(latest) = self.latest
-            && self.tick.is_multiple_of(1024)
-        {
-            self.sessions.retain(|_, slot| slot.ts.is_none_or(|ts| latest.since(ts) <= limits.idle));
-        }
-        if self.sessions.len() < most {
-            return;
-        }
-        // A tenth at a time, so that a full store does not sort for every new session.
-        let mut touched: Vec<u64> = self.sessions.values().map(|slot| slot.touched).collect();
-        touched.sort_unstable();
-        let line = touched[touched.len() / 10];
-        self.sessions.retain(|_, slot| slot.touched > line);
     }
 }
 
@@ -101,22 +133,16 @@ impl<T: Send> Store<T> for MemoryStore<T> {
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, StoreError> {
         let mut shard = self.shard(session);
-        shard.tick += 1;
-        let tick = shard.tick;
-        shard.latest = shard.latest.max(ts);
-        if let Some(slot) = shard.sessions.get_mut(session) {
+        if let Some(slot) = shard.get(session) {
             let idle = slot.ts.zip(ts).is_some_and(|(before, now)| now.since(before) > self.limits.idle);
             if !idle {
-                slot.touched = tick;
                 slot.ts = slot.ts.max(ts);
                 return Ok(change(&mut slot.state));
             }
-            shard.sessions.remove(session);
         }
-        shard.make_room(&self.limits);
-        let mut slot = Slot { state: codec.fresh(), touched: tick, ts };
+        let mut slot = Slot { state: codec.fresh(), ts };
         let done = change(&mut slot.state);
-        shard.sessions.insert(session.clone(), slot);
+        shard.insert(Arc::new(session.clone()), slot, self.limits.sessions.div_ceil(SHARDS));
         Ok(done)
     }
 
@@ -126,34 +152,36 @@ impl<T: Send> Store<T> for MemoryStore<T> {
         session: &SessionId,
         see: impl FnOnce(&T) -> R,
     ) -> Result<Option<R>, StoreError> {
-        Ok(self.shard(session).sessions.get(session).map(|slot| see(&slot.state)))
+        Ok(self.shard(session).entries.get(session).map(|(_, slot)| see(&slot.state)))
     }
 
     fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        let mut swarms = self.swarms.lock().unwrap_or_else(PoisonError::into_inner);
-        if !swarms.contains_key(swarm) && swarms.len() >= self.limits.swarms.max(1) {
-            let oldest = swarms.iter().min_by_key(|(_, (touched, _))| *touched).map(|(name, _)| name.clone());
-            oldest.and_then(|name| swarms.remove(&name));
+        let mut swarms = lock(&self.swarms);
+        if let Some(swarm) = swarms.get(swarm) {
+            return Ok(change(swarm));
         }
-        let tick = swarms.values().map(|(touched, _)| *touched).max().unwrap_or(0) + 1;
-        let entry = swarms.entry(swarm.to_owned()).or_default();
-        entry.0 = tick;
-        Ok(change(&mut entry.1))
+        let mut fresh = Swarm::default();
+        let done = change(&mut fresh);
+        swarms.insert(swarm.into(), fresh, self.limits.swarms);
+        Ok(done)
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
-        self.shard(session).sessions.remove(session);
+        self.shard(session).remove(session);
         Ok(())
     }
 
     fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {
-        self.swarms.lock().unwrap_or_else(PoisonError::into_inner).remove(swarm);
+        lock(&self.swarms).remove(swarm);
         Ok(())
     }
 
     fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {
-        let shards = self.shards.iter().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(shards.flat_map(|s| s.sessions.keys().cloned().collect::<Vec<_>>()).collect())
+        let mut sessions = Vec::new();
+        for shard in &self.shards {
+            sessions.extend(lock(shard).entries.keys().map(|session| SessionId::clone(session)));
+        }
+        Ok(sessions)
     }
 }
 
@@ -184,5 +212,47 @@ mod tests {
         let push =
             |ts| store.update(&Numbers, &"a".into(), Some(Millis(ts)), |s| (s.push(1), s.len()).1).unwrap();
         assert_eq!((push(0), push(900), push(1800), push(5000), push(4000)), (1, 2, 3, 1, 2));
+    }
+
+    #[test]
+    fn a_far_future_step_leaves_other_sessions_alone() {
+        let store = MemoryStore::<Vec<u64>>::default();
+        let push = |session: &str, ts: i64| {
+            store.update(&Numbers, &session.into(), Some(Millis(ts)), |s| (s.push(1), s.len()).1).unwrap()
+        };
+        for n in 0..100 {
+            push(&format!("s{n}"), 1000);
+        }
+        for n in 0..50_000 {
+            push(&format!("f{}", n % 100), i64::MAX);
+        }
+        assert!((0..100).all(|n| push(&format!("s{n}"), 2000) == 2));
+    }
+
+    #[test]
+    fn the_longest_unused_swarm_goes_first() {
+        let store = MemoryStore::<Vec<u64>>::new(Limits { swarms: 3, ..Limits::default() });
+        let calls = |swarm: &str| Store::<Vec<u64>>::swarm(&store, swarm, |s| s.push(1, 1).calls).unwrap();
+        assert_eq!(["a", "b", "c", "a", "d", "a", "b"].map(calls), [1, 1, 1, 2, 1, 3, 1]);
+    }
+
+    /// Entries are found, marked and dropped in less than linear time: eight times as many cost about the same.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test of speed")]
+    fn the_cost_of_a_call_does_not_grow_with_the_number_of_swarms() {
+        let cost = |swarms: usize| {
+            let store = MemoryStore::<Vec<u64>>::new(Limits { swarms, ..Limits::default() });
+            let names: Vec<String> = (0..2 * swarms).map(|n| n.to_string()).collect();
+            let call = |name: &String| Store::<Vec<u64>>::swarm(&store, name, |_| ()).unwrap();
+            names.iter().for_each(call);
+            let run = || {
+                let start = std::time::Instant::now();
+                names.iter().take(1000).for_each(call);
+                start.elapsed()
+            };
+            std::iter::repeat_with(run).take(7).min().unwrap()
+        };
+        let (few, many) = (cost(1000), cost(8000));
+        assert!(many < few * 4, "{few:?} among 1,000 swarms, {many:?} among 8,000");
     }
 }

@@ -11,8 +11,8 @@ mod setup;
 mod stand_in;
 mod table;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use self::agents::{AGENTS, Agent};
 use self::cases::{Case, Verdict};
@@ -20,6 +20,7 @@ use self::hooks::{Hooks, RealDeloop, StandIns};
 use self::sandbox::Isolation;
 use self::setup::Agents;
 use self::table::Row;
+use crate::tools::{cargo, target_folder};
 
 const HELP: &str = "\
 cargo xtask e2e [AGENT…] [--case CASE]… [--stand-in | --deloop FILE]
@@ -84,7 +85,7 @@ fn names(names: &[&str]) -> String {
 }
 
 fn perform(options: &Options) -> Result<ExitCode, String> {
-    let folder = target().join("e2e");
+    let folder = target_folder().join("e2e");
     let agents = Agents::open(folder.join("agents"))?;
     let outside = sandbox::isolation() == Isolation::None;
     let mut missing = Vec::new();
@@ -124,11 +125,10 @@ fn hooks(options: &Options, build: bool) -> Result<Box<dyn Hooks>, String> {
     }
     let binary = match &options.deloop {
         Some(binary) => std::path::absolute(binary).map_err(|e| e.to_string())?,
-        None => target().join("release").join("deloop"),
+        None => target_folder().join("release").join("deloop"),
     };
     if build && options.deloop.is_none() {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo).args(["build", "--release", "--package", "deloop"]).status();
+        let built = cargo(&["build", "--release", "--package", "deloop"]).status();
         if !built.is_ok_and(|status| status.success()) {
             return Err("deloop does not build; --stand-in needs no deloop".to_owned());
         }
@@ -137,10 +137,4 @@ fn hooks(options: &Options, build: bool) -> Result<Box<dyn Hooks>, String> {
         return Ok(Box::new(RealDeloop { binary }));
     }
     Err(format!("{} is not there; build it, or name one with --deloop", binary.display()))
-}
-
-/// Where cargo builds, which every run may fill.
-fn target() -> PathBuf {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), |folder| workspace.join(folder))
 }

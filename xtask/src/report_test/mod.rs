@@ -5,6 +5,8 @@ mod sessions;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use crate::tools::{build_deloop, target_folder, works};
+
 /// What drives the browser, at a version that is known to work.
 const DRIVER: &str = "playwright-core@1.56.1";
 const PAGE_TEST: &str = include_str!("page.mjs");
@@ -15,7 +17,7 @@ pub fn run() -> ExitCode {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(why)) => {
             println!("report-test: skipped, {why}");
-            ExitCode::SUCCESS
+            ExitCode::from(2)
         }
         Err(why) => {
             println!("report-test: FAILED, {why}");
@@ -26,11 +28,8 @@ pub fn run() -> ExitCode {
 
 /// `Ok(Some(why))` when it cannot run here.
 fn test() -> Result<Option<String>, String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    std::fs::create_dir_all(target.join("report-test")).map_err(|e| e.to_string())?;
-    // What is started here runs in a folder of its own.
-    let target = target.canonicalize().map_err(|e| e.to_string())?;
-    let folder = target.join("report-test");
+    let folder = target_folder().join("report-test");
+    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let Some(browser) = browser() else {
         return Ok(Some("there is no Chromium; install the package `chromium`".into()));
     };
@@ -44,9 +43,7 @@ fn test() -> Result<Option<String>, String> {
             return Ok(Some(format!("npm could not install {DRIVER}")));
         }
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    succeed(Command::new(cargo).args(["build", "--package", "deloop"]))?;
-    let deloop = target.join("debug").join(format!("deloop{}", std::env::consts::EXE_SUFFIX));
+    let deloop = build_deloop().ok_or("deloop could not be built")?;
     let sessions = folder.join("sessions");
     sessions::write(&sessions).map_err(|e| e.to_string())?;
     for (page, paths) in [("report.html", Some(&sessions)), ("examples.html", None)] {
@@ -91,10 +88,6 @@ fn in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(name))
         .find(|path| Path::is_file(path))
-}
-
-fn works(command: &mut Command) -> bool {
-    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 fn succeed(command: &mut Command) -> Result<(), String> {

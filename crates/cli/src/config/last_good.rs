@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::trust::digest;
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct LastGood {
     path: String,
     text: String,
 }
@@ -17,11 +17,11 @@ struct Kept {
 pub(super) fn remember(layer: &Layer) {
     let (Ok(state), Ok(text)) = (State::here(), &layer.text) else { return };
     let (name, path) = (name(&layer.path), absolute(&layer.path));
-    let known = state.read(&name).and_then(|kept| serde_json::from_str::<Kept>(&kept).ok());
+    let known = state.read(&name).and_then(|kept| serde_json::from_str::<LastGood>(&kept).ok());
     if known.is_some_and(|kept| kept.text == *text && kept.path == path) {
         return;
     }
-    if let Ok(kept) = serde_json::to_vec(&Kept { path, text: text.clone() }) {
+    if let Ok(kept) = serde_json::to_vec(&LastGood { path, text: text.clone() }) {
         // The next hook tries again.
         let _ = state.write(&name, &kept);
     }
@@ -29,7 +29,7 @@ pub(super) fn remember(layer: &Layer) {
 
 /// What this file of the user's held when it last worked.
 pub(super) fn recall(layer: &Layer) -> Option<Layer> {
-    let kept: Kept = serde_json::from_str(&State::here().ok()?.read(&name(&layer.path))?).ok()?;
+    let kept: LastGood = serde_json::from_str(&State::here().ok()?.read(&name(&layer.path))?).ok()?;
     let same = kept.path == absolute(&layer.path);
     same.then(|| Layer { path: layer.path.clone(), text: Ok(kept.text), reach: Reach::Anywhere })
 }

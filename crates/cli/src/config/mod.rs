@@ -37,7 +37,7 @@ pub(crate) struct Config {
     /// What happens when deloop itself fails.
     pub(crate) fail: Fail,
     /// What people should know about it.
-    pub(crate) notices: Vec<Notice>,
+    pub(crate) notices: Vec<ConfigNotice>,
     /// The files that were read, the later laid over the earlier.
     files: Vec<PathBuf>,
     document: Value,
@@ -45,14 +45,14 @@ pub(crate) struct Config {
 
 /// Something about the configuration that people should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub(crate) enum ConfigNotice {
     /// A file is not trusted and was ignored.
     Ignored(String),
     /// A part does not work, and something else is in force.
     Broken(String),
 }
 
-impl std::fmt::Display for Notice {
+impl std::fmt::Display for ConfigNotice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ignored(text) | Self::Broken(text) => f.write_str(text),
@@ -86,7 +86,7 @@ impl Config {
 
 /// What holds where nothing says otherwise.
 #[derive(Clone, Copy)]
-struct Base<'a> {
+struct Defaults<'a> {
     profile: &'a str,
     mode: Mode,
     /// Whether keys that do not exist are an error.
@@ -103,7 +103,7 @@ struct Given<'a> {
     environment: bool,
 }
 
-const HOOK: Base<'static> = Base { profile: "default", mode: Mode::Nudge, checked: false };
+const HOOK: Defaults<'static> = Defaults { profile: "default", mode: Mode::Nudge, checked: false };
 
 /// Reads all that applies here, and prints on standard error which file was ignored.
 pub(crate) fn load(args: &RuleArgs) -> Result<Config, Failure> {
@@ -118,7 +118,7 @@ pub(crate) fn load(args: &RuleArgs) -> Result<Config, Failure> {
 pub(crate) fn load_quietly(args: &RuleArgs) -> Result<Config, Failure> {
     let Sources { own, project, ignored } = sources::find(args.config.as_deref());
     let layers: Vec<&Layer> = own.iter().chain(&project).collect();
-    let base = Base { profile: "default", mode: Mode::default(), checked: true };
+    let base = Defaults { profile: "default", mode: Mode::default(), checked: true };
     let mut config = assemble(&layers, Given { args, profile: true, environment: true }, base)?;
     config.notices.extend(ignored);
     Ok(config)
@@ -137,12 +137,12 @@ pub(crate) fn load_and_remember(args: &RuleArgs) -> Config {
 
 /// As [`load_for_hook`], and looks for keys that do not exist.
 pub(crate) fn load_checked(args: &RuleArgs) -> Config {
-    guarding(args, Base { checked: true, ..HOOK }, false)
+    guarding(args, Defaults { checked: true, ..HOOK }, false)
 }
 
 /// As [`load_for_hook`], over this profile where nothing names another, and enforcing.
 pub(crate) fn load_over(args: &RuleArgs, profile: &str) -> Config {
-    guarding(args, Base { profile, mode: Mode::default(), checked: true }, true)
+    guarding(args, Defaults { profile, mode: Mode::default(), checked: true }, true)
 }
 
 /// Whether the configuration in this file would work, laid over the user's own.
@@ -151,11 +151,11 @@ pub(crate) fn check(project: &Layer) -> Result<(), Failure> {
     let layers: Vec<&Layer> = own.iter().chain([project]).collect();
     let args = RuleArgs::default();
     let given = Given { args: &args, profile: false, environment: false };
-    assemble(&layers, given, Base { checked: true, ..HOOK }).map(|_| ())
+    assemble(&layers, given, Defaults { checked: true, ..HOOK }).map(|_| ())
 }
 
 /// Tries what applies here, then less and less of it until something works: the built-in default always does.
-fn guarding(args: &RuleArgs, base: Base<'_>, remember: bool) -> Config {
+fn guarding(args: &RuleArgs, base: Defaults<'_>, remember: bool) -> Config {
     let Sources { own, project, ignored } = sources::find(args.config.as_deref());
     let all = Given { args, profile: true, environment: true };
     let layers: Vec<&Layer> = own.iter().chain(&project).collect();
@@ -173,10 +173,10 @@ fn guarding(args: &RuleArgs, base: Base<'_>, remember: bool) -> Config {
 }
 
 /// What applies while the configuration does not work.
-fn fallback(own: Option<&Layer>, all: Given<'_>, base: Base<'_>, failure: &Failure) -> Config {
+fn fallback(own: Option<&Layer>, all: Given<'_>, base: Defaults<'_>, failure: &Failure) -> Config {
     let last = own.and_then(last_good::recall);
     let yours = own.map(|own| (vec![own], "your own configuration"));
-    let earlier = last.as_ref().map(|last| (vec![last], "the last configuration of yours that worked"));
+    let earlier = last.as_ref().map(|last| (vec![last], "your last working configuration"));
     let built_in = Some((Vec::new(), "the built-in configuration"));
     let without_profile = Given { profile: false, ..all };
     let without_any = Given { environment: false, ..without_profile };
@@ -188,8 +188,8 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Base<'_>, failure: &Failu
                 Failure::ClosedPipe => "it cannot be read".to_owned(),
             };
             let why = why.trim_end_matches('.');
-            config.notices.push(Notice::Broken(format!(
-                "the configuration does not work: {why}. Until you fix it, {name} applies"
+            config.notices.push(ConfigNotice::Broken(format!(
+                "the configuration has an error: {why}. Until you fix it, {name} applies"
             )));
             return config;
         }
@@ -198,7 +198,7 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Base<'_>, failure: &Failu
 }
 
 /// Lays the layers over the profile that they name.
-fn assemble(layers: &[&Layer], given: Given<'_>, base: Base<'_>) -> Result<Config, Failure> {
+fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<Config, Failure> {
     let mut over = Value::Object(serde_json::Map::new());
     let schema = base.checked.then(|| config_schema(&Registry::default()));
     let (mut profile_from, mut memory_from) = (None, None);
@@ -244,7 +244,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Base<'_>) -> Result<Confi
     };
     if profile.watches.is_empty() {
         return Err(Failure::new(
-            "`order` is empty: nothing would be detected; remove the key, or name detectors (`deloop explain` lists them)",
+            "`order` is empty, so nothing would be detected; remove the key, or list detectors (see `deloop explain`)",
         ));
     }
     Ok(Config {
@@ -267,7 +267,7 @@ fn notes_folder(folder: &Path, from: Option<&Layer>) -> Result<NotesFolder, Fail
                 .components()
                 .any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
             if leads_out {
-                let why = "the folder that a project's configuration names must be inside the project";
+                let why = "a project's configuration can only name a folder inside the project";
                 return Err(Failure::new(format!("`memory.folder` is {}: {why}", folder.display())));
             }
             Ok(NotesFolder::inside(root, folder))

@@ -1,9 +1,9 @@
-//! `deloop config`: where the configuration comes from and what it amounts to.
+//! `deloop config`: prints the configuration in force and the files it comes from.
 
 use std::io::Write;
 
 use deloop_policy::merge;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::load_quietly;
 use crate::args::ConfigArgs;
@@ -17,18 +17,31 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
     if config.files.is_empty() {
         writeln!(
             out,
-            "# no configuration file applies; `deloop profiles show {}` prints a template",
+            "# no configuration file; `deloop profiles show {}` prints a template",
             config.profile.name
         )?;
     }
     for file in &config.files {
         writeln!(out, "# from {}", deloop_detect::clean(&file.to_string_lossy(), 1000))?;
     }
-    let mut document = config.document;
-    merge(
-        &mut document,
-        serde_json::json!({"mode": config.options.mode, "attended": config.options.attended}),
-    );
+    let (mut document, options) = (config.document, config.options);
+    // A default that is printed as a setting would hold for hooks too, once somebody uses the output as a file.
+    if args.rules.mode.is_some() || document.get("mode").is_some_and(|mode| !mode.is_null()) {
+        merge(&mut document, json!({"mode": options.mode}));
+    } else {
+        writeln!(
+            out,
+            "# mode isn't set: hooks use \"nudge\"; `deloop stream`, `run` and `demo` use \"enforce\""
+        )?;
+    }
+    if options.attended || document.get("attended").is_some_and(|attended| !attended.is_null()) {
+        merge(&mut document, json!({"attended": options.attended}));
+    } else {
+        writeln!(
+            out,
+            "# attended isn't set: hooks ask the agent; everything else takes the run for unattended"
+        )?;
+    }
     drop_nulls(&mut document);
     let text = toml::to_string_pretty(&document).map_err(|e| Failure::new(e.to_string()))?;
     out.write_all(text.as_bytes())?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Notice;
+use super::ConfigNotice;
 use crate::safe_file::{self, Links};
 use crate::trust::{Standing, Trusted};
 
@@ -43,7 +43,7 @@ pub(super) struct Sources {
     /// The nearest one upward from the working folder, if it is trusted.
     pub(super) project: Option<Layer>,
     /// Why one was ignored.
-    pub(super) ignored: Option<Notice>,
+    pub(super) ignored: Option<ConfigNotice>,
 }
 
 /// Reads the user's file and the project's, or only the one that was named.
@@ -63,7 +63,7 @@ pub(super) fn find(named: Option<&Path>) -> Sources {
             // A file that is not trusted does not hide one further up that is.
             Standing::Not(why) => {
                 let path = deloop_detect::clean(&path.to_string_lossy(), 300);
-                let notice = || Notice::Ignored(format!("ignored {path}: {why}"));
+                let notice = || ConfigNotice::Ignored(format!("ignored {path}: {why}"));
                 sources.ignored.get_or_insert_with(notice);
             }
         }

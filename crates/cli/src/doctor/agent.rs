@@ -15,14 +15,14 @@ use crate::install::here;
 use crate::safe_file::{self, Links};
 
 /// Where deloop is installed.
-pub(super) struct Place {
+pub(super) struct InstalledHook {
     pub(super) scope: &'static str,
     pub(super) file: String,
     version: Option<String>,
     found: Result<Installed, String>,
 }
 
-impl Place {
+impl InstalledHook {
     /// The agent's version, as it stands after its name.
     pub(super) fn version(&self) -> String {
         self.version.as_ref().map(|v| format!(" {v}")).unwrap_or_default()
@@ -30,8 +30,8 @@ impl Place {
 }
 
 /// All places where an agent's settings name deloop or cannot be read.
-pub(super) fn places(agent: &Installable) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+pub(super) fn places(agent: &Installable) -> Vec<InstalledHook> {
+    let mut places: Vec<InstalledHook> = Vec::new();
     for scope in [Scope::User, Scope::Project] {
         let Some((path, text)) = here::read_settings(agent, scope) else { continue };
         let found = match text {
@@ -42,34 +42,34 @@ pub(super) fn places(agent: &Installable) -> Vec<Place> {
         // In the home folder both are one file.
         let Some(found) = found.filter(|_| places.iter().all(|p| p.file != file)) else { continue };
         let version = here::program(agent).as_deref().and_then(here::version);
-        places.push(Place { scope: scope.name(), file, version, found });
+        places.push(InstalledHook { scope: scope.name(), file, version, found });
     }
     places
 }
 
 /// Plays a stuck session through this program, with the mode and the profile of this place. What the settings name is
 /// compared and never run: anybody may have written them.
-pub(super) fn examine(agent: &Installable, place: &Place, called: bool) -> Vec<Note> {
+pub(super) fn examine(agent: &Installable, place: &InstalledHook, called: bool) -> Vec<Note> {
     let Installed { line, command } = match &place.found {
         Ok(found) => found,
-        Err(why) => return vec![Note::Wrong(format!("{why}; mend the file, or move it away"))],
+        Err(why) => return vec![Note::Wrong(format!("{why}; fix the file, or move it away"))],
     };
-    let again = format!("`deloop install {}` mends that", agent.name);
+    let again = format!("run `deloop install {}` to fix it", agent.name);
     let Some(program) = here::find(&line.program) else {
         let program = deloop_detect::clean(&line.program, 200);
-        return vec![Note::Wrong(format!("it calls `{program}`, which is not there: {again}"))];
+        return vec![Note::Wrong(format!("its hook calls `{program}`, which doesn't exist; {again}"))];
     };
     let mut notes = vec![same_program(&line.program, &program, &again)];
     if written_by_install(agent, line).is_some_and(|written| written != *command) {
         notes.push(Note::Know(format!(
-            "its command is not the one that `deloop install` writes, and was not run: {}",
+            "its command differs from the one `deloop install` writes, and was not run: {}",
             quoted(command)
         )));
     }
     let home = match Home::make() {
         Ok(home) => home,
         Err(error) => {
-            notes.push(Note::Wrong(format!("no temporary folder could be made ({error}): set TMPDIR")));
+            notes.push(Note::Wrong(format!("can't create a temporary folder ({error}); set TMPDIR")));
             return notes;
         }
     };
@@ -77,11 +77,11 @@ pub(super) fn examine(agent: &Installable, place: &Place, called: bool) -> Vec<N
     let enforced = rehearse::play(agent, line, &home, true);
     match (as_it_is, enforced) {
         (Ok(as_it_is), Ok(enforced)) => judge(line, &as_it_is, &enforced, &mut notes),
-        (Err(why), _) | (_, Err(why)) => notes.push(Note::Wrong(format!("{why}: {again}"))),
+        (Err(why), _) | (_, Err(why)) => notes.push(Note::Wrong(format!("{why}; {again}"))),
     }
     if !called {
         let then = if agent.wiring.then.is_empty() { "start its next session" } else { agent.wiring.then };
-        notes.push(Note::Know(format!("the agent itself has never called deloop: {then}")));
+        notes.push(Note::Know(format!("the agent has never called deloop; {then}")));
     }
     notes
 }
@@ -91,31 +91,32 @@ fn judge(line: &HookLine, as_it_is: &Came, enforced: &Came, notes: &mut Vec<Note
     let config = config::load_for_hook(&rules);
     let is_default = config.profile.name == "default";
     let mode = line.mode.as_deref().map(|mode| deloop_detect::clean(mode, 40));
-    let mode = mode.unwrap_or_else(|| "the configured one, else nudge".to_owned());
+    let mode = mode.unwrap_or_else(|| "as configured, else nudge".to_owned());
     if as_it_is.nudge {
-        notes.push(Note::Well(format!("a stuck session is told so (mode: {mode})")));
+        notes.push(Note::Well(format!("a stuck agent gets a message (mode: {mode})")));
     } else if mode == "shadow" {
-        notes.push(Note::Know("mode shadow: it watches, and does nothing".to_owned()));
+        notes.push(Note::Know("mode shadow: decisions are only recorded".to_owned()));
     } else {
-        let log = as_it_is.log.as_deref().unwrap_or("the profile may know no nudge: see `deloop config`");
-        notes.push(Note::Wrong(format!("a stuck session was not told: {log}")));
+        let log = as_it_is.log.as_deref().unwrap_or("the profile may have no nudge; see `deloop config`");
+        notes.push(Note::Wrong(format!("a stuck agent got no message: {log}")));
     }
-    for (what, came) in [("refused", enforced.block), ("stopped", enforced.stop)] {
+    for (done, not_done, came) in [
+        ("calls are blocked", "calls aren't blocked", enforced.block),
+        ("the run is stopped", "the run isn't stopped", enforced.stop),
+    ] {
         notes.push(match came {
-            true => Note::Well(format!("with mode enforce it is {what}")),
+            true => Note::Well(format!("in mode enforce {done}")),
             false if is_default => Note::Wrong(format!(
-                "with mode enforce it is not {what}: {}",
-                enforced.log.as_deref().unwrap_or("see `deloop config` for rungs that were changed")
+                "in mode enforce {not_done}: {}",
+                enforced.log.as_deref().unwrap_or("see `deloop config` for changed rungs")
             )),
-            false => {
-                Note::Know(format!("with mode enforce it is not {what}: the profile does not go that far"))
-            }
+            false => Note::Know(format!("in mode enforce {not_done}: the profile doesn't go that far")),
         });
     }
     let took = as_it_is.median_ms;
-    let text = format!("{took:.1} ms a call (median of {})", as_it_is.calls);
+    let text = format!("{took:.1} ms per call (median of {})", as_it_is.calls);
     notes.push(if took > 250.0 {
-        Note::Wrong(format!("{text}: too slow; is the state folder on a network disk? Set XDG_STATE_HOME"))
+        Note::Wrong(format!("{text}: too slow. If the state folder is on a network disk, set XDG_STATE_HOME"))
     } else {
         Note::Well(text)
     });
@@ -141,7 +142,7 @@ fn same_program(named: &str, found: &Path, again: &str) -> Note {
         return Note::Well(format!("calls {named}, {mine}"));
     }
     Note::Wrong(format!(
-        "calls {named}, which is another program than this one ({mine}), and was not run: {again}, or check its version"
+        "calls {named}, which isn't this program ({mine}) and was not run; {again}, or check its version"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! `deloop doctor`: rehearses a stuck session through every installed hook, and says what is wrong and how to mend it.
+//! `deloop doctor`: replays a stuck session through every installed hook, and reports what is wrong and how to fix it.
 
 mod agent;
 mod probe;
@@ -10,23 +10,23 @@ use clap::Args;
 use deloop_formats::hooks::installables;
 
 use crate::args::RuleArgs;
-use crate::config::{self, Notice};
+use crate::config::{self, ConfigNotice};
 use crate::exit::{self, Failure};
 use crate::state::State;
 
 pub(crate) const DOCTOR_HELP: &str = "\
-For each agent that deloop is installed in, a session that is stuck is played through this program, with the mode and
-the profile in the agent's settings and in a folder of its own: your sessions and the log stay as they are. It passes
-when the agent would have been told, and, were the mode `enforce`, refused and stopped. Commands in settings are
-compared with what `deloop install` writes, and never run.
+For each agent with deloop hooks, doctor replays a stuck session through this program, with the mode and profile from
+the agent's settings. It uses a temporary folder, so your sessions and logs don't change. The check passes if the agent
+gets a message and, in mode `enforce`, its calls are blocked and the run is stopped. Commands in settings are compared
+with what `deloop install` writes; they are never run.
 
-Exit codes: 0 all is well; 1 something is wrong, and said with its fix; 2 it could not run.";
+Exit codes: 0 no problems; 1 problems found, each with a fix; 2 the command failed.";
 
 /// `deloop doctor`
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {}
 
-/// What was found out about one thing.
+/// The result of one check.
 pub(super) enum Note {
     /// As it should be.
     Well(String),
@@ -65,11 +65,11 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<u8, Failure> {
         }
     }
     if !any {
-        let fix = "deloop is installed in no agent here: `deloop install AGENT` sets that up";
+        let fix = "no agent has deloop hooks; run `deloop install AGENT`";
         tell("Agents", &[Note::Wrong(fix.to_owned())], out)?;
     }
     if wrong > 0 {
-        writeln!(out, "\n{wrong} wrong")?;
+        writeln!(out, "\n{wrong} {} found", if wrong == 1 { "problem" } else { "problems" })?;
     }
     Ok(if wrong > 0 { exit::FOUND } else { exit::OK })
 }
@@ -78,28 +78,28 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<u8, Failure> {
 fn here(state: &State) -> Vec<Note> {
     let mut notes = Vec::new();
     if config::is_off() {
-        notes.push(Note::Wrong("DELOOP=off is set: nothing is guarded; unset it".to_owned()));
+        notes.push(Note::Wrong("DELOOP=off is set, so deloop does nothing; unset it".to_owned()));
     }
     let config = config::load_checked(&RuleArgs::default());
-    if !config.notices.iter().any(|notice| matches!(notice, Notice::Broken(_))) {
+    if !config.notices.iter().any(|notice| matches!(notice, ConfigNotice::Broken(_))) {
         notes.push(Note::Well(format!("configuration: profile {}", config.profile.name)));
     }
     notes.extend(config.notices.iter().map(|notice| match notice {
-        Notice::Broken(why) => Note::Wrong(format!("configuration: {why}")),
-        Notice::Ignored(why) => Note::Know(format!("configuration: {why}")),
+        ConfigNotice::Broken(why) => Note::Wrong(format!("configuration: {why}")),
+        ConfigNotice::Ignored(why) => Note::Know(format!("configuration: {why}")),
     }));
     notes.push(match state.open() {
         Ok(_) => Note::Well(format!("database: {}", state.database().display())),
         Err(Failure::Told(why)) => {
-            Note::Wrong(format!("database: {why}; hooks let everything pass until it can be written"))
+            Note::Wrong(format!("database: {why}; until it can be written, hooks allow everything"))
         }
-        Err(Failure::ClosedPipe) => Note::Wrong("database: it could not be opened".to_owned()),
+        Err(Failure::ClosedPipe) => Note::Wrong("database: it can't be opened".to_owned()),
     });
     if let Some(log) = state.read("deloop.log").filter(|log| !log.is_empty()) {
         let last = log.lines().last().unwrap_or_default();
         let count = log.lines().count();
         notes.push(Note::Know(format!(
-            "{count} failures of hooks in deloop.log, the last: {}",
+            "{count} hook failures in deloop.log; the last: {}",
             deloop_detect::clean(last, 200)
         )));
     }

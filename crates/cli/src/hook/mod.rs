@@ -7,12 +7,12 @@ use std::io::Write;
 
 pub(crate) use agent::{RUN, RUN_MODE, cost_of, live_context, load, run_id};
 
-use crate::args::{HookAgent, HookArgs};
+use crate::args::{HookArgs, HookCommand};
 use crate::exit::Failure;
 
 pub(crate) fn run(args: &HookArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     match &args.agent {
-        HookAgent::Behavioral(args) => behavioral::run(args, out),
-        HookAgent::Agent(hook) => agent::run(hook, out),
+        HookCommand::Behavioral(args) => behavioral::run(args, out),
+        HookCommand::Agent(hook) => agent::run(hook, out),
     }
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `deloop install`, `uninstall` and `status`.
+//! The arguments of `deloop install`, `uninstall` and `status`.
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
@@ -8,30 +8,30 @@ use crate::args::ModeArg;
 
 pub(crate) const INSTALL_HELP: &str = "\
 Examples:
-  deloop install claude-code                        from its next session on, a stuck agent is told so
-  deloop install codex gemini-cli --mode enforce    told, then refused, then ended
+  deloop install claude-code                        messages the agent when it gets stuck, from its next session on
+  deloop install codex gemini-cli --mode enforce    messages it, then blocks calls, then stops the run
   deloop install --dry-run                          every agent on this machine: shows the changes, makes none
   deloop install claude-code --scope project        for everybody who works in this folder
 
-Settings are merged: what else is in the file stays as it is, byte for byte, and a copy of the file as it was before
-is kept next to it (NAME.deloop-backup). Codex runs hooks only after you approved them in /hooks.";
+The rest of the file stays as it is, byte for byte, and a copy of the original is kept next to it
+(NAME.deloop-backup). Codex runs hooks only after you approve them in /hooks.";
 
 /// `deloop install`
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// The agents; all that are found on this machine if none is named
+    /// The agents [default: all verified agents on this machine]
     #[arg(value_name = "AGENT", value_parser = agents())]
     pub(crate) agents: Vec<String>,
-    /// Whose settings are changed
+    /// Which settings to change
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scope: Scope,
-    /// How far deloop may go; else what the configuration says, and `nudge` where it says nothing
+    /// The strongest action deloop may take [default: the configuration's mode, else nudge]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeArg>,
-    /// The profile: one of `deloop profiles`, or a TOML file
+    /// A built-in profile (see `deloop profiles`) or a TOML file
     #[arg(long, short, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
-    /// Show what would change, and change nothing
+    /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -39,13 +39,13 @@ pub(crate) struct InstallArgs {
 /// `deloop uninstall`
 #[derive(Debug, Args)]
 pub(crate) struct UninstallArgs {
-    /// The agents; all that deloop is installed in if none is named
+    /// The agents [default: all that have deloop hooks]
     #[arg(value_name = "AGENT", value_parser = agents())]
     pub(crate) agents: Vec<String>,
-    /// Whose settings are changed
+    /// Which settings to change
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scope: Scope,
-    /// Show what would change, and change nothing
+    /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -53,18 +53,18 @@ pub(crate) struct UninstallArgs {
 /// `deloop status`
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Whose settings.
+/// Which settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scope {
-    /// The user's, for every folder
+    /// Your own, for every folder
     #[default]
     User,
-    /// Those of the folder this is started in
+    /// The current folder's
     Project,
 }
 
@@ -79,7 +79,7 @@ impl Scope {
 
 fn agents() -> PossibleValuesParser {
     let value = |agent: deloop_formats::hooks::Installable| {
-        let unverified = if agent.verified { "" } else { " (unverified: written after its documentation)" };
+        let unverified = if agent.verified { "" } else { " (unverified: never tested with the agent)" };
         PossibleValue::new(agent.name).help(format!("{}{unverified}", agent.title)).aliases(agent.alias)
     };
     PossibleValuesParser::new(installables().map(value))

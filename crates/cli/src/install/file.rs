@@ -88,7 +88,7 @@ impl SettingsFile {
         }
         std::fs::canonicalize(&self.path).map_err(|_| {
             let link = self.path.display();
-            Failure::new(format!("{link} is a link to a file that is not there; make it, or remove the link"))
+            Failure::new(format!("{link} is a link to a missing file; create the file, or remove the link"))
         })
     }
 }
@@ -116,7 +116,7 @@ fn told(path: &Path, error: &std::io::Error) -> Failure {
     let folder = path.ancestors().skip(1).find(|p| p.exists()).unwrap_or(path);
     let fix = match error.kind() {
         ErrorKind::PermissionDenied => {
-            format!("; you need to be allowed to write there: chmod u+w '{}'", folder.display())
+            format!("; you have no permission to write there: chmod u+w '{}'", folder.display())
         }
         ErrorKind::ReadOnlyFilesystem => {
             "; its file system is read-only: remount it, or install with --scope project elsewhere".to_owned()

@@ -1,4 +1,4 @@
-//! What of the agents is on this machine, without starting any of them.
+//! Finds agents and their settings on this machine, without starting any of them.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -20,12 +20,12 @@ pub(crate) fn settings(agent: &Installable, scope: Scope) -> Result<PathBuf, Fai
     match scope {
         Scope::Project => {
             let here =
-                std::env::current_dir().map_err(|e| Failure::new(format!("the working folder: {e}")))?;
+                std::env::current_dir().map_err(|e| Failure::new(format!("the current folder: {e}")))?;
             Ok(below(here, agent.wiring.project))
         }
-        Scope::User => user_file(agent).ok_or_else(|| {
-            Failure::new("there is no home folder to find settings in; set HOME, or use --scope project")
-        }),
+        Scope::User => {
+            user_file(agent).ok_or_else(|| Failure::new("no home folder; set HOME, or use --scope project"))
+        }
     }
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn root(scope: Scope) -> Result<Option<PathBuf>, Failure> {
     match scope {
         Scope::User => Ok(None),
         Scope::Project => {
-            std::env::current_dir().map(Some).map_err(|e| Failure::new(format!("the working folder: {e}")))
+            std::env::current_dir().map(Some).map_err(|e| Failure::new(format!("the current folder: {e}")))
         }
     }
 }
@@ -107,10 +107,10 @@ pub(crate) fn this_program() -> Result<String, Failure> {
         return Ok("deloop".to_owned());
     }
     let path = std::env::current_exe()
-        .map_err(|e| Failure::new(format!("deloop does not know where it is: {e}")))?;
+        .map_err(|e| Failure::new(format!("the path of this program is unknown: {e}")))?;
     let path = path.to_str().ok_or_else(|| {
         Failure::new(format!(
-            "{} is not UTF-8, which settings cannot hold; put deloop on PATH",
+            "{} is not UTF-8, so settings can't hold it; put deloop on PATH",
             path.display()
         ))
     })?;

@@ -1,4 +1,4 @@
-//! `deloop install` and `deloop uninstall`: puts deloop into the settings of agents, and takes it out again.
+//! `deloop install` and `deloop uninstall`: add hooks to the settings of agents and remove them.
 
 pub(crate) mod args;
 mod file;
@@ -49,7 +49,7 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
         let title = plan.agent.title;
         let path = plan.file.path.display();
         if plan.is_idle() {
-            writeln!(out, "{title}: deloop is in {path} already; nothing to change")?;
+            writeln!(out, "{title}: {path} already has these hooks")?;
         } else {
             plan.show(out)?;
             if args.dry_run {
@@ -58,7 +58,7 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
             plan.carry_out()?;
             write!(out, "{title}: installed in {path}")?;
             if plan.copy == Copy::Write && plan.file.text.is_some() {
-                write!(out, "; what it was is kept in {}", plan.file.backup().display())?;
+                write!(out, "; the original is in {}", plan.file.backup().display())?;
             }
             writeln!(out)?;
         }
@@ -67,7 +67,7 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
         }
     }
     if args.dry_run {
-        writeln!(out, "Nothing was changed (--dry-run).")?;
+        writeln!(out, "Dry run: nothing was changed.")?;
     }
     Ok(exit::OK)
 }
@@ -83,7 +83,7 @@ pub(crate) fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> Result<u8,
         let path = plan.file.path.display();
         if plan.is_idle() {
             if !every {
-                writeln!(out, "{title}: deloop is not in {path}")?;
+                writeln!(out, "{title}: {path} has no deloop hooks")?;
             }
             continue;
         }
@@ -95,10 +95,10 @@ pub(crate) fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> Result<u8,
         }
     }
     if every && !any {
-        writeln!(out, "deloop is in the {} settings of no agent", args.scope.name())?;
+        writeln!(out, "No agent has deloop hooks in its {} settings.", args.scope.name())?;
     }
     if args.dry_run {
-        writeln!(out, "Nothing was changed (--dry-run).")?;
+        writeln!(out, "Dry run: nothing was changed.")?;
     }
     Ok(exit::OK)
 }
@@ -107,19 +107,27 @@ fn named(names: &[String]) -> Vec<Installable> {
     names.iter().filter_map(|name| installable(name)).collect()
 }
 
-/// The agents on this machine, and says which.
+/// Returns the verified agents on this machine, and lists what was found.
 fn found(out: &mut dyn Write) -> Result<Vec<Installable>, Failure> {
-    let found: Vec<Installable> = installables().filter(here::is_here).collect();
-    if found.is_empty() {
+    let (verified, unverified): (Vec<Installable>, Vec<Installable>) =
+        installables().filter(here::is_here).partition(|agent| agent.verified);
+    for agent in unverified {
+        let Installable { title, name, .. } = agent;
+        writeln!(
+            out,
+            "Skipped {title}: never tested with the program itself. To install anyway: deloop install {name}"
+        )?;
+    }
+    if verified.is_empty() {
         let known: Vec<&str> = installables().map(|agent| agent.name).collect();
         return Err(Failure::new(format!(
-            "no agent is found on this machine; name one: deloop install {}",
+            "found no verified agent on this machine; name one: deloop install {}",
             known.join(" | ")
         )));
     }
-    let titles: Vec<&str> = found.iter().map(|agent| agent.title).collect();
+    let titles: Vec<&str> = verified.iter().map(|agent| agent.title).collect();
     writeln!(out, "Found on this machine: {}.", titles.join(", "))?;
-    Ok(found)
+    Ok(verified)
 }
 
 fn hook_line(args: &InstallArgs) -> Result<HookLine, Failure> {

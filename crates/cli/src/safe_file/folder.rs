@@ -92,10 +92,10 @@ fn random_name() -> OsString {
 
 /// A folder that stays the same one, whatever is put in its place meanwhile.
 #[cfg(unix)]
-pub(super) struct Folder(rustix::fd::OwnedFd);
+pub(super) struct OpenFolder(rustix::fd::OwnedFd);
 
 #[cfg(unix)]
-impl Folder {
+impl OpenFolder {
     pub(super) fn open(path: &Path) -> Result<Self> {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
@@ -193,10 +193,10 @@ impl Folder {
 
 /// Elsewhere a folder is known by its path.
 #[cfg(not(unix))]
-pub(super) struct Folder(PathBuf);
+pub(super) struct OpenFolder(PathBuf);
 
 #[cfg(not(unix))]
-impl Folder {
+impl OpenFolder {
     pub(super) fn open(path: &Path) -> Result<Self> {
         Ok(Self(path.to_owned()))
     }

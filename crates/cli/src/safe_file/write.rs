@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Component, Path, PathBuf};
 
-use super::folder::{Folder, set_mode};
+use super::folder::{OpenFolder, set_mode};
 use super::read::{Links, is_stream, read};
 
 /// A larger file is not compared: deloop has never read it.
@@ -14,7 +14,7 @@ const MOST: u64 = 64 << 20;
 
 /// A file to write: its folder, held open, and its name in it.
 pub(crate) struct Target {
-    folder: Folder,
+    folder: OpenFolder,
     name: OsString,
     path: PathBuf,
 }
@@ -55,7 +55,7 @@ impl Target {
     pub(crate) fn named(path: &Path) -> Result<Self> {
         let name = path.file_name().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file name"))?;
         let parent = folder_of(path);
-        Ok(Self { folder: Folder::open(parent)?, name: name.to_owned(), path: path.to_owned() })
+        Ok(Self { folder: OpenFolder::open(parent)?, name: name.to_owned(), path: path.to_owned() })
     }
 
     /// As [`Target::named`]; folders that are missing are made, for the user alone.
@@ -86,7 +86,7 @@ impl Target {
     }
 
     fn walk(root: &Path, relative: &Path, make: Make) -> Result<Self> {
-        let mut folder = Folder::open(root)?;
+        let mut folder = OpenFolder::open(root)?;
         let mut path = root.to_owned();
         let mut names = Vec::new();
         for part in relative.components() {

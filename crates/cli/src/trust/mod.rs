@@ -1,7 +1,7 @@
-//! `deloop trust`: which configurations that were found in folders count.
+//! `deloop trust`: decides which configurations in folders apply.
 //!
-//! Anybody can put a `deloop.toml` into a repository. It is ignored until the user says `deloop trust`; that holds for
-//! the content the file has then, and for its owner.
+//! Anybody can put a `deloop.toml` into a repository, so it is ignored until the user runs `deloop trust`. Trust covers
+//! the file's current content and owner.
 
 mod records;
 
@@ -16,25 +16,25 @@ use crate::exit::{self, Failure};
 
 pub(crate) const TRUST_HELP: &str = "\
 Examples:
-  deloop trust                 the nearest deloop.toml upward from here
+  deloop trust                 the nearest deloop.toml in this folder or above
   deloop trust ~/src/app       the one in that folder
   deloop trust --list
   deloop trust --remove ~/src/app
 
-A deloop.toml or deloop.yaml in a folder is ignored until you trust it, because whoever wrote the folder wrote it too.
-Trust holds for its present content and owner, and for the profile file it names: when one of them changes, it is
-ignored again. Your own configuration (~/.config/deloop), --config and DELOOP_* need no trust.";
+A deloop.toml or deloop.yaml in a folder is ignored until you trust it, because it may come with a repository that
+somebody else wrote. Trust covers the current content and owner of the file and of the profile it names; after a change
+it is ignored again. Your own configuration (~/.config/deloop), --config and DELOOP_* need no trust.";
 
 /// `deloop trust`
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// The configuration, or the folder it is in; the nearest one upward from here if none is named
+    /// The configuration or its folder [default: the nearest one in this folder or above]
     #[arg(value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
-    /// Show what you trust
+    /// List trusted configurations
     #[arg(long, conflicts_with_all = ["path", "remove"])]
     pub(crate) list: bool,
-    /// No longer trust it
+    /// Stop trusting it
     #[arg(long)]
     pub(crate) remove: bool,
 }
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     let path = named(args.path.as_deref())?;
     let (record, layer) = records::examine(&path)?;
     config::check(&layer).map_err(|failure| match failure {
-        Failure::Told(why) => Failure::new(format!("{why}. It was not trusted: fix it first")),
+        Failure::Told(why) => Failure::new(format!("{why}. It was not trusted; fix it first")),
         other => other,
     })?;
     writeln!(out, "Trusted: {}", shown(&layer.path))?;
@@ -91,10 +91,10 @@ fn list(trusted: &Trusted, out: &mut dyn Write) -> Result<u8, Failure> {
 fn named(path: Option<&Path>) -> Result<PathBuf, Failure> {
     match path {
         None => sources::nearest().ok_or_else(|| {
-            Failure::new("there is no deloop.toml or deloop.yaml here or above; name one: deloop trust PATH")
+            Failure::new("no deloop.toml or deloop.yaml in this folder or above; name one: deloop trust PATH")
         }),
         Some(path) if path.is_dir() => sources::first_in(path).ok_or_else(|| {
-            Failure::new(format!("{}: there is no deloop.toml or deloop.yaml in it", shown(path)))
+            Failure::new(format!("{}: no deloop.toml or deloop.yaml in this folder", shown(path)))
         }),
         Some(path) => Ok(path.to_owned()),
     }

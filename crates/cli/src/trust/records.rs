@@ -18,7 +18,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// One trusted configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct TrustRecord {
     /// Its real path, links in its folders resolved.
     pub(crate) path: String,
     /// What it held.
@@ -50,10 +50,10 @@ pub(crate) enum Standing {
 /// All trusted configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Trusted {
-    records: Vec<Record>,
+    records: Vec<TrustRecord>,
 }
 
-impl Record {
+impl TrustRecord {
     /// The owner, if that is neither the user nor root.
     pub(crate) fn foreign_owner(&self) -> Option<u32> {
         #[cfg(unix)]
@@ -84,12 +84,12 @@ impl Trusted {
         Ok(Self { records })
     }
 
-    pub(crate) fn records(&self) -> &[Record] {
+    pub(crate) fn records(&self) -> &[TrustRecord] {
         &self.records
     }
 
     /// Adds one, in the place of an earlier one of the same path.
-    pub(crate) fn add(&mut self, record: Record) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, record: TrustRecord) -> Result<(), Failure> {
         self.records.retain(|known| known.path != record.path);
         self.records.push(record);
         self.write()
@@ -141,7 +141,7 @@ impl Trusted {
 ///
 /// # Errors
 /// When one of them is not a regular file, too large or not UTF-8, or leads out of the folder.
-pub(super) fn examine(path: &Path) -> Result<(Record, Layer), Failure> {
+pub(super) fn examine(path: &Path) -> Result<(TrustRecord, Layer), Failure> {
     let told = |path: &Path, e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
     let path = real_path(path).map_err(|why| told(path, &why))?;
     let text = safe_file::read_text(&path, LONGEST, Links::Refuse).map_err(|e| told(&path, &e))?;
@@ -156,7 +156,7 @@ pub(super) fn examine(path: &Path) -> Result<(Record, Layer), Failure> {
             Some((name.to_owned(), text))
         }
     };
-    let record = Record {
+    let record = TrustRecord {
         path: path.to_str().ok_or_else(|| told(&path, &"its path is not UTF-8; rename it"))?.to_owned(),
         sha256: digest(text.as_bytes()),
         uid: owner(&path),

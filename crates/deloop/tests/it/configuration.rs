@@ -83,7 +83,7 @@ fn mistakes_name_the_fix() {
         ("c.toml", "profile = \"nope\"", "there are default, behavioral"),
         ("d.toml", "mode = \"loud\"", "expected one of `shadow`, `nudge`, `enforce`"),
         ("e.toml", "x = [", "TOML"),
-        ("h.toml", "order = []", "`order` is empty: nothing would be detected"),
+        ("h.toml", "order = []", "`order` is empty, so nothing would be detected"),
         ("i.toml", "order = [\"talk-only\", \"talk-only\"]", "`order` names `talk-only` twice"),
         ("j.toml", "profile = 3", "`profile` must be the name of a profile"),
         ("k.toml", "profile = \"empty.toml\"", "the profile is empty"),
@@ -135,6 +135,20 @@ fn the_effective_configuration_can_be_shown_and_used() {
     assert_eq!(said(&output), "");
 }
 
+/// The output is a configuration: a default in it would hold for hooks, whose default is another.
+#[test]
+fn a_mode_is_shown_where_it_is_set_and_explained_where_not() {
+    let home = tempfile::tempdir().unwrap();
+    let shown = |arguments: &[&str]| {
+        String::from_utf8(run(deloop(home.path()).arg("config").args(arguments), b"").stdout).unwrap()
+    };
+    let text = shown(&[]);
+    assert!(!text.contains("\nmode =") && !text.contains("\nattended ="), "{text}");
+    assert!(text.contains("hooks use \"nudge\"") && text.contains("use \"enforce\""), "{text}");
+    let text = shown(&["--mode", "shadow", "--attended"]);
+    assert!(text.contains("\nmode = \"shadow\"") && text.contains("\nattended = true"), "{text}");
+}
+
 /// The schemas in the repository are those of this version.
 #[test]
 fn the_published_schemas_are_current() {
@@ -169,6 +183,18 @@ fn the_page_on_formats_is_current() {
     assert!(String::from_utf8_lossy(&page).starts_with("# codex"));
     let unknown = run(deloop(home.path()).args(["formats", "codexx"]), b"");
     assert!(unknown.status.code() == Some(2) && said(&unknown).contains("claude-code"), "{}", said(&unknown));
+}
+
+#[test]
+fn help_describes_the_command_and_every_hook() {
+    let home = tempfile::tempdir().unwrap();
+    let help =
+        |arguments: &[&str]| String::from_utf8(run(deloop(home.path()).args(arguments), b"").stdout).unwrap();
+    assert!(help(&["--help"]).starts_with("Detect and break loops in AI agents\n"));
+    let hooks = help(&["hook", "--help"]);
+    for title in ["Claude Code", "Codex", "Gemini CLI", "Cursor (unverified"] {
+        assert!(hooks.contains(&format!("Handle a hook event of {title}")), "{title}: {hooks}");
+    }
 }
 
 #[test]

@@ -267,9 +267,9 @@ fn trust_holds_for_the_content_and_the_owner() {
         ("profile = \"../outside.toml\"", "outside of its folder"),
         ("profile = \"/etc/x.toml\"", "outside of its folder"),
         ("profile = \"link.toml\"", "leads through a link"),
-        ("[memory]\nfolder = \"../home\"", "must be inside the project"),
-        ("[memory]\nfolder = \"/tmp\"", "must be inside the project"),
-        ("mode = ", "It was not trusted: fix it first"),
+        ("[memory]\nfolder = \"../home\"", "can only name a folder inside the project"),
+        ("[memory]\nfolder = \"/tmp\"", "can only name a folder inside the project"),
+        ("mode = ", "It was not trusted; fix it first"),
         ("order = []", "nothing would be detected"),
     ] {
         let _ = symlink(&profile, world.at("repo/link.toml"));
@@ -302,7 +302,7 @@ fn a_broken_configuration_never_switches_the_guard_off() {
         let told = told(&replies);
         assert!(denied(&replies) && told.len() == 1 && told[0].contains(why), "{text}: {replies:?}");
         let status = world.text(&["status"]);
-        assert!(status.contains("does not work") && status.contains(why), "{text}: {status}");
+        assert!(status.contains("has an error") && status.contains(why), "{text}: {status}");
         let doctor = world.text(&["doctor"]);
         assert!(doctor.contains("WRONG configuration") && doctor.contains(why), "{text}: {doctor}");
         let config = world.run(&["config"], "");
@@ -336,7 +336,7 @@ fn the_last_configuration_that_worked_stays_in_force() {
     fs::write(&own, "mode = \"enforce\"\nprofile = ").unwrap();
     let replies = world.calls("s2", &[], 7);
     assert!(denied(&replies), "{replies:?}");
-    assert!(told(&replies)[0].contains("the last configuration of yours that worked applies"), "{replies:?}");
+    assert!(told(&replies)[0].contains("your last working configuration applies"), "{replies:?}");
 }
 
 /// A5: notes were appended to whatever a link in the memory folder led to.
@@ -633,6 +633,7 @@ const COMMANDS: &[&[&str]] = &[
     &["uninstall", "--scope", "project"],
     &["uninstall"],
     &["purge"],
+    &["purge", "--yes"],
 ];
 
 #[test]

@@ -142,7 +142,7 @@ fn a_second_time_changes_nothing_and_another_mode_only_the_command() {
         }
         home.ok(&["install", agent]);
         let first = home.files();
-        assert!(home.ok(&["install", agent]).contains("nothing to change"));
+        assert!(home.ok(&["install", agent]).contains("already has these hooks"));
         assert_eq!(home.files(), first);
         let nudging = home.get(path);
         home.ok(&["install", agent, "--mode", "enforce"]);
@@ -199,7 +199,7 @@ fn uninstalling_keeps_what_came_since() {
     assert_eq!(after.matches("\"command\"").count(), 2, "the user's hook, with its type: {after}");
     assert!(after.contains("// Do not touch.") && after.contains("/* mine */"), "{after}");
     assert_eq!(home.get(".claude/settings.json.deloop-backup"), edited);
-    assert!(home.ok(&["uninstall", "claude-code"]).contains("deloop is not in"));
+    assert!(home.ok(&["uninstall", "claude-code"]).contains("has no deloop hooks"));
     home.ok(&["install", "claude-code"]);
     home.ok(&["uninstall", "claude-code"]);
     assert_eq!(home.get(".claude/settings.json"), after);
@@ -214,7 +214,7 @@ fn a_dry_run_writes_nothing() {
     assert!(
         printed.contains("+++ ")
             && printed.contains("deloop hook codex")
-            && printed.contains("Nothing was changed")
+            && printed.contains("nothing was changed")
     );
     assert_eq!(home.files(), before);
     assert!(!home.path().join(".codex").exists());
@@ -270,7 +270,7 @@ fn links_and_modes_are_kept() {
     home.ok(&["uninstall", "claude-code"]);
     assert!(link.is_symlink() && fs::read_to_string(&real).unwrap() == "{}\n");
     fs::remove_file(&real).unwrap();
-    assert!(home.refused(&["install", "claude-code"]).contains("is a link to a file that is not there"));
+    assert!(home.refused(&["install", "claude-code"]).contains("is a link to a missing file"));
     assert_eq!(fs::read_dir(link.parent().unwrap()).unwrap().count(), 1, "not even what was begun is left");
 }
 
@@ -405,6 +405,19 @@ fn without_a_name_the_agents_of_this_machine() {
 }
 
 #[test]
+fn an_unverified_agent_is_installed_only_by_name() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join(".cursor")).unwrap();
+    assert!(home.refused(&["install"]).contains("no verified agent"));
+    fs::create_dir_all(home.path().join(".codex")).unwrap();
+    let printed = home.ok(&["install"]);
+    assert!(printed.contains("Skipped Cursor") && printed.contains("deloop install cursor"), "{printed}");
+    assert!(!home.path().join(".cursor/hooks.json").exists());
+    home.ok(&["install", "cursor"]);
+    assert!(home.path().join(".cursor/hooks.json").exists());
+}
+
+#[test]
 fn status_tells_whether_the_hook_is_really_called() {
     let home = Home::new();
     home.put(".claude/settings.json", "{}");
@@ -418,14 +431,14 @@ fn status_tells_whether_the_hook_is_really_called() {
     insta::assert_snapshot!("status", home.ok(&["status"]));
     home.ok(&["uninstall"]);
     let printed = home.ok(&["status"]);
-    assert!(printed.contains("Claude Code: not in its settings here, but called lately"), "{printed}");
+    assert!(printed.contains("Claude Code: no hooks in its settings here, but called"), "{printed}");
     home.ok(&["install", "codex"]);
     home.put(
         ".codex/hooks.json",
         &home.get(".codex/hooks.json").replace("deloop hook", "/opt/gone/deloop hook"),
     );
     let printed = home.ok(&["status"]);
-    assert!(printed.contains("Codex: it calls `/opt/gone/deloop`, which is not there"), "{printed}");
+    assert!(printed.contains("Codex: its hook calls `/opt/gone/deloop`, which doesn't exist"), "{printed}");
 }
 
 /// The plugin of opencode has a `deloop stream`, which nudges at most unless it is told otherwise.

@@ -70,7 +70,7 @@ fn the_log_says_what_was_decided_and_explain_says_why() {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert_eq!(prints(&agent, &["explain", &ids[2][..8]]), told, "a prefix is enough");
-    assert!(fails(&agent, &["explain", "d"]).contains("there is no detector `d`"));
+    assert!(fails(&agent, &["explain", "d"]).contains("unknown detector `d`"));
     assert!(fails(&agent, &["explain", "dfffffffffff"]).contains("`deloop log` lists them"));
     assert!(prints(&agent, &["explain", "no-progress"]).contains("## What it finds"), "detectors as before");
 

@@ -22,6 +22,7 @@ mod judging;
 mod limits;
 mod live;
 mod pages;
+mod purge;
 mod reproductions;
 mod run;
 mod scan;

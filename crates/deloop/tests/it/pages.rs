@@ -13,5 +13,5 @@ fn every_detector_is_listed_and_explained() {
     }
     let output = run(deloop(home.path()).args(["explain", "nothing"]), b"");
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("there are repeated-call"));
+    assert!(said(&output).contains("known detectors: repeated-call"));
 }

@@ -4,12 +4,13 @@ mod canonical;
 mod command;
 mod ending;
 mod failure_kind;
+#[cfg(test)]
+mod linear;
 mod mask;
 mod normalise;
 mod redaction;
 mod requested;
 mod scan;
-mod secret_shapes;
 pub mod shell;
 mod short;
 mod sketch;

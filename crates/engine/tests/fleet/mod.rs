@@ -4,7 +4,7 @@ use deloop_types::{Body, Call, SessionId, Step, ToolResult, Turn, Usage};
 use serde_json::{Value, json};
 
 /// How many different sessions there are; the others are like one of them.
-const SCRIPTS: usize = 48;
+pub(crate) const SCRIPTS: usize = 48;
 
 /// Makes sessions, each out of one of a few scripts under a name of its own.
 #[derive(Clone)]

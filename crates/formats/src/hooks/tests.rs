@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::*;
 
+#[expect(clippy::disallowed_methods, reason = "the events are files")]
 fn events(agent: &dyn HookAgent) -> Vec<HookEvent> {
     let path = format!(
         "{}/src/agents/{}/fixtures/hook.jsonl",

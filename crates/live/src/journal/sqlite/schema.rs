@@ -56,7 +56,8 @@ const TABLES: &str = "
 /// Returns whether the tables are there.
 pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
     // `table_exists` would answer from the schema as it was when the file was opened.
-    connection.query_row("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'journal'", [], |row| row.get(0))
+    connection
+        .query_row("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'journal'", [], |row| row.get(0))
 }
 
 /// Creates the tables.

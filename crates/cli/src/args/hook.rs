@@ -1,0 +1,92 @@
+//! `deloop hook`, with a subcommand for every agent in the list.
+
+use std::path::PathBuf;
+
+use clap::{Args, FromArgMatches, Subcommand};
+use deloop_formats::hooks::{HOOK_AGENTS, hook_agent};
+
+use super::RuleArgs;
+
+/// `deloop hook`
+#[derive(Debug, Args)]
+pub(crate) struct HookArgs {
+    #[command(subcommand)]
+    pub(crate) agent: HookCommand,
+}
+
+/// The subcommands of `deloop hook`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookCommand {
+    /// Check one action against the behavioral profile
+    #[command(after_help = "Example:\n  \
+        echo '{\"taskId\":\"t1\",\"toolName\":\"Read\",\"args\":{\"file_path\":\"a.ts\"}}' | deloop hook behavioral\n\n\
+        `deloop schema hook-input` and `deloop schema hook-output` describe the JSON. A missing taskId is exit code 2.")]
+    Behavioral(BehavioralArgs),
+    /// One of [`deloop_formats::hooks::HOOK_AGENTS`].
+    #[command(flatten)]
+    Agent(AgentHook),
+}
+
+/// `deloop hook AGENT`, for every agent in the list.
+#[derive(Debug)]
+pub(crate) struct AgentHook {
+    pub(crate) agent: String,
+    pub(crate) args: AgentHookArgs,
+}
+
+/// The options of an agent's hook.
+#[derive(Debug, Args)]
+pub(crate) struct AgentHookArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+impl Subcommand for AgentHook {
+    fn augment_subcommands(command: clap::Command) -> clap::Command {
+        HOOK_AGENTS.iter().fold(command, |command, agent| {
+            let unverified = if agent.verified() { "" } else { " (unverified: never tested with the agent)" };
+            let about = format!("Handle a hook event of {}{unverified}", agent.title());
+            let one = clap::Command::new(agent.name()).aliases(agent.alias());
+            // The arguments bring a description of their own.
+            command.subcommand(AgentHookArgs::augment_args(one).about(about).long_about(None))
+        })
+    }
+
+    fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        hook_agent(name).is_some()
+    }
+}
+
+impl FromArgMatches for AgentHook {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let Some((agent, inner)) = matches.subcommand() else {
+            return Err(clap::Error::new(clap::error::ErrorKind::MissingSubcommand));
+        };
+        Ok(Self { agent: agent.to_owned(), args: AgentHookArgs::from_arg_matches(inner)? })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// `deloop hook behavioral`
+#[derive(Debug, Args)]
+pub(crate) struct BehavioralArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    /// The folder that keeps tasks between calls [default: the state folder]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) state: Option<PathBuf>,
+    /// The file for loop-detection events [default: tool-events.jsonl in the memory or state folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tool_events: Option<PathBuf>,
+    /// The folder of learnings.md and issues.md [default: `memory.folder` of the configuration]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) memory: Option<PathBuf>,
+}

@@ -1,0 +1,337 @@
+//! The command line: help, completions and the man page all come from this definition.
+
+mod eval;
+mod hook;
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use deloop_formats::FORMATS;
+use deloop_types::Mode;
+
+use self::eval::EVAL_HELP;
+pub(crate) use self::eval::EvalArgs;
+pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand};
+
+use crate::doctor::{DOCTOR_HELP, DoctorArgs};
+use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
+use crate::live::args::{
+    ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, WRONG_HELP, WrongArgs,
+};
+use crate::run::args::{RUN_HELP, RunArgs};
+use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
+use crate::trust::{TRUST_HELP, TrustArgs};
+
+const SCAN_HELP: &str = "\
+Examples:
+  deloop scan                                   all sessions of the agents on this machine
+  deloop scan --since 30d --html report.html    a report to open in a browser
+  deloop scan ~/runs/*.jsonl run.traj.zst --json
+  my-agent --dump | deloop scan - --fail-on block
+
+Escape sequences in sessions are not printed, and anything that looks like a key or token is masked. `--redact` leaves
+out arguments and results. Nothing leaves your machine.
+
+Exit codes: 0 success; 1 a loop reached the level of --fail-on; 2 the scan failed, or a file you named couldn't be read.";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "deloop",
+    version,
+    // Without a text this would be the description of the crate.
+    about = "Detect and break loops in AI agents",
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 success; 2 the command failed, or part of its input couldn't be read.\n\
+                  Set DELOOP=off in the environment to turn deloop off."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Find loops in the stored sessions of the agents on this machine
+    #[command(after_help = SCAN_HELP)]
+    Scan(ScanArgs),
+    /// Show the loops of one session and what deloop would have done about them
+    #[command(after_help = "Examples:\n  \
+        deloop show 3f2a1c9e\n  \
+        deloop show run.jsonl --profile doom-loop --all\n  \
+        deloop show run.jsonl --all --evidence\n  \
+        deloop show example-tests\n\n\
+        ⟲ marks steps that repeat, ▲ what deloop would have done.")]
+    Show(ShowArgs),
+    /// Compare two profiles or configurations on the same sessions
+    #[command(after_help = "Examples:\n  \
+        deloop compare --a default --b doom-loop\n  \
+        deloop compare --a default --b my-deloop.toml ~/runs --since 30d\n\n\
+        A name is a built-in profile. A file is a configuration, applied on top of the profile it names.")]
+    Compare(CompareArgs),
+    /// Replay a stuck session and show how deloop handles it
+    Demo(DemoArgs),
+    /// Read Steps from a file or stdin and answer each with a Decision
+    #[command(after_help = "Examples:\n  \
+        deloop stream --profile doom-loop steps.jsonl\n  \
+        my-agent | deloop stream --events events.jsonl\n\n\
+        Input and output are JSON, one object per line; `deloop schema step` and `deloop schema decision` describe them.\n\
+        Every non-blank line gets one answer. An unreadable line gets {\"error\":…,\"line\":N}, and the exit code is 2 at the end.")]
+    Stream(StreamArgs),
+    /// Convert session files of any format to Steps
+    #[command(after_help = "Examples:\n  \
+        deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \
+        deloop steps run.traj.zst | deloop stream --profile doom-loop\n  \
+        my-agent --dump | deloop steps - --format openai-messages\n\n\
+        Prints one JSON object per line; `deloop schema step` describes them. Nothing is redacted: keys and tokens in a\n\
+        session are in the output. Unreadable parts are reported on stderr.\n\n\
+        Exit codes: 0 success; 2 the command failed, or a file is missing or not a session.")]
+    Steps(StepsArgs),
+    /// Add deloop hooks to the settings of your agents
+    #[command(after_help = INSTALL_HELP)]
+    Install(InstallArgs),
+    /// Remove deloop hooks from the settings of your agents
+    #[command(
+        after_help = "Examples:\n  deloop uninstall claude-code\n  deloop uninstall --scope project\n\n\
+        Removes only deloop's own entries. If nothing else has changed since, the file is restored byte for byte."
+    )]
+    Uninstall(UninstallArgs),
+    /// Show which agents are installed, which have deloop hooks, and when each hook last ran
+    Status(StatusArgs),
+    /// Handle one hook event: reads it from stdin and writes the reply to stdout
+    Hook(HookArgs),
+    /// Delete stored session data
+    #[command(after_help = "Examples:\n  deloop purge 3f2a1c9e    one session, its decisions and labels\n  \
+        deloop purge --yes       everything\n\n\
+        Deletes sessions, decisions, labels, hand-offs and logs. Keeps patterns of `deloop allow`, trusted\n\
+        configurations and installed hooks.")]
+    Purge(PurgeArgs),
+    /// List the built-in profiles, or print one as a template for your own
+    Profiles(ProfilesArgs),
+    /// List the session formats that deloop reads, or describe one
+    #[command(after_help = "Examples:\n  deloop formats\n  deloop formats claude-code")]
+    Formats(FormatsArgs),
+    /// Check the set-up by replaying a stuck session through every installed hook
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(DoctorArgs),
+    /// Run an agent unattended and stop it if it gets stuck
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
+    /// Show recent decisions and the reason for each
+    #[command(after_help = LOG_HELP)]
+    Log(LogArgs),
+    /// Explain a decision or a detector
+    #[command(after_help = "Examples:\n  deloop explain d3f2a1         a decision from `deloop log`\n  \
+        deloop explain no-progress    a detector, with examples")]
+    Explain(ExplainArgs),
+    /// Report a wrong decision: deloop ignores that pattern and keeps a redacted label
+    #[command(after_help = WRONG_HELP)]
+    Wrong(WrongArgs),
+    /// Pause deloop for one session or for all sessions
+    #[command(after_help = PAUSE_HELP)]
+    Pause(PauseArgs),
+    /// End a pause
+    Resume(ResumeArgs),
+    /// Ignore calls that match a pattern
+    #[command(after_help = ALLOW_HELP)]
+    Allow(AllowArgs),
+    /// Score profiles on labelled sessions: loops found, false alarms, precision, recall, delay
+    #[command(after_help = EVAL_HELP)]
+    Eval(EvalArgs),
+    /// Print the word lists that deloop reads tools, commands and outputs with
+    #[command(
+        after_help = "To add lists of your own, put them under `[vocabulary]` in your configuration, in the same form. \
+        `without = [\"NAME\"]` there turns a list off."
+    )]
+    Vocabulary,
+    /// Trust the configuration in a folder until it changes
+    #[command(after_help = TRUST_HELP)]
+    Trust(TrustArgs),
+    /// Print the configuration in force and the files it comes from
+    Config(ConfigArgs),
+    /// Print a JSON Schema
+    Schema(SchemaArgs),
+    /// Print a completion script for your shell
+    #[command(
+        after_help = "Example: deloop completions bash > ~/.local/share/bash-completion/completions/deloop"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the man page
+    Man(ManArgs),
+}
+
+/// `deloop steps`
+#[derive(Debug, Args)]
+pub(crate) struct StepsArgs {
+    /// Session files, folders or globs; `-` for stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The format of every file [default: detected]
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|f| f.name())))]
+    pub(crate) format: Option<String>,
+}
+
+/// The rules to judge by.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RuleArgs {
+    /// A built-in profile (see `deloop profiles`) or a TOML file
+    #[arg(long, short, value_name = "PROFILE", env = "DELOOP_PROFILE")]
+    pub(crate) profile: Option<String>,
+    /// The configuration file [default: deloop.toml or deloop.yaml in your config folder, then the nearest trusted one
+    /// in this folder or above]
+    #[arg(long, value_name = "FILE", env = "DELOOP_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// The strongest action deloop may take
+    #[arg(long, value_enum, env = "DELOOP_MODE")]
+    pub(crate) mode: Option<ModeArg>,
+    /// Somebody is there to answer questions
+    #[arg(long)]
+    pub(crate) attended: bool,
+}
+
+/// [`Mode`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Only record decisions
+    Shadow,
+    /// Only message the agent
+    Nudge,
+    /// Do everything the profile says: message, ask, block, stop
+    Enforce,
+}
+
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Shadow => Self::Shadow,
+            ModeArg::Nudge => Self::Nudge,
+            ModeArg::Enforce => Self::Enforce,
+        }
+    }
+}
+
+/// `deloop demo`
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+/// `deloop formats`
+#[derive(Debug, Args)]
+pub(crate) struct FormatsArgs {
+    /// The format to describe
+    pub(crate) name: Option<String>,
+}
+
+/// `deloop stream`
+#[derive(Debug, Args)]
+pub(crate) struct StreamArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    /// Append events (loop_detected, nudge, block, session.terminated, cost.attributed, …) to this file, one per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// Resume from this checkpoint if it exists, and write it at the end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Act as this agent's plugin: default to mode `nudge`, and record calls and decisions for `deloop status` and
+    /// `deloop log`
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Where you can put a nudge, as a list: each nudge's `role` is one of these [default: anywhere]
+    #[arg(long, value_name = "WHERE", value_delimiter = ',')]
+    pub(crate) deliver: Vec<crate::stream::Deliver>,
+    /// The file to read [default: stdin]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// `deloop purge`
+#[derive(Debug, Args)]
+pub(crate) struct PurgeArgs {
+    /// The session to delete [default: all sessions]
+    pub(crate) session: Option<String>,
+    /// Delete everything without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// `deloop profiles`
+#[derive(Debug, Args)]
+pub(crate) struct ProfilesArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ProfilesCommand>,
+}
+
+/// The subcommands of `deloop profiles`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfilesCommand {
+    /// Print a profile as TOML
+    #[command(after_help = "Example: deloop profiles show doom-loop > deloop.toml")]
+    Show {
+        /// The profile's name
+        name: String,
+    },
+}
+
+/// `deloop explain`
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A detector, or the id of a decision or its first characters [default: list all detectors]
+    pub(crate) name: Option<String>,
+}
+
+/// `deloop config`
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+/// `deloop schema`
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// What to describe
+    #[arg(value_enum)]
+    pub(crate) of: SchemaOf,
+}
+
+/// Everything that has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// deloop.toml and deloop.yaml
+    Config,
+    /// Input of `deloop stream`
+    Step,
+    /// Output of `deloop stream`
+    Decision,
+    /// A line of `deloop stream --events`
+    Event,
+    /// Output of `deloop scan --json`
+    Scan,
+    /// Output of `deloop compare --json`
+    Compare,
+    /// Input of `deloop hook behavioral`
+    HookInput,
+    /// Output of `deloop hook behavioral`
+    HookOutput,
+    /// A line of tool-events.jsonl
+    ToolEvent,
+}
+
+/// `deloop completions`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `deloop man`
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write one page per subcommand to this folder instead
+    pub(crate) folder: Option<PathBuf>,
+}

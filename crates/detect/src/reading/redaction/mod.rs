@@ -1,0 +1,170 @@
+//! Takes secrets out of commands and texts.
+//!
+//! A call is redacted before its short form enters a history, so that no state, message, finding, log, report or label
+//! ever has its secrets. One pass over the words of a text, without recursion or backtracking.
+
+mod keys;
+mod names;
+mod scan;
+mod shapes;
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+pub use self::names::is_secret_name;
+use self::scan::Scan;
+
+/// Stands for a secret.
+pub const SECRET: &str = "[secret]";
+
+/// `text` without the secrets in it; borrowed when there are none.
+///
+/// ```
+/// use deloop_detect::redact;
+/// assert_eq!(redact("curl -u me:hunter2 https://x.example"), "curl -u me:[secret] https://x.example");
+/// assert_eq!(redact("cargo test --workspace"), "cargo test --workspace");
+/// ```
+#[must_use]
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let secrets = Scan::new(text).run();
+    if secrets.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (start, end) in secrets {
+        if start >= copied {
+            out.push_str(&text[copied..start]);
+            out.push_str(SECRET);
+            copied = end;
+        }
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
+}
+
+/// Arguments without the secrets in them; `None` when there are none. Of a long text only the beginning is kept.
+pub(crate) fn redacted(args: &Value) -> Option<Value> {
+    /// More than a normalised form shows.
+    const MOST: usize = 4096;
+    match args {
+        Value::String(text) => {
+            let end = (0..=text.len().min(MOST)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            match redact(&text[..end]) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(text) => Some(Value::String(text)),
+            }
+        }
+        Value::Array(items) => {
+            let mut changed: Vec<Option<Value>> = items.iter().take(MOST).map(redacted).collect();
+            changed.iter().any(Option::is_some).then(|| {
+                let all =
+                    changed.iter_mut().zip(items).map(|(new, old)| new.take().unwrap_or_else(|| old.clone()));
+                Value::Array(all.collect())
+            })
+        }
+        Value::Object(map) => {
+            let mut new = None;
+            for (key, value) in map.iter().take(MOST) {
+                let named = matches!(value, Value::String(_)) && is_secret_name(key);
+                let value = if named { Some(Value::from(SECRET)) } else { redacted(value) };
+                if let Some(value) = value {
+                    new.get_or_insert_with(|| map.clone()).insert(key.clone(), value);
+                }
+            }
+            new.map(Value::Object)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::linear::assert_linear;
+
+    #[test]
+    fn secrets_go_and_what_says_what_they_are_stays() {
+        for (text, expected) in [
+            ("curl -u me:hunter2 https://x.example", "curl -u me:[secret] https://x.example"),
+            ("curl -ume:hunter2 x", "curl -ume:[secret] x"),
+            ("mysql -uroot -phunter2 db", "mysql -uroot -p[secret] db"),
+            ("DB_PASS=hunter2 ./run", "DB_PASS=[secret] ./run"),
+            ("export PGPASSWORD='hunter2'; psql", "export PGPASSWORD='[secret]'; psql"),
+            ("deploy --token hunter2 now", "deploy --token [secret] now"),
+            ("deploy --pat=hunter2", "deploy --pat=[secret]"),
+            ("git clone https://me:hunter2@host/x", "git clone https://me:[secret]@host/x"),
+            ("curl -H 'Authorization: Bearer abc.def' x", "curl -H 'Authorization: Bearer [secret]' x"),
+            ("curl -H 'X-Api-Key: hunter2' x", "curl -H 'X-Api-Key: [secret]' x"),
+            ("curl -H 'Cookie: sid=hunter2; csrf=me2' x", "curl -H 'Cookie: [secret]; [secret]' x"),
+            (r#"{"password": "hunter2"}"#, r#"{"password": "[secret]"}"#),
+            (r#"{"apiKey":"hunter2","n":1}"#, r#"{"apiKey":"[secret]","n":1}"#),
+            ("docker login -u me -p hunter2", "docker login -u me -p [secret]"),
+            ("sshpass -p hunter2 ssh me@host", "sshpass -p [secret] ssh me@host"),
+            ("redis-cli -a hunter2 ping", "redis-cli -a [secret] ping"),
+            ("curl 'https://x/y?a=1&api_key=hunter2'", "curl 'https://x/y?a=1&api_key=[secret]'"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n", "[secret]"),
+            ("git clone https://me:hunt", "git clone https://me:[secret]"),
+        ] {
+            assert_eq!(redact(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_stays() {
+        for text in [
+            "max_tokens: 100000",
+            "input_tokens=1200",
+            "token=$GITHUB_TOKEN",
+            "cargo test --workspace --all-features",
+            "git show 3f2a1c9e0b7d4e5f6a7b8c9d0e1f2a3b4c5d6e7f",
+            "a risk-assessment of task-runners",
+            "3f2a1c9e-0b7d-4e5f-6a7b-8c9d0e1f2a3b",
+            "src/tokenizer/2026/main_test.rs",
+            "docker run -p 8080:80 -u 1000:1000 image",
+            "mkdir -p build/output/directory",
+            "ssh -p 2222 git@host.example",
+            "curl http://localhost:8080",
+            "pip install sk-learn-contrib key-value-store",
+            "pytest tests/test_user_login_2024_01_15.py::TestHandlerV2ReturnsError404",
+            "TestHandlerV2ReturnsError404WhenMissing",
+            "git log --author=someone --pretty=oneline",
+            "grep -rn 'password' src",
+            "cat tokens.txt | sort -u",
+            "npm_config_loglevel=silent npm run build",
+            "https://example.com/path/to/some-long-article-about-2024-things",
+            "kubectl get pods -n kube-system",
+        ] {
+            assert_eq!(redact(text), text);
+        }
+    }
+
+    #[test]
+    fn hostile_input_stays_linear() {
+        assert_linear(
+            &[
+                "a=",
+                "token=",
+                "://",
+                ":@",
+                "sk-",
+                "-u ",
+                "Bearer ",
+                "aA1",
+                "-----BEGIN ",
+                "\"'",
+                "é",
+                "Cookie: ",
+            ],
+            |text| drop(redact(text)),
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics(text in "[a-zA-Z0-9 '\"=:@/?&;._é-]{0,120}") {
+            let _ = redact(&text);
+        }
+    }
+}
