@@ -52,3 +52,20 @@ pub(crate) fn assert_survives(format: &dyn Format, bytes: &[u8]) {
         format.sniff(&changed[at..]);
     }
 }
+
+/// Asserts that `work` takes no more than about twice as long on input of twice the size. The fastest of a few runs
+/// counts, so that a busy machine does not fail the test.
+pub(crate) fn assert_linear(name: &str, size: usize, work: impl Fn(usize)) {
+    #[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
+    let time = |size: usize| {
+        let run = |_| {
+            let start = std::time::Instant::now();
+            work(size);
+            start.elapsed()
+        };
+        (0..3).map(run).min().unwrap_or_default()
+    };
+    let (once, twice) = (time(size), time(2 * size));
+    let slack = std::time::Duration::from_millis(20);
+    assert!(twice < once * 3 + slack, "{name}: {once:?} for {size}, {twice:?} for twice that");
+}

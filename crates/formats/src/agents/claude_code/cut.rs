@@ -3,8 +3,8 @@
 
 use memchr::memmem;
 
-use crate::json::lenient::{self, Shaped};
-use crate::json::nesting::after_string;
+use crate::json::peek;
+use crate::json::tolerant::{self, Shaped};
 
 use super::record::Signs;
 
@@ -30,40 +30,17 @@ pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (before, rest) = line.split_at_checked(memmem::find(line, RESULT)?)?;
     memmem::find(before, b"\"type\":\"user\"")?;
     let rest = rest.get(RESULT.len()..)?;
-    let after = after_value(rest)?;
-    let (result, after) = rest.split_at_checked(rest.len() - after.len())?;
-    Some((before, after, result))
+    let (result, after) = peek::value(rest)?;
+    (!after.is_empty()).then_some((before, after, result))
 }
 
 /// What is of use in a `toolUseResult`.
 pub(super) fn signs(result: &[u8]) -> Shaped<'_, Signs<'_>> {
     if SIGNS.iter().any(|sign| memmem::find(result, sign).is_some()) {
-        lenient::read(result).unwrap_or_default()
+        tolerant::read(result).unwrap_or_default()
     } else {
         Shaped::Nothing
     }
-}
-
-/// What follows the JSON value that `bytes` begins with.
-fn after_value(bytes: &[u8]) -> Option<&[u8]> {
-    let mut depth = 0_usize;
-    let mut rest = bytes;
-    while let Some((byte, after)) = rest.split_first() {
-        rest = match byte {
-            b'"' => after_string(after),
-            b',' | b']' | b'}' if depth == 0 => return Some(rest),
-            b'[' | b'{' => {
-                depth += 1;
-                after
-            }
-            b']' | b'}' => {
-                depth -= 1;
-                after
-            }
-            _ => after,
-        };
-    }
-    None
 }
 
 #[cfg(test)]
@@ -76,7 +53,7 @@ mod tests {
         let (before, after, result) = split(line).unwrap();
         assert_eq!(before, br#"{"type":"user""#);
         assert_eq!(after, br#","uuid":"u"}"#);
-        assert!(signs(result).object().unwrap().interrupted.0);
+        assert!(signs(result).object().unwrap().interrupted.is_true());
         assert_eq!(
             split(br#"{"type":"user","toolUseResult":"Error: \"x\"","y":1}"#).unwrap().1,
             br#","y":1}"#

@@ -4,7 +4,7 @@ use deloop_types::{Body, Call, Step, ToolResult, Turn, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Sink;
-use crate::json::lenient::{Shaped, Text};
+use crate::json::tolerant::{Shaped, Text};
 use crate::parts::{self, append};
 
 use super::outcome::Evidence;
@@ -54,7 +54,7 @@ impl Open {
 
     /// Adds a block; the result of a call that the server itself ran comes back.
     pub(super) fn add(&mut self, block: Block<'_>) -> Option<ToolResult> {
-        let kind = block.kind.or_empty();
+        let kind = block.kind.as_str();
         if kind == "text" {
             if let Some(text) =
                 block.text.take().filter(|text| !text.trim().is_empty() && text != "(no content)")
@@ -64,7 +64,7 @@ impl Open {
         } else if kind.ends_with("tool_use") {
             self.call(block);
         } else if is_result(&block) {
-            let failed = block.is_error.0;
+            let failed = block.is_error.is_true();
             return Some(result(block, &Evidence { denial: None, signs: &Shaped::Nothing, failed }));
         }
         None
@@ -80,7 +80,7 @@ impl Open {
         }
         self.turn.calls.push(Call {
             id: id.map(Into::into),
-            tool: block.name.or_empty().to_owned(),
+            tool: block.name.as_str().to_owned(),
             args: block.input,
         });
     }
@@ -116,7 +116,7 @@ pub(super) fn read_tokens(usage: &Usage) -> u64 {
 
 /// Whether a block is a call's result.
 pub(super) fn is_result(block: &Block<'_>) -> bool {
-    block.kind.or_empty().ends_with("tool_result")
+    block.kind.as_str().ends_with("tool_result")
 }
 
 /// A call's result.

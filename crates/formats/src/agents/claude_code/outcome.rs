@@ -3,7 +3,7 @@
 use deloop_types::Outcome;
 use serde_json::Value;
 
-use crate::json::lenient::{self, Shaped};
+use crate::json::tolerant::{self, Shaped};
 
 use super::record::Signs;
 
@@ -78,16 +78,16 @@ impl Evidence<'_> {
             return Outcome::Timeout;
         }
         let Shaped::Object(signs) = self.signs else { return of_background(output) };
-        if signs.interrupted.0 {
+        if signs.interrupted.is_true() {
             return if timed_out(output) { Outcome::Timeout } else { Outcome::Cancelled };
         }
         let launched = signs.background_task_id.get().is_some();
-        if launched || matches!(signs.status.or_empty(), "running" | "async_launched" | "remote_launched") {
+        if launched || matches!(signs.status.as_str(), "running" | "async_launched" | "remote_launched") {
             return Outcome::Running;
         }
         match &signs.task {
-            Shaped::Object(task) => ended_as(task.status.or_empty(), task.exit_code.whole()),
-            _ if signs.shell_id.get().is_some() => ended_as(signs.status.or_empty(), signs.exit_code.whole()),
+            Shaped::Object(task) => ended_as(task.status.as_str(), task.exit_code.whole()),
+            _ if signs.shell_id.get().is_some() => ended_as(signs.status.as_str(), signs.exit_code.whole()),
             _ => Outcome::Ok,
         }
     }
@@ -148,7 +148,7 @@ pub(crate) fn of_response(response: &Value) -> Outcome {
         return Outcome::Ok;
     }
     let json = response.to_string();
-    let signs = lenient::read(json.as_bytes()).unwrap_or_default();
+    let signs = tolerant::read(json.as_bytes()).unwrap_or_default();
     Evidence { denial: None, signs: &signs, failed: false }.ended("")
 }
 
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_report_on_a_task_tells_how_it_is() {
         let outcome = |json: &'static str| {
-            let signs = crate::json::lenient::read(json.as_bytes()).unwrap();
+            let signs = crate::json::tolerant::read(json.as_bytes()).unwrap();
             Evidence { denial: None, signs: &signs, failed: false }.ended("x")
         };
         assert_eq!(outcome(r#"{"task":{"status":"running"}}"#), Outcome::Running);

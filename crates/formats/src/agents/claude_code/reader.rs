@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use deloop_types::{Body, Millis, SessionId, Step, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::lenient::{self, Shaped, Text};
+use crate::json::tolerant::{self, Shaped, Text};
 use crate::parts::append;
 use crate::{Reader, Sink, Source};
 
@@ -89,13 +89,13 @@ impl Transcript {
         if let Some(agent) = record.agent_id.get() {
             return agent.to_owned();
         }
-        if !record.is_sidechain.0 {
+        if !record.is_sidechain.is_true() {
             return String::new();
         }
         let hash = |uuid: &Text<'_>| uuid.get().map(|uuid| xxh3_64(uuid.as_bytes()));
         let known = hash(&record.parent_uuid).and_then(|parent| self.sidechains.get(&parent)).cloned();
         let agent = known.unwrap_or_else(|| {
-            let start: String = record.uuid.or_empty().chars().take(8).collect();
+            let start: String = record.uuid.as_str().chars().take(8).collect();
             format!("sidechain-{start}")
         });
         if let Some(uuid) = hash(&record.uuid) {
@@ -125,7 +125,7 @@ impl Transcript {
         let ts = time(&record.timestamp);
         let cost = record.cost_usd.get();
         let Shaped::Object(message) = record.message else { return };
-        if record.is_api_error_message.0 || message.model.get() == Some("<synthetic>") {
+        if record.is_api_error_message.is_true() || message.model.get() == Some("<synthetic>") {
             return;
         }
         self.compacted = false;
@@ -175,11 +175,11 @@ impl Transcript {
     fn user(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
         let agent = self.agent(&record);
         let ts = time(&record.timestamp);
-        if record.is_compact_summary.0 {
+        if record.is_compact_summary.is_true() {
             self.compact(&agent, ts, out);
             return;
         }
-        let automatic = record.is_meta.0
+        let automatic = record.is_meta.is_true()
             || !agent.is_empty()
             || record.prompt_source.get() == Some("system")
             || is_automatic(record.origin.object().and_then(|origin| origin.kind.take()).as_deref());
@@ -190,7 +190,7 @@ impl Transcript {
                 for block in results {
                     let denial = record.tool_denial_kind.get();
                     let evidence =
-                        Evidence { denial, signs: &record.tool_use_result, failed: block.is_error.0 };
+                        Evidence { denial, signs: &record.tool_use_result, failed: block.is_error.is_true() };
                     self.put(&agent, ts, Body::Result(result(block, &evidence)), out);
                 }
                 texts(Shaped::List(rest))
@@ -211,7 +211,7 @@ impl Transcript {
         if kind.get() != Some("queued_command") {
             return;
         }
-        let automatic = is_meta.0
+        let automatic = is_meta.is_true()
             || !agent.is_empty()
             || !matches!(command_mode.get(), None | Some("prompt"))
             || is_automatic(origin.object().and_then(|origin| origin.kind.take()).as_deref());
@@ -262,14 +262,14 @@ impl Reader for Transcript {
 impl Transcript {
     /// Reads a record, without the `signs` that were cut out of it.
     fn record<'a>(&mut self, line: &'a [u8], signs: Shaped<'a, Signs<'a>>, out: &mut Sink<'_>) {
-        let mut record: Record<'_> = match lenient::read(line) {
+        let mut record: Record<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };
         if !matches!(signs, Shaped::Nothing) {
             record.tool_use_result = signs;
         }
-        let kind = record.kind.or_empty();
+        let kind = record.kind.as_str();
         if SILENT.contains(&kind) {
             return;
         }

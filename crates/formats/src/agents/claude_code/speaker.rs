@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use deloop_types::{Origin, UserText};
 
-use crate::json::lenient::Shaped;
+use crate::json::tolerant::Shaped;
 use crate::parts::append;
 
 use super::record::Block;

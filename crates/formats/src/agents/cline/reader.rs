@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::record::{Block, Document, Message, Metrics};
 use super::xml;
 use crate::author::Author;
-use crate::json::loose;
+use crate::json::tolerant;
 use crate::{Reader, Sink, Source};
 
 /// The tool that runs commands.
@@ -135,7 +135,7 @@ impl Task {
 
 impl Reader for Task {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice::<Document<'_>>(bytes) {
+        match tolerant::read::<Document<'_>>(bytes) {
             Ok(document) => {
                 if let Some(session) = document.session {
                     self.author.session = SessionId::from(session);

@@ -6,7 +6,7 @@ use deloop_types::{Body, Call, Millis, Outcome, SessionId, Step, ToolResult, Tur
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::lenient::{self, Shaped, Text};
+use crate::json::tolerant::{self, Shaped, Text};
 use crate::parts::{append, result};
 use crate::{Reader, Sink, Source};
 
@@ -168,7 +168,7 @@ impl Rollout {
     }
 
     fn item(&mut self, item: Payload<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
-        match item.kind.or_empty() {
+        match item.kind.as_str() {
             "message" if item.role.get() == Some("assistant") => self.spoke(item, ts),
             "message" | "agent_message" => {
                 let automatic = item.role.get() != Some("user") || self.agent.is_some();
@@ -205,7 +205,7 @@ impl Rollout {
 
     /// A call that the model's server made itself: what came back is not in the file, only how it ended.
     fn server_call(&mut self, item: Payload<'_>, ts: Option<Millis>) {
-        let ok = match item.status.or_empty() {
+        let ok = match item.status.as_str() {
             "completed" => Some(true),
             "failed" | "incomplete" => Some(false),
             _ => None,
@@ -283,7 +283,7 @@ impl Rollout {
     }
 
     fn event(&mut self, event: Payload<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
-        match event.kind.or_empty() {
+        match event.kind.as_str() {
             "token_count" => {
                 if let (false, Shaped::Object(info)) = (self.counts_requests, event.info) {
                     self.sums(&info, ts, out);
@@ -349,7 +349,7 @@ impl Rollout {
 
     /// A line of a version of mid-2025: an item, or what the session is, without what it is wrapped in today.
     fn bare(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        match lenient::read::<Payload<'_>>(line) {
+        match tolerant::read::<Payload<'_>>(line) {
             Err(error) => out.unreadable(error),
             Ok(item) if item.kind.get().is_some() => self.item(item, None, out),
             Ok(meta) if meta.id.get().is_some() && meta.timestamp.get().is_some() => self.begin(&meta, out),
@@ -364,12 +364,12 @@ impl Rollout {
 
 impl Reader for Rollout {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        let record: Line<'_> = match lenient::read(line) {
+        let record: Line<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };
         let Shaped::Object(payload) = record.payload else { return self.bare(line, out) };
-        let kind = record.kind.or_empty();
+        let kind = record.kind.as_str();
         let ts = record.timestamp.get().and_then(Millis::parse);
         let is_history = self
             .begins_at
@@ -384,7 +384,7 @@ impl Reader for Rollout {
             "token_usage_record" => {
                 self.counts_requests = true;
                 if let Shaped::Object(tokens) = &payload.usage {
-                    let name = payload.response_id.get().unwrap_or(record.timestamp.or_empty());
+                    let name = payload.response_id.get().unwrap_or(record.timestamp.as_str());
                     self.usage(tokens, xxh3_64(name.as_bytes()), ts, out);
                 }
             }

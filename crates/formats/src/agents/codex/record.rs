@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::lenient::{Flag, Number, Shaped, Text};
+use crate::json::tolerant::{Flag, Number, Shaped, Text};
 use crate::parts::stand_in;
 
 #[derive(Default, Deserialize)]

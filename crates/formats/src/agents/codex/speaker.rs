@@ -3,7 +3,7 @@
 use deloop_types::{Origin, UserText};
 use serde_json::Value;
 
-use crate::json::lenient::Shaped;
+use crate::json::tolerant::Shaped;
 use crate::parts::append;
 
 use super::record::{Metadata, Part};

@@ -9,8 +9,8 @@ use super::outcome;
 use super::record::{Data, Event};
 use super::totals::Totals;
 use crate::author::Author;
-use crate::json::loose;
-use crate::json::loose::Object;
+use crate::json::tolerant;
+use crate::json::tolerant::Object;
 use crate::{Reader, Sink, Source};
 
 pub(super) struct Events {
@@ -170,7 +170,7 @@ impl Reader for Events {
         if kind(line).is_some_and(long_winded) {
             return;
         }
-        match loose::from_slice(line) {
+        match tolerant::read(line) {
             Ok(Object(Some(event))) => self.event(event, out),
             Ok(Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),

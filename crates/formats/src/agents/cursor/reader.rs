@@ -4,7 +4,7 @@ use deloop_types::{Call, Origin, Outcome, SessionId};
 use serde::Deserialize;
 
 use crate::author::Author;
-use crate::json::loose::{self, Flag, Json, Object, Objects, Prose, Text};
+use crate::json::tolerant::{self, Flag, Json, Object, Objects, Prose, Text};
 use crate::{Reader, Sink, Source};
 
 /// One line: a message, or a note.
@@ -118,7 +118,7 @@ impl Transcript {
 
 impl Reader for Transcript {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice(line) {
+        match tolerant::read(line) {
             Ok(Object(Some(line))) => self.line(line, out),
             Ok(Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),

@@ -10,7 +10,7 @@ use super::outcome;
 use super::record::{Message, Record, Texts};
 use super::said::{Done, Said, batches};
 use crate::author::Author;
-use crate::json::loose;
+use crate::json::tolerant;
 use crate::{Reader, Sink, Source};
 
 /// Reads lines as well as documents: a document is a header that holds its messages.
@@ -199,9 +199,9 @@ impl Session {
 
 impl Reader for Session {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice(bytes) {
-            Ok(loose::Object(Some(record))) => self.record(record, out),
-            Ok(loose::Object(None)) => out.unreadable("not a JSON object"),
+        match tolerant::read(bytes) {
+            Ok(tolerant::Object(Some(record))) => self.record(record, out),
+            Ok(tolerant::Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),
         }
     }

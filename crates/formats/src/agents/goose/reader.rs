@@ -4,8 +4,8 @@ use deloop_types::{Body, Call, Millis, Origin, Outcome, Usage};
 
 use super::record::{Content, Line, ToolResult};
 use crate::author::Author;
-use crate::json::loose;
-use crate::json::loose::Object;
+use crate::json::tolerant;
+use crate::json::tolerant::Object;
 use crate::{Reader, Sink, Source};
 
 pub(super) struct Messages {
@@ -105,7 +105,7 @@ impl Messages {
 
 impl Reader for Messages {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice(line) {
+        match tolerant::read(line) {
             Ok(Object(Some(line))) => self.line(line, out),
             Ok(Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),

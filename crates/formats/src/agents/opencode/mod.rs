@@ -6,8 +6,8 @@ mod session;
 mod storage;
 
 use crate::author::Author;
-use crate::json::loose::{self, Object};
 use crate::json::peek;
+use crate::json::tolerant::{self, Object};
 use crate::{Format, Place, Reader, Shape, Sink, Source};
 
 pub use storage::read_storage;
@@ -60,7 +60,7 @@ struct Document {
 
 impl Reader for Document {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice(bytes) {
+        match tolerant::read(bytes) {
             Ok(Object::<record::Export<'_>>(Some(export))) => {
                 let info = export.info.0.unwrap_or_default();
                 session::read(self.author.clone(), info, export.messages.0, out);

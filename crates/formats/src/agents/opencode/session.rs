@@ -222,7 +222,7 @@ fn used(info: &Info<'_>, tokens: &Tokens, cost: Option<f64>) -> Usage {
     }
 }
 
-fn key(id: &crate::json::loose::Text<'_>) -> Option<u64> {
+fn key(id: &crate::json::tolerant::Text<'_>) -> Option<u64> {
     id.get().map(|id| xxh3_64(id.as_bytes()))
 }
 

@@ -6,8 +6,8 @@ mod v0;
 mod v1;
 
 use crate::author::Author;
-use crate::json::loose::{self, Objects};
 use crate::json::peek;
+use crate::json::tolerant::{self, Objects};
 use crate::{Format, Place, Reader, Shape, Sink, Source};
 
 /// OpenHands: the events of one conversation in one document.
@@ -58,7 +58,7 @@ struct Document {
 
 impl Reader for Document {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice(bytes) {
+        match tolerant::read(bytes) {
             Ok(Objects::<event::Event<'_>>(events)) => {
                 if events.iter().any(|event| event.kind.get().is_some()) {
                     v1::read(&self.author, events, out);

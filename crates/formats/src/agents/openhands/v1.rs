@@ -10,7 +10,7 @@ use super::spent::Spent;
 use super::v0::of_exit_code;
 use crate::Sink;
 use crate::author::Author;
-use crate::json::loose::Object;
+use crate::json::tolerant::Object;
 
 pub(super) fn read(author: &Author, events: Vec<Event<'_>>, out: &mut Sink<'_>) {
     let mut reader = Reader { author, held: None, used: Vec::new(), spent: Spent::default() };

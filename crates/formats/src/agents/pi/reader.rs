@@ -3,7 +3,7 @@
 use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Step, Turn, Usage, UserText};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::lenient::{self, Shaped};
+use crate::json::tolerant::{self, Shaped};
 use crate::parts::{append, result};
 use crate::{Reader, Sink, Source};
 
@@ -42,19 +42,19 @@ impl Session {
     }
 
     fn message(&self, message: Message<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
-        match message.role.or_empty() {
+        match message.role.as_str() {
             "assistant" => self.assistant(message, ts, out),
             "toolResult" => {
                 let output = text(message.content);
-                let ended = if message.is_error.0 { failure(&output) } else { Outcome::Ok };
+                let ended = if message.is_error.is_true() { failure(&output) } else { Outcome::Ok };
                 let id = message.tool_call_id.take().map(Into::into);
                 self.put(ts, Body::Result(result(id, Some(ended), output)), out);
             }
             "user" => self.user(text(message.content), Origin::Human, ts, out),
             "custom" | "hookMessage" => self.user(text(message.content), Origin::Harness, ts, out),
             "bashExecution" => {
-                if !message.exclude_from_context.0 {
-                    let ran = format!("$ {}\n{}", message.command.or_empty(), message.output.or_empty());
+                if !message.exclude_from_context.is_true() {
+                    let ran = format!("$ {}\n{}", message.command.as_str(), message.output.as_str());
                     self.user(ran, Origin::Harness, ts, out);
                 }
             }
@@ -76,7 +76,7 @@ impl Session {
             _ => None,
         };
         // The calls of a message that broke off are never made, and may themselves be cut.
-        let broke_off = matches!(message.stop_reason.or_empty(), "aborted" | "error");
+        let broke_off = matches!(message.stop_reason.as_str(), "aborted" | "error");
         let turn = turn(message.content, !broke_off);
         if turn.said().is_some() || !turn.calls.is_empty() {
             self.put(ts, Body::Turn(turn), out);
@@ -89,7 +89,7 @@ impl Session {
 
 impl Reader for Session {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        let entry: Entry<'_> = match lenient::read(line) {
+        let entry: Entry<'_> = match tolerant::read(line) {
             Ok(entry) => entry,
             Err(error) => return out.unreadable(error),
         };
@@ -102,7 +102,7 @@ impl Reader for Session {
         }
         let ts = entry.timestamp.get().and_then(Millis::parse);
         let goes_back = self.goes_back(&entry);
-        let kind = entry.kind.or_empty();
+        let kind = entry.kind.as_str();
         if goes_back || matches!(kind, "compaction" | "branch_summary") {
             self.put(ts, Body::Compact, out);
         }
@@ -126,13 +126,13 @@ fn turn(content: Shaped<'_, super::record::Block<'_>>, with_calls: bool) -> Turn
     match content {
         Shaped::List(blocks) => {
             for block in blocks {
-                match block.kind.or_empty() {
+                match block.kind.as_str() {
                     "text" => {
                         block.text.take().into_iter().for_each(|text| append(&mut turn.text, text));
                     }
                     "toolCall" if with_calls => turn.calls.push(Call {
                         id: block.id.take().map(Into::into),
-                        tool: block.name.or_empty().to_owned(),
+                        tool: block.name.as_str().to_owned(),
                         args: block.arguments,
                     }),
                     _ => {}
@@ -181,7 +181,7 @@ fn counted(tokens: &Tokens<'_>, model: Option<&str>) -> Option<Usage> {
 fn request(message: &Message<'_>) -> Option<u64> {
     let name = match message.response_id.get() {
         Some(id) => id.to_owned(),
-        None => format!("{} {}", message.model.or_empty(), message.timestamp.whole()?),
+        None => format!("{} {}", message.model.as_str(), message.timestamp.whole()?),
     };
     Some(xxh3_64(name.as_bytes()))
 }

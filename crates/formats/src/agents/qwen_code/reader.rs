@@ -4,7 +4,7 @@ use deloop_types::{Body, Call, Millis, Origin, SessionId, Step, Turn, Usage, Use
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::lenient::{self, Shaped};
+use crate::json::tolerant::{self, Shaped};
 use crate::parts::{append, result, stand_in};
 use crate::{Reader, Sink, Source};
 
@@ -71,7 +71,7 @@ impl Chat {
         let step = self.step(&record);
         let automatic = record.agent_id.get().is_some()
             || record.provenance.get().is_some_and(|provenance| provenance != "real_user")
-            || matches!(record.subtype.or_empty(), "cron" | "notification" | "goal_runtime");
+            || matches!(record.subtype.as_str(), "cron" | "notification" | "goal_runtime");
         let typed = record.system_payload.object().and_then(|payload| payload.display_text.take());
         let text = match typed {
             Some(typed) => typed.into_owned(),
@@ -112,7 +112,7 @@ impl Chat {
 
 impl Reader for Chat {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        let record: Record<'_> = match lenient::read(line) {
+        let record: Record<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };
@@ -127,7 +127,7 @@ impl Reader for Chat {
         if out.report.version.is_none() {
             out.report.version = record.version.get().map(str::to_owned);
         }
-        match record.kind.or_empty() {
+        match record.kind.as_str() {
             "assistant" => self.assistant(record, out),
             "user" => {
                 self.close(out);
@@ -138,7 +138,7 @@ impl Reader for Chat {
                 self.results(record, out);
             }
             "system" => {
-                if matches!(record.subtype.or_empty(), "chat_compression" | "rewind") {
+                if matches!(record.subtype.as_str(), "chat_compression" | "rewind") {
                     self.close(out);
                     out.step(Step { body: Body::Compact, ..self.step(&record) });
                 }
@@ -165,13 +165,13 @@ fn parts<'a>(message: Shaped<'a, super::record::Message<'a>>) -> Vec<Part<'a>> {
 fn turn(parts: Vec<Part<'_>>) -> Turn {
     let mut turn = Turn::default();
     for part in parts {
-        if let Some(text) = part.text.take().filter(|_| !part.thought.0) {
+        if let Some(text) = part.text.take().filter(|_| !part.thought.is_true()) {
             append(&mut turn.text, text);
         }
         if let Shaped::Object(call) = part.function_call {
             turn.calls.push(Call {
                 id: call.id.take().map(Into::into),
-                tool: call.name.or_empty().to_owned(),
+                tool: call.name.as_str().to_owned(),
                 args: call.args,
             });
         }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use deloop_types::Outcome;
 use serde::Deserialize;
 
-use crate::json::lenient::{self, Number, Text};
+use crate::json::tolerant::{self, Number, Text};
 use crate::parts::append;
 
 use super::{Field, Label, Script};
@@ -92,7 +92,7 @@ impl Seen {
             return;
         }
         let json = (part.starts_with('{') && part.trim_end().ends_with('}'))
-            .then(|| lenient::read::<Json<'_>>(part.as_bytes()));
+            .then(|| tolerant::read::<Json<'_>>(part.as_bytes()));
         let Some(Ok(json)) = json else {
             self.states.extend(labelled(part, &script.labels).or_else(|| cut_off(part)));
             return append(&mut self.output, part.into());
@@ -108,7 +108,7 @@ impl Seen {
             _ => return append(&mut self.output, part.into()),
         }
         match json.output {
-            Some(output) => append(&mut self.output, output.or_empty().to_owned().into()),
+            Some(output) => append(&mut self.output, output.as_str().to_owned().into()),
             None if json.chunk_id.get().is_some() => {}
             None => append(&mut self.output, part.into()),
         }

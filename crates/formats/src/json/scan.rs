@@ -1,14 +1,14 @@
-//! How deep JSON nests, found without recursion and much faster than by parsing.
+//! Finds the ends of strings and nested values, and how deep they nest, without recursion and much faster than parsing.
 
 /// Deeper than any agent writes, and shallow enough for the stack of any thread.
-const DEEPEST: usize = 512;
+pub(crate) const DEEPEST: usize = 512;
 
-/// Whether the brackets nest too deeply for a parser that recurses.
+/// Returns whether the brackets nest more than [`DEEPEST`] levels deep, which a recursive parser may not survive.
 pub(crate) fn is_too_deep(json: &[u8]) -> bool {
     may_nest_deeply(json) && depth(json) > DEEPEST
 }
 
-/// Whether there are enough opening brackets, in strings or not, for more than [`DEEPEST`] levels.
+/// Returns whether there are enough opening brackets, in strings or not, for more than [`DEEPEST`] levels.
 fn may_nest_deeply(bytes: &[u8]) -> bool {
     const LANES: usize = 64;
     if bytes.len() <= DEEPEST {
@@ -29,12 +29,11 @@ fn may_nest_deeply(bytes: &[u8]) -> bool {
     opening > DEEPEST
 }
 
-/// 1 for `[` and `{`, which differ in one bit.
+/// Returns 1 for `[` and `{`, which differ in one bit.
 fn is_opening(byte: u8) -> u8 {
     u8::from(byte | 0x20 == b'{')
 }
 
-/// How deep the brackets nest.
 fn depth(bytes: &[u8]) -> usize {
     let (mut now, mut deepest) = (0_usize, 0);
     let mut rest = bytes;
@@ -53,14 +52,40 @@ fn depth(bytes: &[u8]) -> usize {
     deepest
 }
 
-/// What follows a string, given what follows its opening quote.
-pub(crate) fn after_string(text: &[u8]) -> &[u8] {
-    let is_end = |at: &usize| {
-        let before = text.get(..*at).unwrap_or_default();
-        before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
-    };
-    let end = memchr::memchr_iter(b'"', text).find(is_end);
-    end.and_then(|end| text.get(end + 1..)).unwrap_or_default()
+/// Returns the length of a string's text, given what follows its opening quote; `None` when it has no end.
+pub(crate) fn string_length(inside: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'"', inside).find(|end| !ends_in_escape(&inside[..*end]))
+}
+
+/// Returns what follows a string, given what follows its opening quote; nothing when it has no end.
+pub(crate) fn after_string(inside: &[u8]) -> &[u8] {
+    string_length(inside).map_or(&[], |length| &inside[length + 1..])
+}
+
+/// Returns whether a text ends in a backslash that escapes what follows it.
+pub(crate) fn ends_in_escape(text: &[u8]) -> bool {
+    text.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
+/// Returns what follows the object or list in which `bytes` are `depth` levels deep (0: it begins there); `None` when
+/// it has no end.
+pub(crate) fn after_nested(bytes: &[u8], mut depth: usize) -> Option<&[u8]> {
+    let mut rest = bytes;
+    loop {
+        let (byte, after) = rest.split_first()?;
+        rest = after;
+        match byte {
+            b'"' => rest = after_string(after),
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(rest);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -82,5 +107,13 @@ mod tests {
         assert_eq!(after_string(br#"a\"b",1"#), b",1");
         assert_eq!(after_string(br#"a\\",1"#), b",1");
         assert_eq!(after_string(br#"a\""#), b"");
+        assert_eq!((string_length(b"\""), string_length(br#"a\""#)), (Some(0), None));
+    }
+
+    #[test]
+    fn a_nested_value_ends_with_its_bracket() {
+        assert_eq!(after_nested(br#"[{"a":"]"}],1"#, 0), Some(&b",1"[..]));
+        assert_eq!(after_nested(b"1]},2", 2), Some(&b",2"[..]));
+        assert_eq!((after_nested(b"[[]", 0), after_nested(b"]", 0)), (None, None));
     }
 }

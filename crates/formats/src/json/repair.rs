@@ -1,8 +1,10 @@
 //! Makes well-formed JSON of what agents and the tools around them really leave behind: a document that was cut
 //! off, an escape or a byte that JSON does not know, a number that is not one.
 
+use crate::json::scan::string_length;
+
 /// The first JSON value of some bytes, made well-formed.
-pub(crate) struct Mended {
+pub(crate) struct Repaired {
     /// The value; it may still be refused by a parser if the bytes were not JSON at all.
     pub(crate) bytes: Vec<u8>,
     /// Whether its end was missing.
@@ -11,15 +13,15 @@ pub(crate) struct Mended {
     pub(crate) length: usize,
 }
 
-/// Mends the first JSON value of `bytes`. A value that is cut off is closed after its last whole element, so that
+/// Repairs the first JSON value of `bytes`. A value that is cut off is closed after its last whole element, so that
 /// the head of a file can be looked at as if it were all of it.
-pub(crate) fn mend(bytes: &[u8]) -> Mended {
-    let mut mender = Mender { rest: bytes, out: Vec::new(), open: Vec::new(), whole: 0 };
-    let cut = !mender.run();
-    Mended { bytes: mender.out, cut, length: bytes.len() - mender.rest.len() }
+pub(crate) fn repair(bytes: &[u8]) -> Repaired {
+    let mut repairer = Repairer { rest: bytes, out: Vec::new(), open: Vec::new(), whole: 0 };
+    let cut = !repairer.run();
+    Repaired { bytes: repairer.out, cut, length: bytes.len() - repairer.rest.len() }
 }
 
-struct Mender<'a> {
+struct Repairer<'a> {
     rest: &'a [u8],
     out: Vec<u8>,
     /// What closes the containers that are open.
@@ -28,7 +30,7 @@ struct Mender<'a> {
     whole: usize,
 }
 
-impl Mender<'_> {
+impl Repairer<'_> {
     /// Whether the value came to its end.
     fn run(&mut self) -> bool {
         while let Some((&byte, rest)) = self.rest.split_first() {
@@ -100,18 +102,6 @@ impl Mender<'_> {
 }
 
 const NOT_A_NUMBER: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
-
-/// How long the text of a string is, given what follows its opening quote; `None` when it has no end.
-fn string_length(inside: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', inside.get(at..)?)?;
-        if inside[at] == b'"' {
-            return Some(at);
-        }
-        at += 2;
-    }
-}
 
 /// Writes the text of a string with its broken parts made readable: an escape that JSON does not know becomes the
 /// backslash it starts with, half a surrogate pair and bytes that are no UTF-8 become the replacement character.
@@ -191,9 +181,9 @@ fn unit(bytes: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    fn mended(text: &str) -> (String, bool) {
-        let mended = mend(text.as_bytes());
-        (String::from_utf8(mended.bytes).unwrap(), mended.cut)
+    fn repaired(text: &str) -> (String, bool) {
+        let repaired = repair(text.as_bytes());
+        (String::from_utf8(repaired.bytes).unwrap(), repaired.cut)
     }
 
     #[test]
@@ -201,7 +191,7 @@ mod tests {
         for text in
             [r#"{"a":[1,-2.5e3,{"b":"\"\\\u00e9\ud83d\ude00"}],"c":null}"#, "[]", "[ 1 , 2 ]", r#""x""#, "12"]
         {
-            assert_eq!(mended(text), (text.to_owned(), false));
+            assert_eq!(repaired(text), (text.to_owned(), false));
         }
     }
 
@@ -215,17 +205,17 @@ mod tests {
             (r#"{"a""#, "{}"),
             (r#"{"a":{"b":2}"#, r#"{"a":{"b":2}}"#),
         ] {
-            assert_eq!(mended(text), (whole.to_owned(), true), "{text}");
+            assert_eq!(repaired(text), (whole.to_owned(), true), "{text}");
         }
     }
 
     #[test]
     fn what_follows_the_value_is_left_out() {
         let two = "{\"a\":1}\n{\"b\":2}";
-        assert_eq!(mended(two), ("{\"a\":1}".to_owned(), false));
-        assert_eq!(mend(two.as_bytes()).length, 7);
-        assert_eq!(mended("[1] \n"), ("[1]".to_owned(), false));
-        assert_eq!(mended("[1},2"), ("[1}".to_owned(), true));
+        assert_eq!(repaired(two), ("{\"a\":1}".to_owned(), false));
+        assert_eq!(repair(two.as_bytes()).length, 7);
+        assert_eq!(repaired("[1] \n"), ("[1]".to_owned(), false));
+        assert_eq!(repaired("[1},2"), ("[1}".to_owned(), true));
     }
 
     #[test]
@@ -237,15 +227,15 @@ mod tests {
             (r#""C:\dir\x""#, "C:\\dir\\x"),
             ("\"a\tb\u{1}\"", "a\tb\u{1}"),
         ] {
-            let (text, _) = mended(text);
+            let (text, _) = repaired(text);
             assert_eq!(serde_json::from_str::<String>(&text).unwrap(), value, "{text}");
         }
-        let bytes = mend(b"\"a\xffb\"").bytes;
+        let bytes = repair(b"\"a\xffb\"").bytes;
         assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), "a\u{fffd}b");
     }
 
     #[test]
     fn numbers_that_are_none_are_null() {
-        assert_eq!(mended("[NaN,-Infinity,Infinity,-1]").0, "[null,null,null,-1]");
+        assert_eq!(repaired("[NaN,-Infinity,Infinity,-1]").0, "[null,null,null,-1]");
     }
 }
