@@ -13,17 +13,16 @@
 
 mod agents;
 mod apis;
-mod author;
 #[cfg(test)]
 mod fixture;
 mod format;
 pub mod hooks;
 mod json;
 mod native;
-mod parts;
 mod place;
 mod registry;
-mod scribe;
+mod step_writer;
+mod text;
 
 pub use agents::opencode::read_storage as read_opencode_storage;
 pub use format::{Format, Item, Reader, Report, Shape, Sink, Source, read};

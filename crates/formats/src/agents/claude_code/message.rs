@@ -5,7 +5,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Sink;
 use crate::json::tolerant::{Shaped, Text};
-use crate::parts::{self, append};
+use crate::step_writer::tool_result;
+use crate::text::append;
 
 use super::outcome::Evidence;
 use super::record::{Block, Tokens, output};
@@ -123,5 +124,5 @@ pub(super) fn is_result(block: &Block<'_>) -> bool {
 pub(super) fn result(block: Block<'_>, evidence: &Evidence<'_>) -> ToolResult {
     let output = output(block.content);
     let ended = evidence.ended(output.as_deref().unwrap_or_default());
-    parts::result(block.tool_use_id.take().map(Into::into), Some(ended), output)
+    tool_result(block.tool_use_id.take().map(Into::into), Some(ended), output)
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use deloop_types::{Body, Millis, SessionId, Step, Usage};
+use deloop_types::{Body, Millis, Step, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::tolerant::{self, Shaped, Text};
-use crate::parts::append;
+use crate::step_writer::StepWriter;
+use crate::text::append;
 use crate::{Reader, Sink, Source};
 
 use super::cut::{is_progress, signs, split};
@@ -38,7 +39,7 @@ const SILENT: [&str; 17] = [
 
 /// Reads one transcript.
 pub(super) struct Transcript {
-    session: SessionId,
+    writer: StepWriter,
     /// The uuids of the records and the names of the requests that were there before.
     seen: HashSet<u64>,
     /// Which subagent a record is of that names none, by the record's uuid.
@@ -53,7 +54,7 @@ pub(super) struct Transcript {
 impl Transcript {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
-            session: source.stem().map_or_else(SessionId::default, SessionId::from),
+            writer: StepWriter::for_file(source),
             seen: HashSet::new(),
             sidechains: HashMap::new(),
             open: BTreeMap::new(),
@@ -69,9 +70,9 @@ impl Transcript {
     /// Takes what the record says about the session as a whole.
     fn note(&mut self, record: &Record<'_>, out: &mut Sink<'_>) {
         if let Some(session) = record.session_id.get()
-            && session != self.session.as_str()
+            && session != self.writer.session.as_str()
         {
-            self.session = session.into();
+            self.writer.session = session.into();
         }
         if out.report.project.is_none() {
             out.report.project = record.cwd.get().map(str::to_owned);
@@ -105,10 +106,8 @@ impl Transcript {
     }
 
     fn step(&self, agent: &str, ts: Option<Millis>, body: Body) -> Step {
-        let mut step = Step::new(self.session.clone(), body);
-        step.agent = (!agent.is_empty()).then(|| agent.to_owned());
-        step.ts = ts;
-        step
+        let agent = (!agent.is_empty()).then(|| agent.to_owned());
+        Step { agent, ts, ..self.writer.step(body) }
     }
 
     /// Hands a step out, or keeps it until the message before it is complete.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::json::tolerant::{Flag, Number, Shaped, Text};
-use crate::parts::stand_in;
+use crate::text::stand_in;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use deloop_types::{Origin, UserText};
 
 use crate::json::tolerant::Shaped;
-use crate::parts::append;
+use crate::text::append;
 
 use super::record::Block;
 

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use deloop_types::{Body, Call, Millis, Outcome, SessionId, Step, ToolResult, Turn};
+use deloop_types::{Body, Call, Millis, Outcome, ToolResult, Turn};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::tolerant::{self, Shaped, Text};
-use crate::parts::{append, result};
+use crate::step_writer::{StepWriter, tool_result};
+use crate::text::append;
 use crate::{Reader, Sink, Source};
 
 use super::call::{call, code};
@@ -67,8 +68,7 @@ enum Special {
 
 /// Reads one rollout.
 pub(super) struct Rollout {
-    session: SessionId,
-    agent: Option<String>,
+    writer: StepWriter,
     /// Whether the file has said which session it is; what it says later is about the session it was forked from.
     named: bool,
     /// The thread whose tokens are counted: a fork goes on counting those of the thread it was forked from.
@@ -96,8 +96,7 @@ pub(super) struct Rollout {
 impl Rollout {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
-            session: source.stem().map_or_else(SessionId::default, SessionId::from),
-            agent: None,
+            writer: StepWriter::for_file(source),
             named: false,
             counted: String::new(),
             begins_at: None,
@@ -113,17 +112,10 @@ impl Rollout {
         }
     }
 
-    fn step(&self, ts: Option<Millis>, body: Body) -> Step {
-        let mut step = Step::new(self.session.clone(), body);
-        step.agent.clone_from(&self.agent);
-        step.ts = ts;
-        step
-    }
-
     /// Hands a step out, after the turn before it.
     fn put(&mut self, ts: Option<Millis>, body: Body, out: &mut Sink<'_>) {
         self.close(out);
-        out.step(self.step(ts, body));
+        self.writer.at(ts).write(body, out);
     }
 
     /// The turn that the model is in.
@@ -135,12 +127,9 @@ impl Rollout {
     /// The turn is over: hands it out.
     fn close(&mut self, out: &mut Sink<'_>) {
         let Some(Open { ts, turn, results }) = self.open.take() else { return };
-        if turn.said().is_some() || !turn.calls.is_empty() {
-            out.step(self.step(ts, Body::Turn(turn)));
-        }
-        for result in results {
-            out.step(self.step(ts, Body::Result(result)));
-        }
+        let writer = self.writer.at(ts);
+        writer.turn(turn.text, turn.calls, out);
+        results.into_iter().for_each(|result| writer.write(Body::Result(result), out));
     }
 
     fn begin(&mut self, meta: &Payload<'_>, out: &mut Sink<'_>) {
@@ -157,10 +146,10 @@ impl Rollout {
         };
         let parent = meta.parent_thread_id.get().or_else(|| parent(spawned));
         if let Some(session) = meta.session_id.get().or(parent).or(id) {
-            self.session = session.into();
+            self.writer.session = session.into();
         }
         if parent.is_some() || !spawned.is_null() {
-            self.agent = id.map(str::to_owned);
+            self.writer.agent = id.map(str::to_owned);
         }
         self.begins_at = ordinal(&meta.subagent_history_start_ordinal);
         out.report.project = meta.cwd.get().map(str::to_owned);
@@ -171,7 +160,7 @@ impl Rollout {
         match item.kind.as_str() {
             "message" if item.role.get() == Some("assistant") => self.spoke(item, ts),
             "message" | "agent_message" => {
-                let automatic = item.role.get() != Some("user") || self.agent.is_some();
+                let automatic = item.role.get() != Some("user") || self.writer.agent.is_some();
                 if let Some(user) = said(item.content, item.metadata, automatic) {
                     self.put(ts, Body::User(user), out);
                 }
@@ -205,15 +194,15 @@ impl Rollout {
 
     /// A call that the model's server made itself: what came back is not in the file, only how it ended.
     fn server_call(&mut self, item: Payload<'_>, ts: Option<Millis>) {
-        let ok = match item.status.as_str() {
-            "completed" => Some(true),
-            "failed" | "incomplete" => Some(false),
+        let ended = match item.status.as_str() {
+            "completed" => Some(Outcome::Ok),
+            "failed" | "incomplete" => Some(Outcome::Error),
             _ => None,
         };
         let call = call(item);
         let open = self.turn(ts);
         if call.id.is_some() {
-            open.results.push(ToolResult { id: call.id.clone(), ok, ..ToolResult::default() });
+            open.results.push(tool_result(call.id.clone(), ended, None));
         }
         open.turn.calls.push(call);
     }
@@ -265,7 +254,8 @@ impl Rollout {
             None | Some(Outcome::Error) => known.or(told),
             told => told,
         };
-        self.put(ts, Body::Result(result(id.map(Into::into), ended, text)), out);
+        self.close(out);
+        self.writer.at(ts).result(id.map(Into::into), ended, text, out);
     }
 
     /// How a script's calls ended, and what it showed of them.
@@ -336,7 +326,7 @@ impl Rollout {
     fn usage(&mut self, tokens: &Tokens, key: u64, ts: Option<Millis>, out: &mut Sink<'_>) {
         self.close(out);
         let usage = counted(tokens, self.model.clone());
-        out.usage(self.step(ts, Body::Usage(usage)), Some(key));
+        out.usage(self.writer.at(ts).step(Body::Usage(usage)), Some(key));
     }
 
     /// A compaction is told by a line and an event.

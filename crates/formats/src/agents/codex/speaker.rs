@@ -4,7 +4,7 @@ use deloop_types::{Origin, UserText};
 use serde_json::Value;
 
 use crate::json::tolerant::Shaped;
-use crate::parts::append;
+use crate::text::append;
 
 use super::record::{Metadata, Part};
 

@@ -9,13 +9,13 @@ use super::identity::{CALL, MESSAGE, RESULT, hash};
 use super::outcome;
 use super::record::{Message, Record, Texts};
 use super::said::{Done, Said, batches};
-use crate::author::Author;
 use crate::json::tolerant;
+use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 /// Reads lines as well as documents: a document is a header that holds its messages.
 pub(super) struct Session {
-    author: Author,
+    writer: StepWriter,
     parent: Option<String>,
     /// The model's last message, of which a later record may be a newer version or the rest.
     held: Vec<Said>,
@@ -28,7 +28,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
-            author: Author::of(source),
+            writer: StepWriter::for_file(source),
             parent: source.path.and_then(folder_of_parent),
             held: Vec::new(),
             context: HashSet::new(),
@@ -46,7 +46,7 @@ impl Session {
         } else if record.rewind_to.0.is_some() {
             self.flush(out);
             self.context.clear();
-            out.step(self.author.step(None, Body::Compact));
+            self.writer.at(None).write(Body::Compact, out);
         } else if record.session_id.get().is_some() && record.id.get().is_none() {
             self.named(record.session_id.get(), record.kind.get());
             worked_on(&record.directories, out);
@@ -61,10 +61,10 @@ impl Session {
     fn named(&mut self, id: Option<&str>, kind: Option<&str>) {
         let Some(id) = id else { return };
         if kind == Some("subagent") {
-            self.author.agent = Some(id.to_owned());
-            self.author.session = SessionId::from(self.parent.as_deref().unwrap_or(id));
-        } else if self.author.agent.is_none() {
-            self.author.session = SessionId::from(id);
+            self.writer.agent = Some(id.to_owned());
+            self.writer.session = SessionId::from(self.parent.as_deref().unwrap_or(id));
+        } else if self.writer.agent.is_none() {
+            self.writer.session = SessionId::from(id);
         }
     }
 
@@ -90,7 +90,7 @@ impl Session {
         self.context.retain(|id| kept.contains(id));
         if self.context.len() < before {
             let ts = messages.iter().filter_map(|m| m.timestamp.0).max();
-            out.step(self.author.step(ts, Body::Compact));
+            self.writer.at(ts).write(Body::Compact, out);
         }
         for message in messages.into_iter().skip(fresh) {
             self.message(message, out);
@@ -125,9 +125,9 @@ impl Session {
             return;
         }
         let automatic =
-            self.author.agent.is_some() || !message.content.responses.is_empty() || automatic(text.trim());
+            self.writer.agent.is_some() || !message.content.responses.is_empty() || automatic(text.trim());
         let origin = if automatic { Origin::Harness } else { Origin::Human };
-        self.author.user(ts, text, origin).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).user(text, origin, out);
     }
 
     fn flush(&mut self, out: &mut Sink<'_>) {
@@ -169,9 +169,9 @@ impl Session {
                 calls.push(call);
             }
         }
-        self.author.turn(ts, text, calls).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).turn(text, calls, out);
         if let Some((id, usage)) = usage {
-            self.author.usage(ts, usage).into_iter().for_each(|step| out.usage(step, id));
+            self.writer.at(ts).usage(usage, id, out);
         }
         for (ts, id, ended, output) in results {
             self.result(ts, id.as_deref(), ended, output, out);
@@ -187,7 +187,7 @@ impl Session {
         out: &mut Sink<'_>,
     ) {
         if self.first_time(hash(RESULT, id)) {
-            out.step(self.author.result(ts, id.map(str::to_owned), ended, output));
+            self.writer.at(ts).result(id.map(str::to_owned), ended, output, out);
         }
     }
 

@@ -5,9 +5,9 @@ mod record;
 mod session;
 mod storage;
 
-use crate::author::Author;
 use crate::json::peek;
 use crate::json::tolerant::{self, Object};
+use crate::step_writer::StepWriter;
 use crate::{Format, Place, Reader, Shape, Sink, Source};
 
 pub use storage::read_storage;
@@ -50,12 +50,12 @@ impl Format for Opencode {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(Document { author: Author::of(source) })
+        Box::new(Document { writer: StepWriter::for_file(source) })
     }
 }
 
 struct Document {
-    author: Author,
+    writer: StepWriter,
 }
 
 impl Reader for Document {
@@ -63,7 +63,7 @@ impl Reader for Document {
         match tolerant::read(bytes) {
             Ok(Object::<record::Export<'_>>(Some(export))) => {
                 let info = export.info.0.unwrap_or_default();
-                session::read(self.author.clone(), info, export.messages.0, out);
+                session::read(self.writer.clone(), info, export.messages.0, out);
             }
             Ok(Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),

@@ -5,9 +5,9 @@ mod spent;
 mod v0;
 mod v1;
 
-use crate::author::Author;
 use crate::json::peek;
 use crate::json::tolerant::{self, Objects};
+use crate::step_writer::StepWriter;
 use crate::{Format, Place, Reader, Shape, Sink, Source};
 
 /// OpenHands: the events of one conversation in one document.
@@ -48,12 +48,12 @@ impl Format for OpenHands {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(Document { author: Author::of(source) })
+        Box::new(Document { writer: StepWriter::for_file(source) })
     }
 }
 
 struct Document {
-    author: Author,
+    writer: StepWriter,
 }
 
 impl Reader for Document {
@@ -61,9 +61,9 @@ impl Reader for Document {
         match tolerant::read(bytes) {
             Ok(Objects::<event::Event<'_>>(events)) => {
                 if events.iter().any(|event| event.kind.get().is_some()) {
-                    v1::read(&self.author, events, out);
+                    v1::read(self.writer.clone(), events, out);
                 } else {
-                    v0::read(&self.author, events, out);
+                    v0::read(self.writer.clone(), events, out);
                 }
             }
             Err(error) => out.unreadable(error),

@@ -1,4 +1,4 @@
-use deloop_types::{Call, Origin, Outcome, ToolResult, Usage};
+use deloop_types::{Body, Call, Origin, Outcome, ToolResult, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
@@ -7,7 +7,7 @@ use crate::apis::envelope::{Envelope, Speech};
 use crate::apis::openai_messages::message::begins_with_error;
 use crate::apis::tokens;
 use crate::json::field::{self, Field};
-use crate::scribe::{self, Scribe};
+use crate::step_writer::{self, StepWriter};
 use crate::{Item, Sink};
 
 /// Anthropic's Messages.
@@ -15,7 +15,7 @@ pub(super) struct Messages;
 
 impl Speech for Messages {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
-        scribe::collect(out, |out| {
+        step_writer::collect(out, |out| {
             let mut answer = None;
             for message in field::list::<Message<'_>>(messages) {
                 match message {
@@ -36,7 +36,7 @@ impl Speech for Messages {
             created_at: response.created_at,
             ..Message::default()
         };
-        scribe::collect(out, |out| {
+        step_writer::collect(out, |out| {
             let mut answer = None;
             assistant(&message, &mut answer, out);
             flush(answer, out);
@@ -89,7 +89,7 @@ struct Block<'a> {
 #[derive(Default)]
 struct Answer {
     id: Option<String>,
-    scribe: Scribe,
+    writer: StepWriter,
     texts: Vec<String>,
     calls: Vec<Call>,
     results: Vec<ToolResult>,
@@ -109,8 +109,8 @@ fn read(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<'_>) 
     }
 }
 
-fn scribe(message: &Message<'_>) -> Scribe {
-    Scribe { ts: field::time(message.timestamp.or(message.created_at)), ..Scribe::default() }
+fn writer(message: &Message<'_>) -> StepWriter {
+    StepWriter { ts: field::time(message.timestamp.or(message.created_at)), ..StepWriter::default() }
 }
 
 fn assistant(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<'_>) {
@@ -118,7 +118,7 @@ fn assistant(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<
     if answer.as_ref().is_some_and(|answer| answer.id.is_none() || answer.id != id) {
         flush(answer.take(), out);
     }
-    let answer = answer.get_or_insert_with(|| Answer { id, scribe: scribe(message), ..Answer::default() });
+    let answer = answer.get_or_insert_with(|| Answer { id, writer: writer(message), ..Answer::default() });
     answer.texts.extend(Some(field::content(message.content)).filter(|text| !text.is_empty()));
     answer.usage = tokens::usage(message.usage, field::name(message.model)).or(answer.usage.take());
     for block in field::list::<Block<'_>>(message.content).iter().flatten() {
@@ -136,28 +136,28 @@ fn assistant(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<
 }
 
 fn flush(answer: Option<Answer>, out: &mut Sink<'_>) {
-    let Some(Answer { id, scribe, texts, calls, results, usage }) = answer else { return };
-    scribe.turn(&texts.join("\n"), calls, out);
-    results.into_iter().for_each(|result| scribe.result(result, out));
+    let Some(Answer { id, writer, texts, calls, results, usage }) = answer else { return };
+    writer.turn(texts.join("\n").trim(), calls, out);
+    results.into_iter().for_each(|result| writer.write(Body::Result(result), out));
     if let Some(usage) = usage {
-        scribe.usage(usage, id.map(|id| xxh3_64(id.as_bytes())), out);
+        writer.usage(usage, id.map(|id| xxh3_64(id.as_bytes())), out);
     }
 }
 
 /// A message to the model: results and text, in any mixture.
 fn user(message: &Message<'_>, out: &mut Sink<'_>) {
-    let scribe = scribe(message);
+    let writer = writer(message);
     if let Some(text) = field::text(message.content) {
-        return scribe.user(&text, origin(&text), out);
+        return writer.user(text.trim(), origin(&text), out);
     }
     for block in field::list::<Block<'_>>(message.content).iter().flatten() {
         match field::text(block.kind).unwrap_or_default().as_ref() {
             "text" => {
                 let text = field::string(block.text);
-                scribe.user(&text, origin(&text), out);
+                writer.user(text.trim(), origin(&text), out);
             }
             "image" | "document" | "search_result" => {}
-            kind if kind.ends_with("tool_result") => scribe.result(result(block), out),
+            kind if kind.ends_with("tool_result") => writer.write(Body::Result(result(block)), out),
             other => out.unknown(other),
         }
     }
@@ -184,7 +184,7 @@ fn result(block: &Block<'_>) -> ToolResult {
         Some(false) => Some(Outcome::Ok),
         None => begins_with_error(output).then_some(Outcome::Error),
     };
-    scribe::result(field::name(block.tool_use_id), outcome, recorded)
+    step_writer::tool_result(field::name(block.tool_use_id), outcome, recorded)
 }
 
 /// Whether content without any text is empty, and not made of pictures, search results and the like.

@@ -6,7 +6,7 @@ use super::message::Message;
 use crate::apis::envelope::{Envelope, Speech};
 use crate::apis::tokens;
 use crate::json::field::{self, Field};
-use crate::scribe::{self, Scribe};
+use crate::step_writer::{self, StepWriter};
 use crate::{Item, Sink};
 
 /// Chat Completions.
@@ -14,7 +14,7 @@ pub(crate) struct Chat;
 
 impl Speech for Chat {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
-        scribe::collect(out, |out| {
+        step_writer::collect(out, |out| {
             let mut talk = Talk::default();
             for message in field::list::<Message<'_>>(messages) {
                 match message {
@@ -32,15 +32,15 @@ impl Speech for Chat {
             #[serde(borrow)]
             message: Field<'a>,
         }
-        scribe::collect(out, |out| {
-            let scribe = Scribe { ts: field::time(response.created), ..Scribe::default() };
+        step_writer::collect(out, |out| {
+            let writer = StepWriter { ts: field::time(response.created), ..StepWriter::default() };
             let choice = field::list::<Choice<'_>>(response.choices).into_iter().flatten().next();
             if let Some(message) = choice.and_then(|choice| Message::read(choice.message?)) {
-                scribe.turn(&message.said(), message.calls(), out);
+                writer.turn(message.said().trim(), message.calls(), out);
             }
             if let Some(usage) = tokens::usage(response.usage, field::name(response.model)) {
                 let key = field::name(response.id).map(|id| xxh3_64(id.as_bytes()));
-                scribe.usage(usage, key, out);
+                writer.usage(usage, key, out);
             }
         })
     }
@@ -48,29 +48,31 @@ impl Speech for Chat {
 
 #[derive(Default)]
 struct Talk {
-    scribe: Scribe,
+    writer: StepWriter,
     /// Whether the model has said anything.
     begun: bool,
 }
 
 impl Talk {
     fn message(&mut self, message: &Message<'_>, out: &mut Sink<'_>) {
-        self.scribe.ts = field::time(message.time());
+        self.writer.ts = field::time(message.time());
         match message.role().as_ref() {
             "assistant" => {
                 self.begun = true;
-                self.scribe.turn(&message.said(), message.calls(), out);
+                self.writer.turn(message.said().trim(), message.calls(), out);
                 if let Some(usage) = tokens::usage(message.usage, field::name(message.model)) {
-                    self.scribe.usage(usage, None, out);
+                    self.writer.usage(usage, None, out);
                 }
             }
             "tool" | "function" => {
                 let output = message.said();
                 let outcome = message.outcome(&output);
-                self.scribe.result(scribe::result(message.answers(), outcome, output), out);
+                self.writer.result(message.answers(), outcome, output, out);
             }
-            "user" => self.scribe.user(&message.said(), Origin::Human, out),
-            "system" | "developer" if self.begun => self.scribe.user(&message.said(), Origin::Harness, out),
+            "user" => self.writer.user(message.said().trim(), Origin::Human, out),
+            "system" | "developer" if self.begun => {
+                self.writer.user(message.said().trim(), Origin::Harness, out);
+            }
             "system" | "developer" => {}
             other => out.unknown(other),
         }

@@ -5,7 +5,7 @@ use super::items::Items;
 use crate::apis::envelope::{Envelope, Speech};
 use crate::apis::tokens;
 use crate::json::field::{self, Field};
-use crate::scribe::{self, Scribe};
+use crate::step_writer::{self, StepWriter};
 use crate::{Item, Sink};
 
 /// The Responses API.
@@ -13,31 +13,31 @@ pub(super) struct Responses;
 
 impl Speech for Responses {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
-        scribe::collect(out, |out| {
-            let scribe = Scribe::default();
+        step_writer::collect(out, |out| {
+            let writer = StepWriter::default();
             if let Some(text) = field::text(messages) {
-                return scribe.user(&text, Origin::Human, out);
+                return writer.user(text.trim(), Origin::Human, out);
             }
-            read(messages, &scribe, out);
+            read(messages, &writer, out);
         })
     }
 
     fn response(response: &Envelope<'_>, out: &mut Sink<'_>) -> Vec<Item> {
-        scribe::collect(out, |out| {
-            let scribe = Scribe { ts: field::time(response.created_at), ..Scribe::default() };
-            read(response.output, &scribe, out);
+        step_writer::collect(out, |out| {
+            let writer = StepWriter { ts: field::time(response.created_at), ..StepWriter::default() };
+            read(response.output, &writer, out);
             if let Some(usage) = tokens::usage(response.usage, field::name(response.model)) {
                 let key = field::name(response.id).map(|id| xxh3_64(id.as_bytes()));
-                scribe.usage(usage, key, out);
+                writer.usage(usage, key, out);
             }
         })
     }
 }
 
-fn read(list: Field<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
+fn read(list: Field<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
     let mut items = Items::default();
     for item in field::items(list) {
-        items.push(item, scribe, out);
+        items.push(item, writer, out);
     }
-    items.flush(scribe, out);
+    items.flush(writer, out);
 }

@@ -7,7 +7,7 @@ use deloop_types::Outcome;
 use serde::Deserialize;
 
 use crate::json::tolerant::{self, Number, Text};
-use crate::parts::append;
+use crate::text::append;
 
 use super::{Field, Label, Script};
 use crate::agents::codex::outcome::{exited, told_by_output};
