@@ -23,6 +23,7 @@ mod place;
 mod registry;
 mod step_writer;
 mod text;
+mod timeout;
 
 pub use agents::opencode::read_storage as read_opencode_storage;
 pub use format::{Format, Item, Reader, Report, Shape, Sink, Source, read};

@@ -3,6 +3,7 @@
 use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Step, ToolResult, Turn, Usage, UserText};
 use serde_json::Value;
 
+use crate::timeout::refine;
 use crate::{Item, Sink, Source};
 
 /// The session, agent and time that the next Steps are written under.
@@ -86,12 +87,14 @@ pub(crate) fn tool_result(
     ended: Option<Outcome>,
     output: impl Into<Option<String>>,
 ) -> ToolResult {
+    let output = output.into();
+    let ended = ended.map(|ended| refine(ended, output.as_deref().unwrap_or_default()));
     let (ok, outcome) = match ended {
         Some(Outcome::Ok) => (Some(true), None),
         Some(Outcome::Error) => (Some(false), None),
         other => (None, other),
     };
-    ToolResult { id, ok, outcome, output: output.into().map_or(Value::Null, Value::String) }
+    ToolResult { id, ok, outcome, output: output.map_or(Value::Null, Value::String) }
 }
 
 /// Collects the items that `write` writes; what it reports goes to `out`.

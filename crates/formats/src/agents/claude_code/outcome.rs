@@ -4,6 +4,7 @@ use deloop_types::Outcome;
 use serde_json::Value;
 
 use crate::json::tolerant::{self, Shaped};
+use crate::timeout::refine;
 
 use super::record::Signs;
 
@@ -47,8 +48,6 @@ const LAUNCHED: [&str; 4] = [
 /// How a result begins of a question that nobody answered in time.
 const UNANSWERED: &str = "No response after ";
 
-const TIMED_OUT: &str = "Command timed out after ";
-
 /// What says how a call ended, beside its output.
 pub(super) struct Evidence<'a> {
     /// The record's `toolDenialKind`.
@@ -79,7 +78,7 @@ impl Evidence<'_> {
         }
         let Shaped::Object(signs) = self.signs else { return of_background(output) };
         if signs.interrupted.is_true() {
-            return if timed_out(output) { Outcome::Timeout } else { Outcome::Cancelled };
+            return refine(Outcome::Cancelled, output);
         }
         let launched = signs.background_task_id.get().is_some();
         if launched || matches!(signs.status.as_str(), "running" | "async_launched" | "remote_launched") {
@@ -120,8 +119,7 @@ fn of_background(output: &str) -> Outcome {
 pub(crate) fn of_failure(output: &str) -> Outcome {
     match of_text(output) {
         Some(outcome @ (Outcome::Denied | Outcome::Cancelled)) => outcome,
-        _ if timed_out(output) => Outcome::Timeout,
-        _ => Outcome::Error,
+        _ => refine(Outcome::Error, output),
     }
 }
 
@@ -150,12 +148,6 @@ pub(crate) fn of_response(response: &Value) -> Outcome {
     let json = response.to_string();
     let signs = tolerant::read(json.as_bytes()).unwrap_or_default();
     Evidence { denial: None, signs: &signs, failed: false }.ended("")
-}
-
-/// The first lines say so, after the exit code; in older versions the last ones, after the output.
-fn timed_out(output: &str) -> bool {
-    let says_so = |line: &str| line.trim_start_matches("<error>").starts_with(TIMED_OUT);
-    output.lines().take(3).any(says_so) || output.lines().rev().take(3).any(says_so)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::record::{Block, Document, Message, Metrics};
 use super::xml;
 use crate::json::tolerant;
 use crate::step_writer::StepWriter;
+use crate::timeout::says_timeout;
 use crate::{Reader, Sink, Source};
 
 /// The tool that runs commands.
@@ -173,7 +174,7 @@ impl Answer {
             Some(Outcome::Denied)
         } else if head.contains("Command is still running in the user's terminal") {
             Some(Outcome::Running)
-        } else if head.contains("Command execution timed out after ") {
+        } else if says_timeout(&head) {
             Some(Outcome::Timeout)
         } else if self.failed == Some(true) || FAILED.iter().any(|words| head.contains(words)) {
             Some(Outcome::Error)

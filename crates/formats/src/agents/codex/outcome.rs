@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use crate::json::tolerant::{self, Flag, Number, Shaped, Text};
 
-use super::record::{Answer, Payload};
+use crate::timeout::refine;
 
-const TIMED_OUT: &str = "command timed out after ";
+use super::record::{Answer, Payload};
 
 /// How an output begins that says that a person or a rule refused the call.
 const REFUSED: [&str; 9] = [
@@ -129,15 +129,9 @@ fn told_by_json(output: &str) -> Option<Outcome> {
     Some(exited(code, json.output.as_str()))
 }
 
-/// How a command ended that exited with `code`: a command that took too long exits with 124, and its output says so.
+/// Returns how a command ended that exited with `code`.
 pub(super) fn exited(code: i64, output: &str) -> Outcome {
-    if code == 0 {
-        Outcome::Ok
-    } else if code == 124 && output.lines().take(8).any(|line| line.starts_with(TIMED_OUT)) {
-        Outcome::Timeout
-    } else {
-        Outcome::Error
-    }
+    if code == 0 { Outcome::Ok } else { refine(Outcome::Error, output) }
 }
 
 /// The call that an event is about and how it ended, if the event says so.

@@ -14,6 +14,7 @@ use crate::hooks::snake::{self, name_in, text};
 use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use crate::hooks::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
 use crate::json::bounded::read_json;
+use crate::timeout::refine;
 
 pub(crate) struct CopilotCli;
 
@@ -219,5 +220,6 @@ fn result(sent: &Value, kind: &str, said: &str) -> ToolResult {
     {
         outcome = told;
     }
+    let outcome = refine(outcome, said.as_str().unwrap_or_default());
     ToolResult { outcome: Some(outcome), output: said.clone(), ..ToolResult::default() }
 }

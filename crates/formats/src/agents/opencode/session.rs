@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::record::{Info, Message, Part, Session, State, Tokens};
 use crate::Sink;
 use crate::step_writer::StepWriter;
+use crate::timeout::says_timeout;
 
 /// Hands out the steps of one session, whose messages are in order. `writer` is who to take it for where it does
 /// not say.
@@ -199,7 +200,7 @@ fn ended(state: &State<'_>) -> Option<Outcome> {
     let error = state.error.as_str();
     let note = state.output.as_str().rsplit_once("<bash_metadata>").map_or("", |(_, note)| note);
     match state.status.as_str() {
-        "completed" if note.contains("exceeding timeout") => Some(Outcome::Timeout),
+        "completed" if says_timeout(note) => Some(Outcome::Timeout),
         "completed" if note.contains("User aborted") => Some(Outcome::Cancelled),
         "completed" => {
             let failed = state.metadata.0.as_ref().and_then(|m| m.exit.0).is_some_and(|exit| exit != 0.0);

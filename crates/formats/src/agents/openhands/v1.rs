@@ -161,8 +161,8 @@ fn ended(fields: &Fields<'_>) -> Outcome {
     let terminal = fields.metadata.0.as_ref().and_then(|metadata| metadata.exit_code.0);
     let exit = fields.exit_code.0.or(terminal.filter(|code| *code != -1.0));
     match exit {
-        _ if fields.is_error.0 == Some(true) => Outcome::Error,
         Some(code) if fields.timeout.0 == Some(true) && code != -1.0 => Outcome::Timeout,
+        _ if fields.is_error.0 == Some(true) => Outcome::Error,
         Some(code) => of_exit_code(code),
         None if fields.timeout.0 == Some(true) => Outcome::Running,
         None => Outcome::Ok,

@@ -131,9 +131,7 @@ fn turn(content: Shaped<'_, super::record::Block<'_>>, with_calls: bool) -> Turn
 /// A failed result ends with what went wrong with the command.
 fn failure(output: &str) -> Outcome {
     let last = output.trim_end().lines().next_back().unwrap_or_default();
-    if last.starts_with("Command timed out after ") {
-        Outcome::Timeout
-    } else if matches!(last, "Command aborted" | "Operation aborted") {
+    if matches!(last, "Command aborted" | "Operation aborted") {
         Outcome::Cancelled
     } else if output.starts_with("Tool execution was blocked") {
         Outcome::Denied

@@ -10,6 +10,7 @@ use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind};
 use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
 use crate::hooks::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+use crate::timeout::refine;
 
 pub(crate) struct QwenCode;
 
@@ -75,6 +76,7 @@ impl HookAgent for QwenCode {
             HookKind::Failure => (Outcome::Error, sent.error),
             _ => return Ok(event),
         };
+        let outcome = refine(outcome, output.as_str().unwrap_or_default());
         if let Some(call) = event.calls.first_mut() {
             call.result = Some(ToolResult { outcome: Some(outcome), output, ..ToolResult::default() });
         }
