@@ -91,11 +91,6 @@ mod tests {
     }
 
     #[test]
-    fn stuck() {
-        insta::assert_json_snapshot!(steps(STUCK));
-    }
-
-    #[test]
     fn quirks() {
         let report = items(QUIRKS).1;
         assert_eq!((report.unreadable, report.unknown), (1, [("brand-new-record".to_owned(), 1)].into()));

@@ -124,16 +124,6 @@ mod tests {
     }
 
     #[test]
-    fn the_stuck_session() {
-        let (lines, report) = steps(&GeminiCli, STUCK, "chats/session-2026-03-01T10-00-7c1d2e3f.jsonl");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        assert_eq!(report.project.as_deref(), Some("/home/dev/shop"));
-        insta::assert_json_snapshot!("stuck", lines);
-        let (document, _) = steps(&GeminiCliJson, STUCK_JSON, "chats/session-2026-03-01T10-00-7c1d2e3f.json");
-        assert_eq!(document, lines);
-    }
-
-    #[test]
     fn quirks() {
         let (lines, report) = steps(&GeminiCli, QUIRKS, "chats/session-2026-03-01T10-00-7c1d2e3f.jsonl");
         assert_eq!(report.unreadable, 1);

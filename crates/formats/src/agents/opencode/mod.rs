@@ -103,15 +103,6 @@ mod tests {
     }
 
     #[test]
-    fn the_stuck_session() {
-        let (steps, report) = steps(&Opencode, STUCK, "export.json");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        assert_eq!(report.project.as_deref(), Some("/home/dev/shop"));
-        assert_eq!(report.version.as_deref(), Some("1.2.26"));
-        insta::assert_json_snapshot!(steps);
-    }
-
-    #[test]
     fn quirks() {
         let (steps, report) = steps(&Opencode, QUIRKS, "export.json");
         assert_eq!(report.unknown.keys().collect::<Vec<_>>(), ["hologram", "system"]);

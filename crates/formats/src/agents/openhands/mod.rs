@@ -89,16 +89,6 @@ mod tests {
     }
 
     #[test]
-    fn the_stuck_session() {
-        let (v1, report) = steps(&OpenHands, STUCK, "fix-tests.json");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        insta::assert_json_snapshot!("stuck", v1);
-        let (v0, report) = steps(&OpenHands, STUCK_V0, "fix-tests.json");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        insta::assert_json_snapshot!("stuck_v0", v0);
-    }
-
-    #[test]
     fn quirks() {
         let (v1, report) = steps(&OpenHands, QUIRKS, "quirks.json");
         assert_eq!(report.unknown.keys().collect::<Vec<_>>(), ["TeleportEvent"]);

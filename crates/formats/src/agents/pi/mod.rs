@@ -83,11 +83,6 @@ mod tests {
     }
 
     #[test]
-    fn stuck() {
-        insta::assert_json_snapshot!(steps(STUCK));
-    }
-
-    #[test]
     fn quirks() {
         let report = items(QUIRKS).1;
         let unknown: Vec<_> = report.unknown.keys().map(String::as_str).collect();

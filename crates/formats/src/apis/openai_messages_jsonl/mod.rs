@@ -68,13 +68,6 @@ mod tests {
     }
 
     #[test]
-    fn stuck() {
-        let (steps, unreadable) = steps(STUCK);
-        assert_eq!(unreadable, 0);
-        insta::assert_json_snapshot!(steps);
-    }
-
-    #[test]
     fn quirks() {
         let (steps, unreadable) = steps(QUIRKS);
         assert_eq!(unreadable, 1);
