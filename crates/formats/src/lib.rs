@@ -20,6 +20,7 @@ pub mod hooks;
 mod json;
 mod native;
 mod place;
+mod recent;
 mod registry;
 mod step_writer;
 mod text;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::apis::growing::Growing;
 use crate::json::document;
 use crate::json::field::{self, Field};
+use crate::recent::RecentMap;
 use crate::{Item, Reader, Sink, Source};
 
 /// How the messages of one API are read. The session of what comes back is set later.
@@ -117,7 +118,7 @@ pub(crate) struct Conversations<S> {
     stem: String,
     growing: Growing,
     /// The sessions of responses that later requests may refer to instead of repeating the conversation.
-    answered: std::collections::HashMap<String, SessionId>,
+    answered: RecentMap<String, SessionId>,
     speech: PhantomData<S>,
 }
 
@@ -126,7 +127,7 @@ impl<S: Speech> Conversations<S> {
         Self {
             stem: source.stem().unwrap_or("default").to_owned(),
             growing: Growing::default(),
-            answered: std::collections::HashMap::new(),
+            answered: RecentMap::default(),
             speech: PhantomData,
         }
     }

@@ -1,11 +1,12 @@
 //! Lines into Steps: whose they are, which belong to one message, and which say what was said before.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use deloop_types::{Body, Millis, Step, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::tolerant::{self, Shaped, Text};
+use crate::recent::{RecentMap, RecentSet};
 use crate::step_writer::StepWriter;
 use crate::text::append;
 use crate::{Reader, Sink, Source};
@@ -41,9 +42,9 @@ const SILENT: [&str; 17] = [
 pub(super) struct Transcript {
     writer: StepWriter,
     /// The uuids of the records and the names of the requests that were there before.
-    seen: HashSet<u64>,
+    seen: RecentSet<u64>,
     /// Which subagent a record is of that names none, by the record's uuid.
-    sidechains: HashMap<u64, String>,
+    sidechains: RecentMap<u64, String>,
     /// The message that each agent has under way, by the agent's name.
     open: BTreeMap<String, Open>,
     compacted: bool,
@@ -55,8 +56,8 @@ impl Transcript {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
             writer: StepWriter::for_file(source),
-            seen: HashSet::new(),
-            sidechains: HashMap::new(),
+            seen: RecentSet::default(),
+            sidechains: RecentMap::default(),
             open: BTreeMap::new(),
             compacted: false,
             spare: Vec::new(),
@@ -64,7 +65,7 @@ impl Transcript {
     }
 
     fn is_repeated(&mut self, uuid: &Text<'_>) -> bool {
-        uuid.get().is_some_and(|uuid| !self.seen.insert(xxh3_64(uuid.as_bytes())))
+        uuid.get().is_some_and(|uuid| !self.seen.insert(xxh3_64(uuid.as_bytes()), ()))
     }
 
     /// Takes what the record says about the session as a whole.
@@ -167,7 +168,7 @@ impl Transcript {
     /// Hands out an agent's open message and what came after it.
     fn close(&mut self, agent: &str, out: &mut Sink<'_>) {
         let Some(open) = self.open.remove(agent) else { return };
-        let counted = open.name().is_some_and(|name| !self.seen.insert(name));
+        let counted = open.name().is_some_and(|name| !self.seen.insert(name, ()));
         open.hand_out(counted, out);
     }
 

@@ -1,12 +1,11 @@
 //! Lines into Steps: which items are one turn, and which tokens were counted before.
 
-use std::collections::HashMap;
-
 use deloop_types::{Body, Call, Millis, Outcome, ToolResult, Turn};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::tolerant::{self, Shaped, Text};
+use crate::recent::RecentMap;
 use crate::step_writer::{StepWriter, tool_result};
 use crate::text::append;
 use crate::{Reader, Sink, Source};
@@ -79,11 +78,11 @@ pub(super) struct Rollout {
     /// What the model has said since it was last told something.
     open: Option<Open>,
     /// How calls ended whose results are still to come.
-    ended: HashMap<String, Outcome>,
+    ended: RecentMap<String, Outcome>,
     /// Calls whose results are still to come and are read in their own way.
-    special: HashMap<String, Special>,
+    special: RecentMap<String, Special>,
     /// Scripts that still run, by their cells.
-    cells: HashMap<String, Script>,
+    cells: RecentMap<String, Script>,
     /// How calls of MCP tools ended that scripts made, and which others failed, since the last script's result.
     nested: Vec<Outcome>,
     /// The session's tokens so far, as last told.
@@ -102,9 +101,9 @@ impl Rollout {
             begins_at: None,
             model: None,
             open: None,
-            ended: HashMap::new(),
-            special: HashMap::new(),
-            cells: HashMap::new(),
+            ended: RecentMap::default(),
+            special: RecentMap::default(),
+            cells: RecentMap::default(),
             nested: Vec::new(),
             total: None,
             counts_requests: false,

@@ -1,7 +1,5 @@
 //! Events to Steps.
 
-use std::collections::HashSet;
-
 use deloop_types::{Body, Call, Millis, Origin, SessionId, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -10,6 +8,7 @@ use super::record::{Data, Event};
 use super::totals::Totals;
 use crate::json::tolerant;
 use crate::json::tolerant::Object;
+use crate::recent::RecentSet;
 use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
@@ -18,7 +17,7 @@ pub(super) struct Events {
     /// The last message, of which more may follow.
     held: Option<Said>,
     /// Calls that a person or a rule refused.
-    denied: HashSet<u64>,
+    denied: RecentSet<u64>,
     totals: Totals,
 }
 
@@ -40,7 +39,7 @@ impl Events {
         if let (Some("events"), Some(folder)) = (source.stem(), folder) {
             writer.session = SessionId::from(folder);
         }
-        Self { writer, held: None, denied: HashSet::new(), totals: Totals::default() }
+        Self { writer, held: None, denied: RecentSet::default(), totals: Totals::default() }
     }
 
     fn event(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
@@ -132,7 +131,8 @@ impl Events {
         if data.is_user_requested.0 == Some(true) {
             return;
         }
-        let denied = data.tool_call_id.get().is_some_and(|id| self.denied.remove(&xxh3_64(id.as_bytes())));
+        let denied =
+            data.tool_call_id.get().is_some_and(|id| self.denied.remove(&xxh3_64(id.as_bytes())).is_some());
         let content = data.result.0.as_ref().and_then(|result| result.content.0.as_deref());
         let message = data.error.0.as_ref().and_then(|error| error.message.get());
         let output = message.filter(|_| content.is_none_or(str::is_empty)).or(content).map(str::to_owned);
@@ -152,7 +152,7 @@ impl Events {
     fn permission(&mut self, data: &Data<'_>) {
         let answer = data.result.0.as_ref().map_or("", |result| result.kind.as_str());
         if let (true, Some(id)) = (answer.starts_with("denied"), data.tool_call_id.get()) {
-            self.denied.insert(xxh3_64(id.as_bytes()));
+            self.denied.insert(xxh3_64(id.as_bytes()), ());
         }
     }
 

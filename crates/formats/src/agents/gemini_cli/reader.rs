@@ -10,6 +10,7 @@ use super::outcome;
 use super::record::{Message, Record, Texts};
 use super::said::{Done, Said, batches};
 use crate::json::tolerant;
+use crate::recent::RecentSet;
 use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
@@ -20,9 +21,9 @@ pub(super) struct Session {
     /// The model's last message, of which a later record may be a newer version or the rest.
     held: Vec<Said>,
     /// Ids of the model's messages that were handed out and that its context still holds.
-    context: HashSet<u64>,
+    context: RecentSet<u64>,
     /// Ids of the messages, calls and results that were handed out.
-    done: HashSet<u64>,
+    done: RecentSet<u64>,
 }
 
 impl Session {
@@ -31,8 +32,8 @@ impl Session {
             writer: StepWriter::for_file(source),
             parent: source.path.and_then(folder_of_parent),
             held: Vec::new(),
-            context: HashSet::new(),
-            done: HashSet::new(),
+            context: RecentSet::default(),
+            done: RecentSet::default(),
         }
     }
 
@@ -45,7 +46,7 @@ impl Session {
             }
         } else if record.rewind_to.0.is_some() {
             self.flush(out);
-            self.context.clear();
+            self.context = RecentSet::default();
             self.writer.at(None).write(Body::Compact, out);
         } else if record.session_id.get().is_some() && record.id.get().is_none() {
             self.named(record.session_id.get(), record.kind.get());
@@ -83,12 +84,10 @@ impl Session {
     fn replaced(&mut self, messages: Vec<Message<'_>>, out: &mut Sink<'_>) {
         self.flush(out);
         let ids: Vec<Option<u64>> = messages.iter().map(|m| hash(MESSAGE, m.id.get())).collect();
-        let known = ids.iter().rposition(|id| id.is_some_and(|id| self.done.contains(&id)));
-        let fresh = if self.done.is_empty() { 0 } else { known.map_or(ids.len(), |at| at + 1) };
+        let known = ids.iter().rposition(|id| id.is_some_and(|id| self.done.get(&id).is_some()));
+        let fresh = if self.done.len() == 0 { 0 } else { known.map_or(ids.len(), |at| at + 1) };
         let kept: HashSet<u64> = ids.into_iter().flatten().collect();
-        let before = self.context.len();
-        self.context.retain(|id| kept.contains(id));
-        if self.context.len() < before {
+        if self.context.retain(|id| kept.contains(id)) {
             let ts = messages.iter().filter_map(|m| m.timestamp.0).max();
             self.writer.at(ts).write(Body::Compact, out);
         }
@@ -139,7 +138,9 @@ impl Session {
         for said in held {
             let news = self.first_time(said.id);
             if news {
-                self.context.extend(said.id.filter(|_| !said.text.is_empty() || !said.calls.is_empty()));
+                if let Some(id) = said.id.filter(|_| !said.text.is_empty() || !said.calls.is_empty()) {
+                    self.context.insert(id, ());
+                }
                 usage = usage.or(said.usage.map(|used| (said.id, used)));
                 text.push_str(&said.text);
             }
@@ -193,7 +194,7 @@ impl Session {
 
     /// Whether this has not been handed out yet; what has no id cannot be told.
     fn first_time(&mut self, id: Option<u64>) -> bool {
-        id.is_none_or(|id| self.done.insert(id))
+        id.is_none_or(|id| self.done.insert(id, ()))
     }
 }
 
