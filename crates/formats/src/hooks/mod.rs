@@ -60,12 +60,12 @@ pub trait HookAgent: Send + Sync {
 
 /// Every program with a hook; the only list of them.
 pub static HOOK_AGENTS: &[&dyn HookAgent] = &[
-    &agents::claude_code::hook::ClaudeCode,
-    &agents::codex::hook::Codex,
-    &agents::gemini_cli::hook::GeminiCli,
-    &agents::copilot_cli::hook::CopilotCli,
-    &agents::qwen_code::hook::QwenCode,
-    &agents::cursor::hook::Cursor,
+    &agents::claude_code::hook::ClaudeCodeHook,
+    &agents::codex::hook::CodexHook,
+    &agents::gemini_cli::hook::GeminiCliHook,
+    &agents::copilot_cli::hook::CopilotCliHook,
+    &agents::qwen_code::hook::QwenCodeHook,
+    &agents::cursor::hook::CursorHook,
 ];
 
 /// The program of this name or alias.

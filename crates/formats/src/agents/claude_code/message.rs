@@ -66,7 +66,7 @@ impl Open {
             self.call(block);
         } else if is_result(&block) {
             let failed = block.is_error.is_true();
-            return Some(result(block, &Evidence { denial: None, signs: &Shaped::Nothing, failed }));
+            return Some(result(block, &Evidence { denial: None, details: &Shaped::Nothing, failed }));
         }
         None
     }

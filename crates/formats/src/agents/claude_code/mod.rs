@@ -1,12 +1,12 @@
 //! Claude Code's transcripts.
 
-mod cut;
 pub(crate) mod hook;
 mod message;
 mod outcome;
 mod reader;
 mod record;
-mod speaker;
+mod skip;
+mod user_text;
 
 use memchr::memmem;
 

@@ -11,11 +11,11 @@ use crate::step_writer::StepWriter;
 use crate::text::append;
 use crate::{Reader, Sink, Source};
 
-use super::cut::{is_progress, signs, split};
 use super::message::{Open, counted, is_result, read_tokens, request, result};
 use super::outcome::Evidence;
-use super::record::{Attachment, Message, Record, Signs};
-use super::speaker::{said, texts};
+use super::record::{Attachment, Message, Record, ResultDetails};
+use super::skip::{is_progress, result_details, split};
+use super::user_text::{texts, user_text};
 
 /// Types of records that are known to say nothing about the session's steps.
 const SILENT: [&str; 17] = [
@@ -189,15 +189,18 @@ impl Transcript {
                 let (results, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(is_result);
                 for block in results {
                     let denial = record.tool_denial_kind.get();
-                    let evidence =
-                        Evidence { denial, signs: &record.tool_use_result, failed: block.is_error.is_true() };
+                    let evidence = Evidence {
+                        denial,
+                        details: &record.tool_use_result,
+                        failed: block.is_error.is_true(),
+                    };
                     self.put(&agent, ts, Body::Result(result(block, &evidence)), out);
                 }
                 texts(Shaped::List(rest))
             }
             content => texts(content),
         };
-        if let Some(user) = said(words, automatic) {
+        if let Some(user) = user_text(words, automatic) {
             self.put(&agent, ts, Body::User(user), out);
         }
     }
@@ -215,7 +218,7 @@ impl Transcript {
             || !agent.is_empty()
             || !matches!(command_mode.get(), None | Some("prompt"))
             || is_automatic(origin.object().and_then(|origin| origin.kind.take()).as_deref());
-        if let Some(user) = said(texts(prompt), automatic) {
+        if let Some(user) = user_text(texts(prompt), automatic) {
             self.put(&agent, ts, Body::User(user), out);
         }
     }
@@ -248,7 +251,7 @@ impl Reader for Transcript {
         rest.clear();
         rest.extend_from_slice(before);
         rest.extend_from_slice(after);
-        self.record(&rest, signs(result), out);
+        self.record(&rest, result_details(result), out);
         self.spare = rest;
     }
 
@@ -260,14 +263,14 @@ impl Reader for Transcript {
 }
 
 impl Transcript {
-    /// Reads a record, without the `signs` that were cut out of it.
-    fn record<'a>(&mut self, line: &'a [u8], signs: Shaped<'a, Signs<'a>>, out: &mut Sink<'_>) {
+    /// Reads a record, without the `details` that were cut out of it.
+    fn record<'a>(&mut self, line: &'a [u8], details: Shaped<'a, ResultDetails<'a>>, out: &mut Sink<'_>) {
         let mut record: Record<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };
-        if !matches!(signs, Shaped::Nothing) {
-            record.tool_use_result = signs;
+        if !matches!(details, Shaped::Nothing) {
+            record.tool_use_result = details;
         }
         let kind = record.kind.as_str();
         if SILENT.contains(&kind) {

@@ -4,10 +4,11 @@ mod call;
 mod code_mode;
 pub(crate) mod hook;
 mod outcome;
+mod pending_calls;
 mod reader;
 mod record;
-mod speaker;
 mod tokens;
+mod user_text;
 
 use memchr::memmem;
 

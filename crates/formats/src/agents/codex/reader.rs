@@ -1,21 +1,19 @@
 //! Lines into Steps: which items are one turn, and which tokens were counted before.
 
-use deloop_types::{Body, Call, Millis, Outcome, ToolResult, Turn};
+use deloop_types::{Body, Millis, Outcome, ToolResult, Turn};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::tolerant::{self, Shaped, Text};
-use crate::recent::RecentMap;
 use crate::step_writer::{StepWriter, tool_result};
 use crate::text::append;
 use crate::{Reader, Sink, Source};
 
-use super::call::{call, code};
-use super::code_mode::{self, Script, Shown};
-use super::outcome::{answers_with_json, told_by_answer, told_by_event, told_by_output};
-use super::record::{Info, Line, Part, Payload, Tokens, output, shown_parts};
-use super::speaker::said;
+use super::call::call;
+use super::pending_calls::PendingCalls;
+use super::record::{Info, Line, Payload, Tokens};
 use super::tokens::{counted, numbers};
+use super::user_text::user_text;
 
 /// Types of lines that are known to say nothing about the session's steps.
 const SILENT_LINES: [&str; 6] = [
@@ -57,14 +55,6 @@ struct Open {
     results: Vec<ToolResult>,
 }
 
-/// A call whose result is read in its own way.
-enum Special {
-    /// A script of code mode, or waiting for one.
-    Script(Script),
-    /// A tool that answers with JSON.
-    Json,
-}
-
 /// Reads one rollout.
 pub(super) struct Rollout {
     writer: StepWriter,
@@ -77,14 +67,7 @@ pub(super) struct Rollout {
     model: Option<String>,
     /// What the model has said since it was last told something.
     open: Option<Open>,
-    /// How calls ended whose results are still to come.
-    ended: RecentMap<String, Outcome>,
-    /// Calls whose results are still to come and are read in their own way.
-    special: RecentMap<String, Special>,
-    /// Scripts that still run, by their cells.
-    cells: RecentMap<String, Script>,
-    /// How calls of MCP tools ended that scripts made, and which others failed, since the last script's result.
-    nested: Vec<Outcome>,
+    pending: PendingCalls,
     /// The session's tokens so far, as last told.
     total: Option<[u64; 4]>,
     /// Whether each request tells its own tokens, so that the sums need not be read.
@@ -101,10 +84,7 @@ impl Rollout {
             begins_at: None,
             model: None,
             open: None,
-            ended: RecentMap::default(),
-            special: RecentMap::default(),
-            cells: RecentMap::default(),
-            nested: Vec::new(),
+            pending: PendingCalls::default(),
             total: None,
             counts_requests: false,
             compacted: false,
@@ -160,12 +140,12 @@ impl Rollout {
             "message" if item.role.get() == Some("assistant") => self.spoke(item, ts),
             "message" | "agent_message" => {
                 let automatic = item.role.get() != Some("user") || self.writer.agent.is_some();
-                if let Some(user) = said(item.content, item.metadata, automatic) {
+                if let Some(user) = user_text(item.content, item.metadata, automatic) {
                     self.put(ts, Body::User(user), out);
                 }
             }
             "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
-                let call = self.called(item);
+                let call = self.pending.called(item);
                 self.turn(ts).turn.calls.push(call);
             }
             "web_search_call" | "image_generation_call" => self.server_call(item, ts),
@@ -206,69 +186,10 @@ impl Rollout {
         open.turn.calls.push(call);
     }
 
-    /// The call that an item is; notes how its result is to be read.
-    fn called(&mut self, item: Payload<'_>) -> Call {
-        if let Some(code) = code(&item) {
-            let (call, script) = code_mode::call(item.call_id.get().map(str::to_owned), code);
-            self.expect(&call, Special::Script(script));
-            return call;
-        }
-        let call = call(item);
-        match (call.tool.as_str(), call.args.get("cell_id")) {
-            ("wait", Some(cell)) => {
-                let script = self.cells.remove(&cell_name(cell)).unwrap_or_default();
-                self.expect(&call, Special::Script(script));
-            }
-            (tool, _) if answers_with_json(tool) => self.expect(&call, Special::Json),
-            _ => {}
-        }
-        call
-    }
-
-    fn expect(&mut self, call: &Call, special: Special) {
-        if let Some(id) = &call.id {
-            self.special.insert(id.clone(), special);
-        }
-    }
-
     fn answer(&mut self, item: Payload<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
-        let id = item.call_id.take();
-        let known = id.as_deref().and_then(|id| self.ended.remove(id));
-        let special = id.as_deref().and_then(|id| self.special.remove(id));
-        let (told, text) = match (item.tools, special) {
-            (Shaped::List(tools), _) => {
-                let names: Vec<_> = tools.iter().filter_map(|tool| tool.name.get()).collect();
-                let completed = item.status.get() == Some("completed");
-                (completed.then_some(Outcome::Ok), Some(names.join("\n")))
-            }
-            (_, Some(Special::Script(script))) => self.shown(script, item.output),
-            (_, special) => {
-                let text = output(item.output);
-                let json = text.as_deref().filter(|_| special.is_some()).and_then(told_by_answer);
-                (json.or_else(|| text.as_deref().and_then(told_by_output)), text)
-            }
-        };
-        let ended = match told {
-            // An event knows of refusals that the output does not tell.
-            None | Some(Outcome::Error) => known.or(told),
-            told => told,
-        };
+        let (id, ended, text) = self.pending.answered(item);
         self.close(out);
-        self.writer.at(ts).result(id.map(Into::into), ended, text, out);
-    }
-
-    /// How a script's calls ended, and what it showed of them.
-    fn shown(&mut self, script: Script, shown: Shaped<'_, Part<'_>>) -> (Option<Outcome>, Option<String>) {
-        let parts = shown_parts(shown);
-        let nested = std::mem::take(&mut self.nested);
-        let Some(shown) = Shown::read(&script, &parts, &nested) else {
-            let text = (!parts.is_empty()).then(|| parts.join("\n"));
-            return (text.as_deref().and_then(told_by_output), text);
-        };
-        if let Some(cell) = shown.cell {
-            self.cells.insert(cell, script);
-        }
-        (shown.outcome, Some(shown.output))
+        self.writer.at(ts).result(id, ended, text, out);
     }
 
     fn event(&mut self, event: Payload<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
@@ -284,15 +205,7 @@ impl Rollout {
                 }
             }
             "exec_command_end" | "patch_apply_end" | "mcp_tool_call_end" | "item_completed" => {
-                let is_mcp = event.kind.get() == Some("mcp_tool_call_end");
-                if let Some((id, outcome)) = told_by_event(event) {
-                    // The calls of a script have ids that no result refers to.
-                    if id.starts_with("exec-") {
-                        self.nested.extend((is_mcp || outcome != Outcome::Ok).then_some(outcome));
-                    } else {
-                        self.ended.insert(id, outcome);
-                    }
-                }
+                self.pending.reported(event);
             }
             "context_compacted" | "thread_rolled_back" => self.compact(ts, out),
             silent if SILENT_EVENTS.contains(&silent) => {}
@@ -390,11 +303,6 @@ impl Reader for Rollout {
 /// The thread that started a subagent, in versions that note it only there.
 fn parent(spawned: &Value) -> Option<&str> {
     spawned.get("thread_spawn")?.get("parent_thread_id")?.as_str()
-}
-
-/// A cell's name, written as a number or as a string.
-fn cell_name(cell: &Value) -> String {
-    cell.as_str().map_or_else(|| cell.to_string(), str::to_owned)
 }
 
 /// Written as a number or as a string of digits.

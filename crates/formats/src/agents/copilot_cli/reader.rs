@@ -15,14 +15,14 @@ use crate::{Reader, Sink, Source};
 pub(super) struct Events {
     writer: StepWriter,
     /// The last message, of which more may follow.
-    held: Option<Said>,
+    held: Option<PendingMessage>,
     /// Calls that a person or a rule refused.
     denied: RecentSet<u64>,
     totals: Totals,
 }
 
 /// What the model said in one go; the response may be cut into several events.
-struct Said {
+struct PendingMessage {
     agent: Option<String>,
     response: Option<String>,
     ts: Option<Millis>,
@@ -98,7 +98,7 @@ impl Events {
         if !goes_on {
             self.flush(out);
         }
-        let said = self.held.get_or_insert_with(|| Said {
+        let said = self.held.get_or_insert_with(|| PendingMessage {
             agent,
             response: response.or_else(|| data.message_id.owned()),
             ts,

@@ -2,10 +2,10 @@
 
 pub(crate) mod hook;
 mod identity;
+mod model_message;
 mod outcome;
 mod reader;
 mod record;
-mod said;
 
 pub(crate) use outcome::of_status;
 
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn a_subagent_belongs_to_the_session_its_folder_names() {
         let header = br#"{"sessionId":"sub","projectHash":"h","kind":"subagent"}
-            {"id":"m","type":"gemini","content":"Done."}"#;
+            {"id":"m","type":"gemini","content":"CompletedCall."}"#;
         let (lines, _) = steps(&GeminiCli, header, "chats/main/sub.jsonl");
-        assert_eq!(lines, [deloop_types::Step::text("main", "Done.").by("sub")]);
+        assert_eq!(lines, [deloop_types::Step::text("main", "CompletedCall.").by("sub")]);
     }
 
     #[test]

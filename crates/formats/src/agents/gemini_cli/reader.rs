@@ -6,9 +6,9 @@ use std::path::Path;
 use deloop_types::{Body, Millis, Origin, Outcome, SessionId, Usage};
 
 use super::identity::{CALL, MESSAGE, RESULT, hash};
+use super::model_message::{CompletedCall, ModelMessage, batches};
 use super::outcome;
 use super::record::{Message, Record, Texts};
-use super::said::{Done, Said, batches};
 use crate::json::tolerant;
 use crate::recent::RecentSet;
 use crate::step_writer::StepWriter;
@@ -19,7 +19,7 @@ pub(super) struct Session {
     writer: StepWriter,
     parent: Option<String>,
     /// The model's last message, of which a later record may be a newer version or the rest.
-    held: Vec<Said>,
+    held: Vec<ModelMessage>,
     /// Ids of the model's messages that were handed out and that its context still holds.
     context: RecentSet<u64>,
     /// Ids of the messages, calls and results that were handed out.
@@ -97,7 +97,7 @@ impl Session {
     }
 
     fn model(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
-        let said = Said::new(message);
+        let said = ModelMessage::new(message);
         if let Some(held) = self.held.iter_mut().find(|held| held.id.is_some() && held.id == said.id) {
             *held = said;
             return;
@@ -159,12 +159,12 @@ impl Session {
         ts: Option<Millis>,
         text: String,
         usage: Option<(Option<u64>, Usage)>,
-        batch: Vec<Done>,
+        batch: Vec<CompletedCall>,
         out: &mut Sink<'_>,
     ) {
         let mut calls = Vec::new();
         let mut results = Vec::new();
-        for Done { call, ts, result } in batch {
+        for CompletedCall { call, ts, result } in batch {
             results.extend(result.map(|(ended, output)| (ts, call.id.clone(), ended, output)));
             if self.first_time(hash(CALL, call.id.as_deref())) {
                 calls.push(call);

@@ -11,14 +11,14 @@ use crate::{Reader, Sink, Source};
 pub(super) struct Messages {
     writer: StepWriter,
     /// What the model said since anybody else spoke: it may be spread over lines.
-    held: Option<Said>,
+    held: Option<PendingTurn>,
     /// What the header says was used.
     used: Option<Usage>,
     last: Option<Millis>,
 }
 
 #[derive(Default)]
-struct Said {
+struct PendingTurn {
     ts: Option<Millis>,
     text: String,
     calls: Vec<Call>,
@@ -60,12 +60,12 @@ impl Messages {
             match piece.kind.as_str() {
                 "conversationCompacted" => self.compacted(ts, out),
                 "text" => {
-                    let said = self.held.get_or_insert_with(|| Said { ts, ..Said::default() });
+                    let said = self.held.get_or_insert_with(|| PendingTurn { ts, ..PendingTurn::default() });
                     said.text.push_str(piece.text.as_str());
                 }
                 "toolRequest" | "frontendToolRequest" => {
                     let call = call(piece);
-                    let said = self.held.get_or_insert_with(|| Said { ts, ..Said::default() });
+                    let said = self.held.get_or_insert_with(|| PendingTurn { ts, ..PendingTurn::default() });
                     said.calls.push(call);
                 }
                 kind => known(kind, out),

@@ -38,15 +38,15 @@ impl Reader for Trajectory {
         out.report.version = field::name(info.mini_version);
         out.report.project = field::name(environment.cwd);
         let session = field::name(run.instance_id).or_else(|| self.stem.take());
-        let mut talk = Talk { writer: StepWriter::new(session), open: 0, begun: false };
+        let mut conversation = Conversation { writer: StepWriter::new(session), open: 0, begun: false };
         for message in field::items(run.messages) {
-            talk.message(message, out);
+            conversation.message(message, out);
         }
     }
 }
 
 /// Where a conversation stands.
-struct Talk {
+struct Conversation {
     writer: StepWriter,
     /// How many calls have no result yet.
     open: usize,
@@ -54,7 +54,7 @@ struct Talk {
     begun: bool,
 }
 
-impl Talk {
+impl Conversation {
     fn message(&mut self, raw: &RawValue, out: &mut Sink<'_>) {
         let Some(message) = Message::read(raw) else { return out.unknown("message") };
         let extra: Extra<'_> = field::object(message.extra).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! OpenHands, in both generations of its events.
 
 mod event;
-mod spent;
+mod usage_meters;
 mod v0;
 mod v1;
 

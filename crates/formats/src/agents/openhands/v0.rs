@@ -6,7 +6,7 @@ use deloop_types::{Body, Call, Origin, Outcome, Turn};
 use serde_json::Value;
 
 use super::event::Event;
-use super::spent::Spent;
+use super::usage_meters::UsageMeters;
 use crate::Sink;
 use crate::step_writer::StepWriter;
 
@@ -16,7 +16,8 @@ const NOT_OF_THE_CALL: [&str; 6] =
 
 pub(super) fn read(writer: StepWriter, mut events: Vec<Event<'_>>, out: &mut Sink<'_>) {
     let mut turns = turns(&mut events);
-    let mut reader = Reader { writer, ids: turns.ids, others: HashSet::new(), spent: Spent::default() };
+    let mut reader =
+        Reader { writer, ids: turns.ids, others: HashSet::new(), meters: UsageMeters::default() };
     for (event, turn) in events.iter().zip(turns.at.iter_mut()) {
         reader.event(event, turn.take(), out);
     }
@@ -135,7 +136,7 @@ struct Reader {
     ids: HashMap<String, String>,
     /// Actions that are not the agent's.
     others: HashSet<String>,
-    spent: Spent,
+    meters: UsageMeters,
 }
 
 impl Reader {
@@ -145,7 +146,7 @@ impl Reader {
             self.writer.at(ts).turn(turn.text, turn.calls, out);
         }
         if let Some(metrics) = &event.llm_metrics.0 {
-            let usage = self.spent.since("", metrics);
+            let usage = self.meters.since("", metrics);
             self.writer.at(ts).usage(usage, None, out);
         }
         if let Some(name) = event.action.0.as_str() {

@@ -6,14 +6,14 @@ use deloop_types::{Body, Call, Millis, Origin, Outcome, Usage};
 use serde_json::Value;
 
 use super::event::{Event, Fields, Metrics};
-use super::spent::Spent;
+use super::usage_meters::UsageMeters;
 use super::v0::of_exit_code;
 use crate::Sink;
 use crate::json::tolerant::Object;
 use crate::step_writer::StepWriter;
 
 pub(super) fn read(writer: StepWriter, events: Vec<Event<'_>>, out: &mut Sink<'_>) {
-    let mut reader = Reader { writer, held: None, used: Vec::new(), spent: Spent::default() };
+    let mut reader = Reader { writer, held: None, used: Vec::new(), meters: UsageMeters::default() };
     for event in events {
         reader.event(event, out);
     }
@@ -26,7 +26,7 @@ struct Reader {
     held: Option<Held>,
     /// What was used, to be told after what is held.
     used: Vec<(Option<Millis>, Usage)>,
-    spent: Spent,
+    meters: UsageMeters,
 }
 
 struct Held {
@@ -139,7 +139,7 @@ impl Reader {
         let all: Option<BTreeMap<String, Object<Metrics<'_>>>> =
             state.usage_to_metrics.0.or_else(|| state.stats.0?.usage_to_metrics.0);
         for (meter, metrics) in all.unwrap_or_default() {
-            let usage = self.spent.since(&meter, &metrics.0.unwrap_or_default());
+            let usage = self.meters.since(&meter, &metrics.0.unwrap_or_default());
             self.used.push((event.timestamp.0, usage));
         }
         if self.held.is_none() {

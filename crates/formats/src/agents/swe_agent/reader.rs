@@ -140,14 +140,14 @@ fn task(history: Field<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
 }
 
 /// A step whose turn is out and whose observation is not.
-struct Asked<'a> {
+struct PendingCall<'a> {
     step: Step<'a>,
     /// The tool and its command, if an action could be made out.
     call: Option<(String, String)>,
 }
 
 /// Hands out the turn of a step; a step with which SWE-agent itself ends the run has none.
-fn ask<'a>(step: Step<'a>, writer: &StepWriter, out: &mut Sink<'_>) -> Option<Asked<'a>> {
+fn ask<'a>(step: Step<'a>, writer: &StepWriter, out: &mut Sink<'_>) -> Option<PendingCall<'a>> {
     let (action, thought) = (field::string(step.action), field::string(step.thought));
     if out.report.project.is_none() {
         out.report.project = working_dir(step.state);
@@ -161,7 +161,7 @@ fn ask<'a>(step: Step<'a>, writer: &StepWriter, out: &mut Sink<'_>) -> Option<As
     let text =
         if thought.trim().is_empty() && call.is_none() { field::string(step.response) } else { thought };
     writer.turn(text.trim(), call.into_iter().collect(), out);
-    Some(Asked { step, call: named })
+    Some(PendingCall { step, call: named })
 }
 
 /// How SWE-agent begins the thought of a step of its own.
@@ -171,9 +171,9 @@ fn is_exit(thought: &str) -> bool {
 
 /// Hands out what a step came back with: its observation, or SWE-agent's complaint about a response that it did not
 /// run.
-fn answer(asked: &Asked<'_>, complaint: Option<String>, writer: &StepWriter, out: &mut Sink<'_>) {
-    let observation = field::string(asked.step.observation);
-    match (&asked.call, complaint) {
+fn answer(pending: &PendingCall<'_>, complaint: Option<String>, writer: &StepWriter, out: &mut Sink<'_>) {
+    let observation = field::string(pending.step.observation);
+    match (&pending.call, complaint) {
         (Some(_), Some(complaint)) => {
             let blocked = complaint.starts_with("Operation '") && complaint.contains("is not supported");
             let outcome = if blocked { Outcome::Denied } else { Outcome::Error };
@@ -189,7 +189,7 @@ fn answer(asked: &Asked<'_>, complaint: Option<String>, writer: &StepWriter, out
 
 /// The complaint about the step before that was added to the query of this one, and to no history. What goes into
 /// the history looks alike, but is marked as an observation.
-fn requery(before: &Asked<'_>, step: &Step<'_>) -> Option<String> {
+fn requery(before: &PendingCall<'_>, step: &Step<'_>) -> Option<String> {
     if before.step.observation.is_some_and(|raw| raw.get() != "\"\"") {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Conversations of Chat Completions, one a line.
 
+use crate::apis::conversations::Conversations;
 use crate::apis::dialect::{self, Dialect};
-use crate::apis::envelope::Conversations;
-use crate::apis::openai_messages::speech::Chat;
+use crate::apis::openai_messages::reader::Chat;
 use crate::json::document;
 use crate::{Format, Place, Reader, Shape, Source};
 

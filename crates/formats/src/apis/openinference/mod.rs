@@ -2,8 +2,8 @@
 
 mod agent;
 mod code;
+mod messages;
 mod reader;
-mod said;
 pub(crate) mod span;
 pub(crate) mod trace;
 mod tree;

@@ -10,7 +10,7 @@ use serde_json::json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::agent;
-use super::said::{self, Said};
+use super::messages::{self, SpanMessage};
 use super::span::{Kind, Span, Status};
 use super::tree::{Moment, Tree};
 use crate::Sink;
@@ -98,7 +98,7 @@ impl Trace<'_> {
         // A model inside another's span, or inside a tool, is no turn of the agent.
         if !tree.inside(index, &[Kind::Llm, Kind::Tool]) {
             thread.writer.ts = span.began();
-            thread.hear(said::inputs(span), out);
+            thread.hear(messages::inputs(span), out);
             thread.writer.ts = span.ended();
             let (text, calls) = turn(tree, index, step);
             thread.begun = true;
@@ -160,7 +160,7 @@ impl Trace<'_> {
 /// What a model said and asked for; in a step of a CodeAgent it asked for the code that it wrote.
 fn turn(tree: &Tree<'_>, index: usize, step: Option<usize>) -> (String, Vec<Call>) {
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
-    for said in said::outputs(tree.span(index)) {
+    for said in messages::outputs(tree.span(index)) {
         texts.push(said.text);
         calls.extend(said.calls);
     }
@@ -196,7 +196,7 @@ impl Thread {
 
     /// What the model was sent that no span has told: results of tools without a span, and what the user said.
     /// The first request may come with a whole conversation.
-    fn hear(&mut self, messages: Vec<Said>, out: &mut Sink<'_>) {
+    fn hear(&mut self, messages: Vec<SpanMessage>, out: &mut Sink<'_>) {
         let past = !self.begun && !self.tasked;
         let mut told: HashMap<u64, usize> = HashMap::new();
         // The same words said again are new only if they stand there once more than before.

@@ -10,7 +10,7 @@ use crate::Base;
 use crate::agents::opencode::plugin;
 
 pub use json::JsonHooks;
-pub(crate) use json::{FailOpen, Shape};
+pub(crate) use json::{FailOpen, HandlerShape};
 pub use line::{HookLine, Installed};
 
 /// Seconds that an agent waits for deloop: more than deloop ever waits for its own database.

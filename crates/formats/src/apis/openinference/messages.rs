@@ -10,7 +10,7 @@ use super::span::Span;
 
 /// One message.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct SpanMessage {
     pub(super) role: String,
     pub(super) text: String,
     pub(super) calls: Vec<Call>,
@@ -19,14 +19,14 @@ pub(super) struct Said {
 }
 
 /// What the model was sent.
-pub(super) fn inputs(span: &Span) -> Vec<Said> {
+pub(super) fn inputs(span: &Span) -> Vec<SpanMessage> {
     let listed = numbered(span, "llm.input_messages.");
     let listed = if listed.is_empty() { written(span, "gen_ai.input.messages") } else { listed };
     if listed.is_empty() { numbered(span, "gen_ai.prompt.") } else { listed }
 }
 
 /// What the model answered.
-pub(super) fn outputs(span: &Span) -> Vec<Said> {
+pub(super) fn outputs(span: &Span) -> Vec<SpanMessage> {
     let listed = numbered(span, "llm.output_messages.");
     let listed = if listed.is_empty() { written(span, "gen_ai.output.messages") } else { listed };
     let listed = if listed.is_empty() { numbered(span, "gen_ai.completion.") } else { listed };
@@ -35,12 +35,12 @@ pub(super) fn outputs(span: &Span) -> Vec<Said> {
 
 #[derive(Default)]
 struct Parts {
-    said: Said,
+    said: SpanMessage,
     contents: BTreeMap<usize, (String, String)>,
     calls: BTreeMap<usize, (Option<String>, String, Value)>,
 }
 
-fn numbered(span: &Span, prefix: &str) -> Vec<Said> {
+fn numbered(span: &Span, prefix: &str) -> Vec<SpanMessage> {
     let mut messages: BTreeMap<usize, Parts> = BTreeMap::new();
     for (key, value) in &span.attributes {
         let Some((index, path)) = key.strip_prefix(prefix).and_then(|rest| rest.split_once('.')) else {
@@ -49,7 +49,7 @@ fn numbered(span: &Span, prefix: &str) -> Vec<Said> {
         let Ok(index) = index.parse() else { continue };
         messages.entry(index).or_default().put(path, value);
     }
-    messages.into_values().map(Parts::into_said).collect()
+    messages.into_values().map(Parts::into_message).collect()
 }
 
 impl Parts {
@@ -81,7 +81,7 @@ impl Parts {
         self.contents.entry(index.parse().unwrap_or(usize::MAX)).or_default()
     }
 
-    fn into_said(mut self) -> Said {
+    fn into_message(mut self) -> SpanMessage {
         let visible = |(kind, _): &(String, String)| kind.is_empty() || kind.ends_with("text");
         let texts: Vec<String> = self.contents.into_values().filter(visible).map(|(_, text)| text).collect();
         if self.said.text.is_empty() {
@@ -94,7 +94,7 @@ impl Parts {
 }
 
 /// Messages as the GenAI conventions write them: `[{"role": ..., "parts": [{"type": "text", "content": ...}, ...]}]`.
-fn written(span: &Span, key: &str) -> Vec<Said> {
+fn written(span: &Span, key: &str) -> Vec<SpanMessage> {
     let parsed;
     let list = match span.attributes.get(key) {
         Some(Value::String(text)) => {
@@ -108,9 +108,9 @@ fn written(span: &Span, key: &str) -> Vec<Said> {
 }
 
 /// One message, or one for each result in it.
-fn of_parts(message: &Value) -> Vec<Said> {
+fn of_parts(message: &Value) -> Vec<SpanMessage> {
     let role = message["role"].as_str().unwrap_or_default().to_owned();
-    let mut said = Said { role, ..Said::default() };
+    let mut said = SpanMessage { role, ..SpanMessage::default() };
     let mut texts = Vec::new();
     let mut results = Vec::new();
     for part in message["parts"].as_array().into_iter().flatten() {
@@ -121,11 +121,11 @@ fn of_parts(message: &Value) -> Vec<Said> {
                 tool: part["name"].as_str().unwrap_or_default().to_owned(),
                 args: arguments(&part["arguments"]),
             }),
-            "tool_call_response" => results.push(Said {
+            "tool_call_response" => results.push(SpanMessage {
                 role: "tool".to_owned(),
                 text: as_text(part.get("response").or(part.get("result")).unwrap_or(&Value::Null)),
                 answers: part["id"].as_str().map(str::to_owned),
-                ..Said::default()
+                ..SpanMessage::default()
             }),
             _ => {}
         }
@@ -139,11 +139,15 @@ fn of_parts(message: &Value) -> Vec<Said> {
 }
 
 /// The model's answer as it came: a message, a response with choices, or text.
-fn raw(output: &str) -> Said {
+fn raw(output: &str) -> SpanMessage {
     let value: Value = serde_json::from_str(output).unwrap_or(Value::Null);
     let message = value.pointer("/choices/0/message").unwrap_or(&value);
     if !message.is_object() {
-        return Said { role: "assistant".to_owned(), text: output.to_owned(), ..Said::default() };
+        return SpanMessage {
+            role: "assistant".to_owned(),
+            text: output.to_owned(),
+            ..SpanMessage::default()
+        };
     }
     let calls = message["tool_calls"].as_array().into_iter().flatten().filter_map(|call| {
         Some(Call {
@@ -152,7 +156,7 @@ fn raw(output: &str) -> Said {
             args: arguments(&call["function"]["arguments"]),
         })
     });
-    Said {
+    SpanMessage {
         role: "assistant".to_owned(),
         text: message["content"].as_str().unwrap_or_default().to_owned(),
         calls: calls.collect(),
@@ -186,10 +190,10 @@ mod tests {
         Span { attributes: attributes.into_iter().collect(), ..Span::default() }
     }
 
-    fn expected() -> Vec<Said> {
+    fn expected() -> Vec<SpanMessage> {
         let call = |id: &str| Call { id: Some(id.to_owned()), tool: "ls".to_owned(), args: json!({"a": 1}) };
         let calls = vec![call("c1"), call("c2")];
-        vec![Said { role: "assistant".to_owned(), text: "Hm.".to_owned(), calls, answers: None }]
+        vec![SpanMessage { role: "assistant".to_owned(), text: "Hm.".to_owned(), calls, answers: None }]
     }
 
     #[test]

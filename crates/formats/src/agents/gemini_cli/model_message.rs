@@ -10,33 +10,33 @@ use super::record::{Message, Tokens};
 const SAME_BATCH: u64 = 100;
 
 /// A record of the model.
-pub(super) struct Said {
+pub(super) struct ModelMessage {
     pub(super) id: Option<u64>,
     pub(super) ts: Option<Millis>,
     pub(super) text: String,
-    pub(super) calls: Vec<Done>,
+    pub(super) calls: Vec<CompletedCall>,
     pub(super) usage: Option<Usage>,
 }
 
 /// A call, and what came back if it did.
-pub(super) struct Done {
+pub(super) struct CompletedCall {
     pub(super) call: Call,
     pub(super) ts: Option<Millis>,
     pub(super) result: Option<(Option<Outcome>, Option<String>)>,
 }
 
-impl Said {
+impl ModelMessage {
     /// Of a message of the model.
     pub(super) fn new(message: Message<'_>) -> Self {
         let text = message.content.text();
-        let mut calls: Vec<Done> = Vec::new();
+        let mut calls: Vec<CompletedCall> = Vec::new();
         for call in message.tool_calls.0 {
             let output = outcome::output(&call.result);
             let ended = outcome::of_status(call.status.as_str(), call.name.as_str(), &output);
             let shown = Some(output).filter(|output| !output.is_empty());
             let recorded = !call.result.responses.is_empty();
             let output = shown.or_else(|| call.result_display.owned()).or_else(|| recorded.then(String::new));
-            calls.push(Done {
+            calls.push(CompletedCall {
                 call: Call {
                     id: call.id.owned(),
                     tool: call.name.owned().unwrap_or_default(),
@@ -47,7 +47,7 @@ impl Said {
             });
         }
         if calls.is_empty() {
-            calls.extend(message.content.calls.into_iter().map(|call| Done {
+            calls.extend(message.content.calls.into_iter().map(|call| CompletedCall {
                 call: Call {
                     id: call.id.owned(),
                     tool: call.name.owned().unwrap_or_default(),
@@ -79,8 +79,8 @@ fn used(tokens: &Tokens, model: Option<String>) -> Usage {
 
 /// Cuts the calls of one record into those that were asked for together: requests without text and thoughts
 /// are added to the record of the one before, but calls of one request are written down at one moment.
-pub(super) fn batches(calls: Vec<Done>) -> Vec<Vec<Done>> {
-    let mut batches: Vec<Vec<Done>> = Vec::new();
+pub(super) fn batches(calls: Vec<CompletedCall>) -> Vec<Vec<CompletedCall>> {
+    let mut batches: Vec<Vec<CompletedCall>> = Vec::new();
     let mut before = None;
     for done in calls {
         let apart = matches!((before, done.ts), (Some(last), Some(ts)) if ts.since(last) > SAME_BATCH);

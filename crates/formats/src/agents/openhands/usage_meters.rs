@@ -8,11 +8,11 @@ use super::event::Metrics;
 
 /// What was used so far, for each of the meters.
 #[derive(Default)]
-pub(super) struct Spent {
+pub(super) struct UsageMeters {
     meters: HashMap<String, Usage>,
 }
 
-impl Spent {
+impl UsageMeters {
     /// What came on top since this meter was last read. A meter that went back was started anew.
     pub(super) fn since(&mut self, meter: &str, metrics: &Metrics<'_>) -> Usage {
         let now = so_far(metrics);

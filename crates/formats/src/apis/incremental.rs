@@ -13,20 +13,20 @@ const REMEMBERED: usize = 16;
 
 /// The conversations of a file so far.
 #[derive(Debug, Default)]
-pub(crate) struct Growing {
-    past: VecDeque<Past>,
+pub(crate) struct IncrementalLog {
+    past: VecDeque<KnownConversation>,
     /// How many conversations without a name of their own there were.
     unnamed: usize,
 }
 
 #[derive(Debug)]
-struct Past {
+struct KnownConversation {
     session: SessionId,
     named: bool,
     steps: Vec<u64>,
 }
 
-impl Growing {
+impl IncrementalLog {
     /// Hands out what is new in a conversation. One that begins with all of an earlier one is that one's session;
     /// else it is a session of its own, named `name` or else after the file (`stem`, `stem-2`, ...).
     /// A conversation of the same name that begins otherwise had its context cut or summarised.
@@ -52,7 +52,7 @@ impl Growing {
             out.step(Step::new(session.clone(), Body::Compact));
         }
         hand_out(items, old, &session, out);
-        self.past.push_front(Past { session: session.clone(), named: name.is_some(), steps });
+        self.past.push_front(KnownConversation { session: session.clone(), named: name.is_some(), steps });
         self.past.truncate(REMEMBERED);
         session
     }
@@ -147,9 +147,9 @@ mod tests {
             _ => said.push(format!("{}:compact", item.step.session)),
         };
         let mut out = Sink::new(&mut emit);
-        let mut growing = Growing::default();
+        let mut log = IncrementalLog::default();
         for (name, words) in talks {
-            growing.add(*name, "log", talk(words), &mut out);
+            log.add(*name, "log", talk(words), &mut out);
         }
         said
     }

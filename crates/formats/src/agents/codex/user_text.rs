@@ -33,7 +33,7 @@ const HARNESS: [&str; 19] = [
 
 /// What a message to the agent says and who says it; `None` when nobody says anything. `automatic` when its role says
 /// that it is no person's.
-pub(super) fn said(
+pub(super) fn user_text(
     content: Shaped<'_, Part<'_>>,
     metadata: Shaped<'_, Metadata>,
     automatic: bool,
@@ -82,7 +82,7 @@ mod tests {
         let parts = texts.iter().map(|text| Part { text: Cow::Borrowed(*text).into(), ..Part::default() });
         let metadata = kinds.map(|kinds| Metadata { content_item_kinds: kinds.into() });
         let metadata = metadata.map_or(Shaped::Nothing, Shaped::Object);
-        said(Shaped::List(parts.collect()), metadata, automatic).map(|user| (user.text, user.origin))
+        user_text(Shaped::List(parts.collect()), metadata, automatic).map(|user| (user.text, user.origin))
     }
 
     #[test]

@@ -2,7 +2,7 @@ use deloop_types::Origin;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::items::Items;
-use crate::apis::envelope::{Envelope, Speech};
+use crate::apis::conversations::{ConversationFields, MessageFormat};
 use crate::apis::tokens;
 use crate::json::field::{self, Field};
 use crate::step_writer::{self, StepWriter};
@@ -11,7 +11,7 @@ use crate::{Item, Sink};
 /// The Responses API.
 pub(super) struct Responses;
 
-impl Speech for Responses {
+impl MessageFormat for Responses {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         step_writer::collect(out, |out| {
             let writer = StepWriter::default();
@@ -22,7 +22,7 @@ impl Speech for Responses {
         })
     }
 
-    fn response(response: &Envelope<'_>, out: &mut Sink<'_>) -> Vec<Item> {
+    fn response(response: &ConversationFields<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         step_writer::collect(out, |out| {
             let writer = StepWriter { ts: field::time(response.created_at), ..StepWriter::default() };
             read(response.output, &writer, out);

@@ -3,7 +3,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::apis::envelope::{Envelope, Speech};
+use crate::apis::conversations::{ConversationFields, MessageFormat};
 use crate::apis::openai_messages::message::begins_with_error;
 use crate::apis::tokens;
 use crate::json::field::{self, Field};
@@ -13,7 +13,7 @@ use crate::{Item, Sink};
 /// Anthropic's Messages.
 pub(super) struct Messages;
 
-impl Speech for Messages {
+impl MessageFormat for Messages {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         step_writer::collect(out, |out| {
             let mut answer = None;
@@ -27,7 +27,7 @@ impl Speech for Messages {
         })
     }
 
-    fn response(response: &Envelope<'_>, out: &mut Sink<'_>) -> Vec<Item> {
+    fn response(response: &ConversationFields<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         let message = Message {
             content: response.content,
             id: response.id,

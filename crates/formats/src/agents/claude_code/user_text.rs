@@ -39,7 +39,7 @@ const HARNESS: [&str; 20] = [
 
 /// What a user record says and who says it; `None` when nobody says anything. `automatic` when the record itself
 /// says that it is no person's.
-pub(super) fn said(texts: Vec<Cow<'_, str>>, automatic: bool) -> Option<UserText> {
+pub(super) fn user_text(texts: Vec<Cow<'_, str>>, automatic: bool) -> Option<UserText> {
     let mut human = String::new();
     let mut harness = String::new();
     for text in texts {
@@ -75,7 +75,7 @@ mod tests {
 
     fn say(texts: &[&str], automatic: bool) -> Option<(String, Origin)> {
         let texts = texts.iter().map(|t| Cow::Borrowed(*t)).collect();
-        said(texts, automatic).map(|user| (user.text, user.origin))
+        user_text(texts, automatic).map(|user| (user.text, user.origin))
     }
 
     #[test]

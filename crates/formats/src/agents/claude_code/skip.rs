@@ -6,12 +6,12 @@ use memchr::memmem;
 use crate::json::peek;
 use crate::json::tolerant::{self, Shaped};
 
-use super::record::Signs;
+use super::record::ResultDetails;
 
 const RESULT: &[u8] = b",\"toolUseResult\":";
 
 /// What tells that something in a `toolUseResult` is of use. In a string the quotes would be escaped.
-const SIGNS: [&[u8]; 4] =
+const DETAILS: [&[u8]; 4] =
     [b"\"interrupted\":true", b"\"backgroundTaskId\":", b"\"status\":\"", b"\"retrieval_status\":"];
 
 /// How far into a record its type stands at most, when the record is of a version that reports progress.
@@ -35,8 +35,8 @@ pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 }
 
 /// What is of use in a `toolUseResult`.
-pub(super) fn signs(result: &[u8]) -> Shaped<'_, Signs<'_>> {
-    if SIGNS.iter().any(|sign| memmem::find(result, sign).is_some()) {
+pub(super) fn result_details(result: &[u8]) -> Shaped<'_, ResultDetails<'_>> {
+    if DETAILS.iter().any(|sign| memmem::find(result, sign).is_some()) {
         tolerant::read(result).unwrap_or_default()
     } else {
         Shaped::Nothing
@@ -53,7 +53,7 @@ mod tests {
         let (before, after, result) = split(line).unwrap();
         assert_eq!(before, br#"{"type":"user""#);
         assert_eq!(after, br#","uuid":"u"}"#);
-        assert!(signs(result).object().unwrap().interrupted.is_true());
+        assert!(result_details(result).object().unwrap().interrupted.is_true());
         assert_eq!(
             split(br#"{"type":"user","toolUseResult":"Error: \"x\"","y":1}"#).unwrap().1,
             br#","y":1}"#

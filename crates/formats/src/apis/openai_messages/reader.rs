@@ -3,7 +3,7 @@ use serde::Deserialize;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::message::Message;
-use crate::apis::envelope::{Envelope, Speech};
+use crate::apis::conversations::{ConversationFields, MessageFormat};
 use crate::apis::tokens;
 use crate::json::field::{self, Field};
 use crate::step_writer::{self, StepWriter};
@@ -12,7 +12,7 @@ use crate::{Item, Sink};
 /// Chat Completions.
 pub(crate) struct Chat;
 
-impl Speech for Chat {
+impl MessageFormat for Chat {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         step_writer::collect(out, |out| {
             let mut talk = Talk::default();
@@ -25,7 +25,7 @@ impl Speech for Chat {
         })
     }
 
-    fn response(response: &Envelope<'_>, out: &mut Sink<'_>) -> Vec<Item> {
+    fn response(response: &ConversationFields<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Choice<'a> {

@@ -16,7 +16,7 @@ use crate::agents::codex::outcome::{exited, told_by_output};
 const THROWING: [&str; 5] = ["apply_patch", "update_plan", "view_image", "web__run", "create_goal"];
 
 /// A script's result.
-pub(in crate::agents::codex) struct Shown {
+pub(in crate::agents::codex) struct ScriptOutput {
     pub(in crate::agents::codex) outcome: Option<Outcome>,
     pub(in crate::agents::codex) output: String,
     /// The cell in which the script still runs.
@@ -47,7 +47,7 @@ struct Json<'a> {
     is_error: Option<bool>,
 }
 
-impl Shown {
+impl ScriptOutput {
     /// Reads the parts of a result. `nested` is how the script's calls of MCP tools ended, and which others failed. Returns
     /// `None` for what is no script's result.
     pub(in crate::agents::codex) fn read(
@@ -58,7 +58,7 @@ impl Shown {
         let (first, rest) = parts.split_first()?;
         let (head, inline) = first.split_once("\nOutput:\n").unwrap_or((first, ""));
         let status = head.lines().next()?;
-        let mut seen = Seen::default();
+        let mut seen = PartsRead::default();
         for part in std::iter::once(inline).chain(rest.iter().map(AsRef::as_ref)) {
             seen.part(part, script);
         }
@@ -80,13 +80,13 @@ impl Shown {
 }
 
 #[derive(Default)]
-struct Seen {
+struct PartsRead {
     states: Vec<State>,
     /// How the commands ended, with their outputs one a line.
     output: String,
 }
 
-impl Seen {
+impl PartsRead {
     fn part(&mut self, part: &str, script: &Script) {
         if part.is_empty() {
             return;
@@ -192,7 +192,7 @@ mod tests {
     fn read(code: &str, parts: &[&'static str]) -> (Option<Outcome>, String) {
         let head = "Script completed\nWall time 0.1 seconds\nOutput:\n";
         let parts: Vec<_> = [head].into_iter().chain(parts.iter().copied()).map(Cow::Borrowed).collect();
-        let shown = Shown::read(&call(None, code).1, &parts, &[]).unwrap();
+        let shown = ScriptOutput::read(&call(None, code).1, &parts, &[]).unwrap();
         (shown.outcome, shown.output)
     }
 

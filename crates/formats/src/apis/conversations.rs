@@ -7,25 +7,25 @@ use deloop_types::SessionId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::apis::growing::Growing;
+use crate::apis::incremental::IncrementalLog;
 use crate::json::document;
 use crate::json::field::{self, Field};
 use crate::recent::RecentMap;
 use crate::{Item, Reader, Sink, Source};
 
 /// How the messages of one API are read. The session of what comes back is set later.
-pub(crate) trait Speech {
+pub(crate) trait MessageFormat {
     /// The steps of the messages that were sent to a model, the answers of earlier requests among them.
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item>;
 
     /// The steps that a response adds to them.
-    fn response(response: &Envelope<'_>, out: &mut Sink<'_>) -> Vec<Item>;
+    fn response(response: &ConversationFields<'_>, out: &mut Sink<'_>) -> Vec<Item>;
 }
 
 /// A conversation and what stands around it; or a response.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Envelope<'a> {
+pub(crate) struct ConversationFields<'a> {
     #[serde(borrow)]
     messages: Field<'a>,
     #[serde(borrow)]
@@ -76,7 +76,7 @@ pub(crate) struct Envelope<'a> {
     pub(crate) usage: Field<'a>,
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> ConversationFields<'a> {
     /// Reads an object; `None` when it is something else.
     pub(crate) fn read(field: Field<'a>) -> Option<Self> {
         field::object(field)
@@ -116,30 +116,30 @@ impl<'a> Envelope<'a> {
 /// Reads the conversations of a file.
 pub(crate) struct Conversations<S> {
     stem: String,
-    growing: Growing,
+    log: IncrementalLog,
     /// The sessions of responses that later requests may refer to instead of repeating the conversation.
     answered: RecentMap<String, SessionId>,
-    speech: PhantomData<S>,
+    format: PhantomData<S>,
 }
 
-impl<S: Speech> Conversations<S> {
+impl<S: MessageFormat> Conversations<S> {
     pub(crate) fn new(source: &Source<'_>) -> Self {
         Self {
             stem: source.stem().unwrap_or("default").to_owned(),
-            growing: Growing::default(),
+            log: IncrementalLog::default(),
             answered: RecentMap::default(),
-            speech: PhantomData,
+            format: PhantomData,
         }
     }
 
     fn value(&mut self, value: &RawValue, out: &mut Sink<'_>) {
         if !value.get().starts_with('[') {
-            return self.conversation(Envelope::read(Some(value)), out);
+            return self.conversation(ConversationFields::read(Some(value)), out);
         }
         let elements = field::items(Some(value));
         let first = elements.first().copied();
         let several = first.is_some_and(|first| first.get().starts_with('['))
-            || Envelope::read(first).is_some_and(|first| first.is_conversation());
+            || ConversationFields::read(first).is_some_and(|first| first.is_conversation());
         if !several {
             return self.list(Some(value), out);
         }
@@ -147,7 +147,7 @@ impl<S: Speech> Conversations<S> {
             if element.get().starts_with('[') {
                 self.list(Some(element), out);
             } else {
-                self.conversation(Envelope::read(Some(element)), out);
+                self.conversation(ConversationFields::read(Some(element)), out);
             }
         }
     }
@@ -155,23 +155,23 @@ impl<S: Speech> Conversations<S> {
     /// A list of messages with nothing around it.
     fn list(&mut self, messages: Field<'_>, out: &mut Sink<'_>) {
         let items = S::messages(messages, out);
-        self.growing.add(None, &self.stem, items, out);
+        self.log.add(None, &self.stem, items, out);
     }
 
-    fn conversation(&mut self, envelope: Option<Envelope<'_>>, out: &mut Sink<'_>) {
-        let Some(envelope) = envelope else { return out.unreadable("neither an object nor a list") };
-        if !envelope.is_conversation() {
+    fn conversation(&mut self, fields: Option<ConversationFields<'_>>, out: &mut Sink<'_>) {
+        let Some(fields) = fields else { return out.unreadable("neither an object nor a list") };
+        if !fields.is_conversation() {
             return out.unknown("object without messages");
         }
-        let mut items = S::messages(envelope.list(), out);
-        let response = Envelope::read(envelope.response);
-        let response = response.as_ref().unwrap_or(&envelope);
+        let mut items = S::messages(fields.list(), out);
+        let response = ConversationFields::read(fields.response);
+        let response = response.as_ref().unwrap_or(&fields);
         items.extend(S::response(response, out));
-        let request = Envelope::read(envelope.request);
-        let previous = field::name(request.as_ref().unwrap_or(&envelope).previous_response_id);
+        let request = ConversationFields::read(fields.request);
+        let previous = field::name(request.as_ref().unwrap_or(&fields).previous_response_id);
         let session = match previous.and_then(|id| self.answered.remove(&id)) {
-            Some(session) => self.growing.go_on(session, items, out),
-            None => self.growing.add(envelope.name().as_deref(), &self.stem, items, out),
+            Some(session) => self.log.go_on(session, items, out),
+            None => self.log.add(fields.name().as_deref(), &self.stem, items, out),
         };
         if let (Some(id), true) = (field::name(response.id), response.output.is_some()) {
             self.answered.insert(id, session);
@@ -179,12 +179,12 @@ impl<S: Speech> Conversations<S> {
     }
 }
 
-impl<S: Speech> Reader for Conversations<S> {
+impl<S: MessageFormat> Reader for Conversations<S> {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
         if bytes.starts_with(b"{")
-            && let Ok(envelope) = serde_json::from_slice(bytes)
+            && let Ok(fields) = serde_json::from_slice(bytes)
         {
-            return self.conversation(Some(envelope), out);
+            return self.conversation(Some(fields), out);
         }
         document::each(bytes, out, |value, out| self.value(value, out));
     }
