@@ -1,11 +1,11 @@
-/// Where the session files of an agent live: a folder below a base, and which files in it.
+/// Where an agent stores its session files: a folder below a base, and which files in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// What the folder is below.
+    /// The base folder.
     pub base: Base,
-    /// The folder, with `/` between its parts; or the one file in which all sessions are.
+    /// The folder below it, with `/` between its parts; or the one file that holds all sessions.
     pub folder: &'static str,
-    /// The end of the names of its session files, at any depth (".jsonl").
+    /// How the names of its session files end, at any depth (".jsonl").
     pub suffix: &'static str,
 }
 

@@ -82,7 +82,7 @@ impl<'a> ConversationFields<'a> {
         field::object(field)
     }
 
-    /// Whether it is a conversation, and no message or item.
+    /// Returns whether it is a conversation, and no message or item.
     fn is_conversation(&self) -> bool {
         self.kind.is_none() && self.role.is_none() && (self.list().is_some() || self.output.is_some())
     }
@@ -96,7 +96,7 @@ impl<'a> ConversationFields<'a> {
         self.messages.or(self.traj).or(self.input)
     }
 
-    /// Whether it is merged with the response: then its id is the response's.
+    /// Returns whether it is merged with the response: then its id is the response's.
     fn is_answered(&self) -> bool {
         [self.choices, self.content, self.output].iter().any(Option::is_some)
     }

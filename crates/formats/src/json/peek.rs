@@ -32,7 +32,7 @@ pub(crate) fn field<'a>(json: &'a [u8], name: &str) -> Option<&'a [u8]> {
     fields(json).find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
 }
 
-/// Whether the object has all these fields.
+/// Returns whether the object has all these fields.
 pub(crate) fn has(json: &[u8], names: &[&str]) -> bool {
     names.iter().all(|name| field(json, name).is_some())
 }

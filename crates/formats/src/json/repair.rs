@@ -31,7 +31,7 @@ struct Repairer<'a> {
 }
 
 impl Repairer<'_> {
-    /// Whether the value came to its end.
+    /// Returns whether the value came to its end.
     fn run(&mut self) -> bool {
         while let Some((&byte, rest)) = self.rest.split_first() {
             match byte {

@@ -58,7 +58,7 @@ struct Truncator<'a> {
 }
 
 impl Truncator<'_> {
-    /// Whether it is one whole value.
+    /// Returns whether it is one whole value.
     fn run(&mut self) -> bool {
         while let Some(&byte) = self.input.get(self.at) {
             let whole = match byte {

@@ -115,7 +115,7 @@ pub(super) fn read_tokens(usage: &Usage) -> u64 {
     usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
 }
 
-/// Whether a block is a call's result.
+/// Returns whether a block is a call's result.
 pub(super) fn is_result(block: &Block<'_>) -> bool {
     block.kind.as_str().ends_with("tool_result")
 }

@@ -296,7 +296,7 @@ fn time(timestamp: &Text<'_>) -> Option<Millis> {
     timestamp.get().and_then(Millis::parse)
 }
 
-/// Whether a record's `origin` is something other than a person.
+/// Returns whether a record's `origin` is something other than a person.
 fn is_automatic(origin: Option<&str>) -> bool {
     origin.is_some_and(|kind| kind != "human")
 }

@@ -17,7 +17,7 @@ const DETAILS: [&[u8]; 4] =
 /// How far into a record its type stands at most, when the record is of a version that reports progress.
 const HEAD: usize = 1024;
 
-/// Whether a line is a report of progress. Inside a string the quotes would be escaped.
+/// Returns whether a line is a report of progress. Inside a string the quotes would be escaped.
 pub(super) fn is_progress(line: &[u8]) -> bool {
     let head = line.get(..HEAD).unwrap_or(line);
     memmem::find(head, b"\"type\":\"progress\",\"data\":{")

@@ -199,14 +199,14 @@ fn result(text: &str) -> Option<(&str, &str)> {
     rest.split_once("] Result:").map(|(_, output)| (tool, output))
 }
 
-/// Whether a block is a message and not the rest of a result.
+/// Returns whether a block is a message and not the rest of a result.
 fn said_by_somebody(text: &str) -> bool {
     const STARTS: [&str; 6] =
         ["<task>", "<feedback>", "<user_message>", "[ERROR] ", "[TASK RESUMPTION]", "New instructions for"];
     text.trim().is_empty() || STARTS.iter().any(|start| text.starts_with(start))
 }
 
-/// Whether a result holds words of a person, and not perhaps a file with such tags.
+/// Returns whether a result holds words of a person, and not perhaps a file with such tags.
 fn answers(output: &str) -> bool {
     ["The user ", "<answer>", "<feedback>", "<user_message>"].iter().any(|start| output.starts_with(start))
 }

@@ -93,7 +93,7 @@ fn exit_code(output: &str) -> Option<i64> {
     tail(output, "Exit Code: ")?.parse().ok()
 }
 
-/// Whether a `Signal: 9` follows the command's own output; older versions write 0 or `(none)` for no signal.
+/// Returns whether a `Signal: 9` follows the command's own output; older versions write 0 or `(none)` for no signal.
 fn killed(output: &str) -> bool {
     tail(output, "Signal: ").is_some_and(|signal| !matches!(signal, "0" | "(none)"))
 }

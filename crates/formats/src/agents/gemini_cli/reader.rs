@@ -192,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Whether this has not been handed out yet; what has no id cannot be told.
+    /// Returns whether this has not been handed out yet; what has no id cannot be told.
     fn first_time(&mut self, id: Option<u64>) -> bool {
         id.is_none_or(|id| self.done.insert(id, ()))
     }
@@ -212,7 +212,7 @@ impl Reader for Session {
     }
 }
 
-/// Whether the program wrote it: its own continues and notes, and commands to it.
+/// Returns whether the program wrote it: its own continues and notes, and commands to it.
 fn automatic(text: &str) -> bool {
     const STARTS: [&str; 5] =
         ["System: ", "[System: ", "<session_context>", "<hook_context>", "<state_snapshot>"];

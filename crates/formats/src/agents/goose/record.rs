@@ -141,7 +141,7 @@ struct Annotations {
 }
 
 impl Item<'_> {
-    /// Whether the model sees it; some pieces are meant for the person only.
+    /// Returns whether the model sees it; some pieces are meant for the person only.
     pub(super) fn for_model(&self) -> bool {
         let audience = self.annotations.0.as_ref().and_then(|annotations| annotations.audience.0.as_array());
         audience.is_none_or(|roles| roles.iter().any(|role| role == "assistant"))

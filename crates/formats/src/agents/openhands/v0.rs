@@ -112,7 +112,7 @@ fn by_agent(event: &Event<'_>) -> bool {
     !matches!(event.source.as_str(), "user" | "environment")
 }
 
-/// Whether an action of this name is a call of a tool.
+/// Returns whether an action of this name is a call of a tool.
 fn works(name: &str) -> bool {
     matches!(
         name,

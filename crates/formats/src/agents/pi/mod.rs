@@ -49,7 +49,7 @@ impl Format for Pi {
     }
 }
 
-/// Whether a line is the first of a session.
+/// Returns whether a line is the first of a session.
 fn is_header(line: &[u8]) -> bool {
     let has = |text: &str| memmem::find(line, text.as_bytes()).is_some();
     line.starts_with(b"{")

@@ -46,7 +46,7 @@ impl Format for SweAgent {
     }
 }
 
-/// Whether an object has SWE-agent's steps; a run that failed at once has none, but says where it ran.
+/// Returns whether an object has SWE-agent's steps; a run that failed at once has none, but says where it ran.
 fn is_run(doc: &Value) -> bool {
     match doc["trajectory"].as_array().map(|steps| steps.first()) {
         Some(Some(step)) => {

@@ -187,7 +187,7 @@ fn result(block: &Block<'_>) -> ToolResult {
     step_writer::tool_result(field::name(block.tool_use_id), outcome, recorded)
 }
 
-/// Whether content without any text is empty, and not made of pictures, search results and the like.
+/// Returns whether content without any text is empty, and not made of pictures, search results and the like.
 fn is_readable(content: &RawValue) -> bool {
     let parts = field::list::<Block<'_>>(Some(content));
     let is_text = |part: &Block<'_>| field::text(part.kind).is_some_and(|kind| kind == "text");
