@@ -39,7 +39,7 @@ pub(crate) fn refine(ended: Outcome, output: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use deloop_types::Body;
+    use deloop_types::{Body, Step};
 
     use super::*;
     use crate::fixture::steps;
@@ -121,24 +121,36 @@ mod tests {
         ("native", r#"{"type":"result","id":"c","outcome":"timeout","output":"x"}"#),
     ];
 
-    /// Spans don't say how a call ended but in a status, which is an error or not.
-    const WITHOUT: [&str; 2] = ["openinference", "otlp"];
+    /// A span only has a status, so the words are put into the outputs of a whole trace.
+    const TRACES: [(&str, &str); 2] = [
+        ("openinference", include_str!("apis/openinference/fixtures/stuck.json")),
+        ("otlp", include_str!("apis/otlp/fixtures/stuck.json")),
+    ];
+
+    /// Returns `ok` and `outcome` of every result.
+    fn ends(format: &dyn crate::Format, text: &str) -> Vec<(Option<bool>, Option<Outcome>)> {
+        let end = |step: Step| match step.body {
+            Body::Result(result) => Some((result.ok, result.outcome)),
+            _ => None,
+        };
+        steps(format, text.as_bytes(), "a/b.json").0.into_iter().filter_map(end).collect()
+    }
 
     #[test]
     fn a_timeout_is_the_same_in_every_format() {
+        const TIMED_OUT: (Option<bool>, Option<Outcome>) = (None, Some(Outcome::Timeout));
         for format in crate::FORMATS {
-            let shape = SHAPES.iter().find(|(name, _)| *name == format.name());
-            let Some((name, bytes)) = shape else {
-                assert!(WITHOUT.contains(&format.name()), "{} has no shape", format.name());
-                continue;
+            let name = format.name();
+            let find = |shapes: &[(&str, &'static str)]| {
+                shapes.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
             };
-            let results: Vec<_> = steps(*format, bytes.as_bytes(), "a/b.json")
-                .0
-                .into_iter()
-                .filter_map(|step| if let Body::Result(result) = step.body { Some(result) } else { None })
-                .collect();
-            let ends: Vec<_> = results.iter().map(|result| (result.ok, result.outcome)).collect();
-            assert_eq!(ends, [(None, Some(Outcome::Timeout))], "{name}");
+            if let Some(trace) = find(&TRACES) {
+                let late = trace.replace("error[E0425]: cannot find", "Command timed out after 30s");
+                assert_eq!(ends(*format, &late), [TIMED_OUT; 7], "{name}");
+            } else {
+                let shape = find(SHAPES).unwrap_or_else(|| panic!("{name} has no shape"));
+                assert_eq!(ends(*format, shape), [TIMED_OUT], "{name}");
+            }
         }
     }
 
