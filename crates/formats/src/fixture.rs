@@ -52,3 +52,22 @@ pub(crate) fn assert_survives(format: &dyn Format, bytes: &[u8]) {
         format.sniff(&changed[at..]);
     }
 }
+
+/// Asserts that `work` takes no more than about twice as long on input of twice the size. The fastest of several runs
+/// counts, because the machine may be busy.
+pub(crate) fn assert_linear(name: &str, size: usize, work: impl Fn(usize)) {
+    #[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
+    let time = |size: usize| {
+        let start = std::time::Instant::now();
+        work(size);
+        start.elapsed()
+    };
+    let (mut once, mut twice) = (time(size), time(2 * size));
+    for _ in 0..20 {
+        if twice < once * 3 {
+            return;
+        }
+        (once, twice) = (once.min(time(size)), twice.min(time(2 * size)));
+    }
+    panic!("{name}: {once:?} for {size}, {twice:?} for twice that");
+}

@@ -2,30 +2,31 @@ use std::path::Path;
 
 use deloop_types::Step;
 
-/// One agent's way of writing its sessions down.
+/// A file format in which an agent, API or tracer stores sessions.
 pub trait Format: Send + Sync {
-    /// Its name on the command line and the name of its folder here.
+    /// Returns its name on the command line, which is also the name of its folder.
     fn name(&self) -> &'static str;
 
-    /// Its name for people.
+    /// Returns its display name.
     fn title(&self) -> &'static str;
 
-    /// Its page: what the files look like and their quirks.
+    /// Returns its page: what the files look like and their quirks.
     fn page(&self) -> &'static str;
 
-    /// Whether it has been run on files that the real agent wrote.
+    /// Returns whether it has been run on files that the real agent wrote.
     fn verified(&self) -> bool;
 
-    /// Where its files live, if they live in a known place.
+    /// Returns where the agent stores its files; empty if they can be anywhere.
     fn places(&self) -> &'static [crate::Place];
 
-    /// Whether a file is a list of lines or one document.
+    /// Returns whether a file is a list of lines or one document.
     fn shape(&self) -> Shape;
 
-    /// Whether these first bytes of a file (up to 64 KiB, perhaps cut in the middle of a line) are of this format.
+    /// Returns whether a file that begins with these bytes (up to 64 KiB, perhaps cut in the middle of a line) has this
+    /// format.
     fn sniff(&self, head: &[u8]) -> bool;
 
-    /// A reader for one file.
+    /// Creates a reader for one file.
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader>;
 }
 
@@ -46,7 +47,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The file's name without its ending.
+    /// Returns the file's name without its extension.
     #[must_use]
     pub fn stem(&self) -> Option<&'a str> {
         self.path?.file_stem()?.to_str()
@@ -58,11 +59,11 @@ pub trait Reader {
     /// Reads one line or document.
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>);
 
-    /// The file is over: hands out what was held back.
+    /// Writes what was held back, at the end of the file.
     fn finish(&mut self, _out: &mut Sink<'_>) {}
 }
 
-/// One Step and what a scan needs to know beside it.
+/// A Step, and the key of its request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     /// The step.
@@ -72,7 +73,7 @@ pub struct Item {
     pub key: Option<u64>,
 }
 
-/// What a file was found to hold, beside its Steps.
+/// What a file holds beside its Steps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     /// Records that are none of ours, by their type; skipped.
@@ -95,22 +96,22 @@ pub struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// A sink that hands each item on.
+    /// Creates a sink that passes each item to `emit`.
     pub fn new(emit: &'a mut dyn FnMut(Item)) -> Self {
         Self { emit, report: Report::default() }
     }
 
-    /// Hands out a step.
+    /// Writes a Step.
     pub fn step(&mut self, step: Step) {
         (self.emit)(Item { step, key: None });
     }
 
-    /// Hands out a usage step that `key` names in all files.
+    /// Writes a usage Step; `key` names its request in all files.
     pub fn usage(&mut self, step: Step, key: Option<u64>) {
         (self.emit)(Item { step, key });
     }
 
-    /// A record of a type that says nothing about the session's steps.
+    /// Counts a record of an unknown type.
     pub fn unknown(&mut self, kind: &str) {
         if let Some(count) = self.report.unknown.get_mut(kind) {
             *count += 1;
@@ -119,7 +120,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// A line or document that could not be read.
+    /// Counts a line or document that could not be read.
     pub fn unreadable(&mut self, why: impl std::fmt::Display) {
         self.report.unreadable += 1;
         if self.report.first_error.is_none() {
@@ -128,7 +129,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Reads all of `bytes` in this format and hands each item to `emit`.
+/// Reads all of `bytes` in this format and passes each item to `emit`.
 pub fn read(format: &dyn Format, bytes: &[u8], source: &Source<'_>, emit: &mut dyn FnMut(Item)) -> Report {
     let mut sink = Sink::new(emit);
     let mut reader = format.reader(source);

@@ -13,20 +13,21 @@
 
 mod agents;
 mod apis;
-mod author;
 #[cfg(test)]
 mod fixture;
 mod format;
 pub mod hooks;
 mod json;
+mod location;
 mod native;
-mod parts;
-mod place;
+mod recent;
 mod registry;
-mod scribe;
+mod step_writer;
+mod text;
+mod timeout;
 
 pub use agents::opencode::read_storage as read_opencode_storage;
 pub use format::{Format, Item, Reader, Report, Shape, Sink, Source, read};
 pub use json::bounded::{bound_lines, read_json, read_step};
-pub use place::{Base, Place};
+pub use location::{Base, Place};
 pub use registry::{FORMATS, find, sniff};

@@ -20,7 +20,7 @@ use crate::apis::openinference::OpenInference;
 use crate::apis::otlp::Otlp;
 use crate::native::Native;
 
-/// Every format, in the order in which they are tried: the more telling before the more general.
+/// Every format, in the order in which [`sniff`] tries them: specific ones before general ones.
 pub static FORMATS: &[&dyn Format] = &[
     &ClaudeCode,
     &Codex,
@@ -45,13 +45,13 @@ pub static FORMATS: &[&dyn Format] = &[
     &Native,
 ];
 
-/// The format of this name.
+/// Returns the format with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Format> {
     FORMATS.iter().copied().find(|f| f.name() == name)
 }
 
-/// The format that a file's first bytes are of.
+/// Returns the format of a file that begins with these bytes.
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<&'static dyn Format> {
     FORMATS.iter().copied().find(|f| f.sniff(head))

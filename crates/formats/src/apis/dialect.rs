@@ -76,7 +76,7 @@ fn messages(value: &Value, depth: u8) -> Option<Found<'_>> {
     }
 }
 
-/// Whether a value is a message or an item; of one that is cut off, only the role may be there.
+/// Returns whether a value is a message or an item; of one that is cut off, only the role may be there.
 fn is_message(value: &Value) -> bool {
     let Some(object) = value.as_object() else { return false };
     let role = value["role"].as_str().unwrap_or_default();
@@ -85,7 +85,7 @@ fn is_message(value: &Value) -> bool {
     is_item(value) || known && (says || object.len() == 1)
 }
 
-/// Whether a value can only be an item of the Responses API.
+/// Returns whether a value can only be an item of the Responses API.
 fn is_item(value: &Value) -> bool {
     let kind = value["type"].as_str().unwrap_or_default();
     let call = kind.ends_with("_call") || kind.ends_with("_call_output");
@@ -95,25 +95,25 @@ fn is_item(value: &Value) -> bool {
         || parts(value).any(|part| matches!(part["type"].as_str(), Some("input_text" | "output_text")))
 }
 
-/// Whether a message has content that only Anthropic's have.
+/// Returns whether a message has content that only Anthropic's have.
 fn has_blocks(message: &Value) -> bool {
     let kinds = ["tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"];
     parts(message).any(|part| part["type"].as_str().is_some_and(|kind| kinds.contains(&kind)))
 }
 
-/// Whether a message is one that Anthropic's API does not know.
+/// Returns whether a message is one that Anthropic's API does not know.
 fn is_chat_only(message: &Value) -> bool {
     !matches!(message["role"].as_str(), Some("user" | "assistant")) || uses_chat_tools(message)
 }
 
-/// Whether a message calls a tool, or answers a call, as only Chat Completions does.
+/// Returns whether a message calls a tool, or answers a call, as only Chat Completions does.
 fn uses_chat_tools(message: &Value) -> bool {
     matches!(message["role"].as_str(), Some("tool" | "function"))
         || message.get("tool_calls").is_some()
         || message.get("function_call").is_some()
 }
 
-/// Whether a request is to Anthropic's API.
+/// Returns whether a request is to Anthropic's API.
 fn is_anthropic(document: &Value) -> bool {
     let claude = document["model"].as_str().is_some_and(|model| model.starts_with("claude"));
     document.get("system").is_some()

@@ -1,4 +1,4 @@
-//! The agents that call deloop as a hook: what they send becomes a [`HookEvent`], a Decision becomes what they accept.
+//! The agents that call deloop as a hook: their events become [`HookEvent`]s, and a Decision becomes their reply.
 //!
 //! Pure: bytes in, text and an exit code out. Every agent has a strict encoder of its own, since each ignores or
 //! chokes on another's dialect.
@@ -26,49 +26,49 @@ pub use wiring::{
 
 /// A program that calls deloop at certain points of its work.
 pub trait HookAgent: Send + Sync {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Its name for people.
+    /// Returns its display name.
     fn title(&self) -> &'static str;
 
-    /// Whether the real program has been seen to do what [`HookAgent::encode`] asks of it.
+    /// Returns whether [`HookAgent::encode`] has been tested with the real program.
     fn verified(&self) -> bool;
 
-    /// Another name that people type.
+    /// Returns another name that people type.
     fn alias(&self) -> Option<&'static str> {
         None
     }
 
-    /// Where it is told to call deloop, and how.
+    /// Returns where and how its settings call deloop.
     fn wiring(&self) -> &'static Wiring;
 
-    /// Reads what the program sends.
+    /// Parses an event that the program sends.
     ///
     /// # Errors
     /// When the bytes are not an event of this program.
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError>;
 
-    /// One lap of a session that is stuck, as the program would send it: a call, and what came back.
+    /// Returns the events of one call and its result in a stuck session, as the program would send them.
     fn rehearsal(&self, session: &str, lap: u32) -> Vec<Value> {
         rehearsal::plain(session, lap)
     }
 
-    /// What the program is answered so that it does what was decided, as far as it can at this event.
+    /// Encodes the reply that makes the program do what was decided, as far as it can at this event.
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded;
 }
 
 /// Every program with a hook; the only list of them.
 pub static HOOK_AGENTS: &[&dyn HookAgent] = &[
-    &agents::claude_code::hook::ClaudeCode,
-    &agents::codex::hook::Codex,
-    &agents::gemini_cli::hook::GeminiCli,
-    &agents::copilot_cli::hook::CopilotCli,
-    &agents::qwen_code::hook::QwenCode,
-    &agents::cursor::hook::Cursor,
+    &agents::claude_code::hook::ClaudeCodeHook,
+    &agents::codex::hook::CodexHook,
+    &agents::gemini_cli::hook::GeminiCliHook,
+    &agents::copilot_cli::hook::CopilotCliHook,
+    &agents::qwen_code::hook::QwenCodeHook,
+    &agents::cursor::hook::CursorHook,
 ];
 
-/// The program of this name or alias.
+/// Returns the program with this name or alias.
 #[must_use]
 pub fn hook_agent(name: &str) -> Option<&'static dyn HookAgent> {
     HOOK_AGENTS.iter().copied().find(|a| a.name() == name || a.alias() == Some(name))

@@ -52,7 +52,7 @@ impl Sent {
         read_json(bytes).map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))
     }
 
-    /// Whether it says which event it is.
+    /// Returns whether it says which event it is.
     pub(crate) fn is_named(&self) -> bool {
         self.hook_event_name.is_string()
     }

@@ -9,10 +9,8 @@ use std::fmt::Display;
 
 use deloop_types::{Step, limits};
 use serde::de::{DeserializeOwned, IgnoredAny};
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::mend::{write_text, write_word};
-use crate::json::nesting::after_string;
+use super::truncate::truncate;
 
 /// Reads a line of deloop's own Steps.
 ///
@@ -33,8 +31,8 @@ pub fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 fn read_with<T, E: Display>(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>) -> Result<T, String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.len() > limits::PLAIN {
-        return match bound(bytes) {
-            Some(bounded) => parse(&bounded).map_err(|e| e.to_string()),
+        return match truncate(bytes) {
+            Some(bytes) => parse(&bytes).map_err(|e| e.to_string()),
             None => Err(whats_wrong(bytes)),
         };
     }
@@ -42,10 +40,10 @@ fn read_with<T, E: Display>(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>)
         Ok(value) => return Ok(value),
         Err(error) => error.to_string(),
     };
-    bound(bytes).and_then(|bounded| parse(&bounded).ok()).ok_or(wrong)
+    truncate(bytes).and_then(|bytes| parse(&bytes).ok()).ok_or(wrong)
 }
 
-/// Lines of JSON, of which those that are long are cut to the limits; a long one that is not JSON is left as it is.
+/// Cuts long lines of JSON to the limits; a long line that is not JSON stays as it is.
 #[must_use]
 pub fn bound_lines(lines: Vec<u8>) -> Vec<u8> {
     let is_long = |line: &[u8]| line.len() > limits::PLAIN;
@@ -54,9 +52,9 @@ pub fn bound_lines(lines: Vec<u8>) -> Vec<u8> {
     }
     let mut out = Vec::new();
     for line in lines.split_inclusive(|b| *b == b'\n') {
-        match Some(line).filter(|line| is_long(line)).and_then(bound) {
-            Some(bounded) => {
-                out.extend_from_slice(&bounded);
+        match Some(line).filter(|line| is_long(line)).and_then(truncate) {
+            Some(short) => {
+                out.extend_from_slice(&short);
                 out.push(b'\n');
             }
             None => out.extend_from_slice(line),
@@ -65,7 +63,7 @@ pub fn bound_lines(lines: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Why bytes are not one JSON value.
+/// Says why bytes are not one JSON value.
 fn whats_wrong(bytes: &[u8]) -> String {
     match serde_json::from_slice::<IgnoredAny>(bytes) {
         Err(error) => format!("not JSON: {error}"),
@@ -73,436 +71,11 @@ fn whats_wrong(bytes: &[u8]) -> String {
     }
 }
 
-/// The JSON value of `bytes`, well-formed and within the limits; `None` when it has no end or is followed by more.
-pub(crate) fn bound(bytes: &[u8]) -> Option<Vec<u8>> {
-    let room = bytes.len().min(limits::RECORD);
-    let mut bounder =
-        Bounder { input: bytes, at: 0, out: Vec::with_capacity(room), open: Vec::new(), nodes: 0 };
-    bounder.run().then_some(bounder.out)
-}
-
-/// The lists whose items are records of their own.
-const LISTS: [&[u8]; 2] = [b"calls", b"tool_calls"];
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// The event, or one call of a turn: fields that don't fit are left out.
-    Record,
-    /// The calls of a turn: those that don't fit are left out.
-    List,
-    /// Anything else, so many levels below its record: it becomes text when it is too large.
-    Tree(usize),
-}
-
-/// An object or list that is open.
-struct Open {
-    kind: Kind,
-    object: bool,
-    /// Where it begins, in what is read and in what is written.
-    from: usize,
-    out: usize,
-    /// Values before it.
-    nodes: usize,
-    /// What is written and counted up to the end of its last whole item.
-    whole: (usize, usize),
-    items: usize,
-    /// A key comes next.
-    key_next: bool,
-    /// Its current key is one of [`LISTS`].
-    list_next: bool,
-    /// The least that any open tree allows: bytes written, values counted.
-    most: (usize, usize),
-}
-
-struct Bounder<'a> {
-    input: &'a [u8],
-    at: usize,
-    out: Vec<u8>,
-    open: Vec<Open>,
-    nodes: usize,
-}
-
-impl Bounder<'_> {
-    /// Whether it is one whole value.
-    fn run(&mut self) -> bool {
-        while let Some(&byte) = self.input.get(self.at) {
-            let whole = match byte {
-                b' ' | b'\t' | b'\r' | b'\n' => {
-                    self.blank();
-                    continue;
-                }
-                b'"' => self.string(),
-                b'{' | b'[' => self.begin(byte == b'{'),
-                b'}' | b']' => self.end(byte == b'}'),
-                b',' => {
-                    self.comma();
-                    Some(false)
-                }
-                b':' => {
-                    self.out.push(byte);
-                    self.at += 1;
-                    Some(false)
-                }
-                _ => {
-                    self.word();
-                    Some(true)
-                }
-            };
-            match whole {
-                None => return false,
-                Some(true) if !self.after_value() => return false,
-                _ => {}
-            }
-            if self.open.is_empty() {
-                return self.input.get(self.at..).unwrap_or_default().trim_ascii().is_empty();
-            }
-        }
-        false
-    }
-
-    /// A run of blanks is one: without any, two words would become one.
-    fn blank(&mut self) {
-        let rest = &self.input[self.at..];
-        self.at += rest.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(rest.len());
-        if self.out.last().is_some_and(u8::is_ascii_alphanumeric) {
-            self.out.push(b' ');
-        }
-    }
-
-    /// A number, `true`, `false`, `null`, or what is none of them.
-    fn word(&mut self) {
-        let rest = &self.input[self.at..];
-        let ends =
-            |b: &u8| matches!(b, b',' | b':' | b'{' | b'}' | b'[' | b']' | b'"') || b.is_ascii_whitespace();
-        // At least one byte: a form feed ends a word but is no blank of JSON.
-        let length = rest.iter().position(ends).unwrap_or(rest.len()).max(1);
-        write_word(&rest[..length], limits::NUMBER, &mut self.out);
-        self.at += length;
-        self.nodes += 1;
-    }
-
-    /// A key or a value; whether it is a value, `None` when it has no end.
-    fn string(&mut self) -> Option<bool> {
-        let inner = &self.input[self.at + 1..];
-        let rest = after_string(inner);
-        let length = inner.len() - rest.len();
-        // What has no end leaves nothing behind it, and neither does what ends last.
-        let text = inner[..length].strip_suffix(b"\"")?;
-        if rest.is_empty() && ends_in_escape(text) {
-            return None;
-        }
-        self.at += 1 + length;
-        let is_key = self.open.last().is_some_and(|open| open.key_next);
-        self.out.push(b'"');
-        write_cut(text, if is_key { limits::KEY } else { limits::TEXT }, Text::Escaped, &mut self.out);
-        self.out.push(b'"');
-        let at_root = self.open.len() == 1;
-        match self.open.last_mut().filter(|_| is_key) {
-            Some(open) => {
-                open.key_next = false;
-                open.list_next = at_root && LISTS.contains(&text);
-                Some(false)
-            }
-            None => {
-                self.nodes += 1;
-                Some(true)
-            }
-        }
-    }
-
-    /// An object or list begins; whether it is over already, `None` when it has no end.
-    fn begin(&mut self, object: bool) -> Option<bool> {
-        if self.open.len() >= limits::DEPTH {
-            let (from, out) = (self.at, self.out.len());
-            return self.as_text(from, out, self.nodes, 0);
-        }
-        let kind = match self.open.last() {
-            None if object => Kind::Record,
-            None => Kind::Tree(0),
-            Some(Open { kind: Kind::Record, list_next: true, .. }) if !object => Kind::List,
-            Some(Open { kind: Kind::List, .. }) if object => Kind::Record,
-            Some(Open { kind: Kind::Record | Kind::List, .. }) => Kind::Tree(0),
-            Some(Open { kind: Kind::Tree(level), .. }) => Kind::Tree(level + 1),
-        };
-        let outer = self.open.last().map_or((usize::MAX, usize::MAX), |open| open.most);
-        let most = match kind {
-            Kind::Tree(level) => {
-                let (bytes, nodes) = tree(level);
-                (outer.0.min(self.out.len() + bytes), outer.1.min(self.nodes + nodes))
-            }
-            _ => outer,
-        };
-        self.open.push(Open {
-            kind,
-            object,
-            from: self.at,
-            out: self.out.len(),
-            nodes: self.nodes,
-            whole: (self.out.len() + 1, self.nodes + 1),
-            items: 0,
-            key_next: object,
-            list_next: false,
-            most,
-        });
-        self.out.push(if object { b'{' } else { b'[' });
-        self.at += 1;
-        self.nodes += 1;
-        Some(false)
-    }
-
-    /// An object or list ends; `None` when it is not the one that is open.
-    fn end(&mut self, object: bool) -> Option<bool> {
-        self.open.pop().filter(|open| open.object == object)?;
-        self.out.push(if object { b'}' } else { b']' });
-        self.at += 1;
-        Some(true)
-    }
-
-    /// A comma, unless all that came before it was left out.
-    fn comma(&mut self) {
-        self.at += 1;
-        let Some(open) = self.open.last_mut() else { return self.out.push(b',') };
-        open.key_next = open.object;
-        if open.items == 0 || self.out.len() > open.out + 1 {
-            self.out.push(b',');
-        }
-    }
-
-    /// Writes what began at `from` as a text; it is open for `depth` levels. `None` when it has no end.
-    fn as_text(&mut self, from: usize, out: usize, nodes: usize, depth: usize) -> Option<bool> {
-        self.at = end_of(self.input, self.at, depth)?;
-        self.out.truncate(out);
-        self.out.push(b'"');
-        write_cut(&self.input[from..self.at], limits::TREE_TEXT, Text::Raw, &mut self.out);
-        self.out.push(b'"');
-        self.nodes = nodes + 1;
-        Some(true)
-    }
-
-    /// A value is whole: drops it or makes a text of what is too large. `false` when the text has no end.
-    fn after_value(&mut self) -> bool {
-        loop {
-            let (bytes, nodes) = (self.out.len(), self.nodes);
-            let Some(open) = self.open.last_mut() else { return true };
-            if bytes <= open.most.0 && nodes <= open.most.1 {
-                self.count_item();
-                return true;
-            }
-            // The innermost of those that are too large: what is around it stays a tree.
-            let too_large = |open: &Open| match open.kind {
-                Kind::Tree(level) => {
-                    let most = tree(level);
-                    bytes > open.out + most.0 || nodes > open.nodes + most.1
-                }
-                _ => false,
-            };
-            let Some(at) = self.open.iter().rposition(too_large) else {
-                self.count_item();
-                return true;
-            };
-            let (from, out, nodes) = (self.open[at].from, self.open[at].out, self.open[at].nodes);
-            let depth = self.open.len() - at;
-            self.open.truncate(at);
-            if self.as_text(from, out, nodes, depth).is_none() {
-                return false;
-            }
-        }
-    }
-
-    /// Enters a whole item of a record or list, or takes it out again if it does not fit.
-    fn count_item(&mut self) {
-        let (bytes, nodes) = (self.out.len(), self.nodes);
-        let Some(open) = self.open.last_mut() else { return };
-        open.items += 1;
-        let size = bytes - open.whole.0;
-        let fits = match open.kind {
-            Kind::Tree(_) => return,
-            Kind::List => open.items <= limits::CALLS && bytes - open.out <= limits::CALLS_BYTES,
-            Kind::Record if size <= limits::SMALL_FIELD => {
-                bytes - open.out <= limits::RECORD + limits::TEXT
-                    && nodes - open.nodes <= 2 * limits::RECORD_NODES
-            }
-            Kind::Record => bytes - open.out <= limits::RECORD && nodes - open.nodes <= limits::RECORD_NODES,
-        };
-        if fits {
-            open.whole = (bytes, nodes);
-        } else {
-            let whole = open.whole;
-            self.out.truncate(whole.0);
-            self.nodes = whole.1;
-        }
-    }
-}
-
-/// What a tree may hold so many levels below its record: bytes and values.
-fn tree(level: usize) -> (usize, usize) {
-    let share = level.min(2);
-    (limits::TREE >> share, limits::TREE_NODES >> share)
-}
-
-/// Behind the end of what is open for `depth` levels at `at`.
-fn end_of(input: &[u8], at: usize, mut depth: usize) -> Option<usize> {
-    let mut rest = &input[at..];
-    loop {
-        let (byte, after) = rest.split_first()?;
-        rest = after;
-        match byte {
-            b'"' => rest = after_string(after),
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(input.len() - rest.len());
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Text {
-    /// The inside of a JSON string.
-    Escaped,
-    /// Any bytes.
-    Raw,
-}
-
-/// Writes the inside of a JSON string, of which no more than about `most` bytes are kept: its beginning, its length and
-/// hash, its end. Results are compared without the hash, which is masked like every address; arguments with it.
-fn write_cut(text: &[u8], most: usize, kind: Text, out: &mut Vec<u8>) {
-    if text.len() <= most {
-        return write(text, kind, out);
-    }
-    let half = most / 2 - 32;
-    let cut =
-        |at: usize| if kind == Text::Escaped { between_escapes(text, at) } else { between_letters(text, at) };
-    write(&text[..cut(half)], kind, out);
-    let told = format!("…[{} KiB, 0x{:016x}]…", text.len() >> 10, xxh3_64(text));
-    out.extend_from_slice(told.as_bytes());
-    write(&text[cut(text.len() - half)..], kind, out);
-}
-
-fn write(text: &[u8], kind: Text, out: &mut Vec<u8>) {
-    match kind {
-        Text::Escaped => write_text(text, out),
-        Text::Raw => {
-            let quoted = serde_json::to_string(&String::from_utf8_lossy(text)).unwrap_or_default();
-            let inner = quoted.strip_prefix('"').and_then(|q| q.strip_suffix('"'));
-            out.extend_from_slice(inner.unwrap_or_default().as_bytes());
-        }
-    }
-}
-
-/// The first place from `at` on that is not inside a character.
-fn between_letters(text: &[u8], mut at: usize) -> usize {
-    while text.get(at).is_some_and(|b| b & 0xc0 == 0x80) {
-        at += 1;
-    }
-    at
-}
-
-/// The first place from `at` on that is inside neither a character nor an escape.
-fn between_escapes(text: &[u8], at: usize) -> usize {
-    if ends_in_escape(&text[..at]) {
-        let length = if text.get(at) == Some(&b'u') { 5 } else { 1 };
-        return (at + length).min(text.len());
-    }
-    // Inside the digits of `\u00e9`?
-    for back in 1..=4 {
-        if at > back && text[at - back] == b'u' && ends_in_escape(&text[..at - back]) {
-            return (at - back + 5).min(text.len());
-        }
-    }
-    between_letters(text, at)
-}
-
-/// Whether a text ends in a backslash that escapes what follows it.
-fn ends_in_escape(text: &[u8]) -> bool {
-    text.iter().rev().take_while(|b| **b == b'\\').count() % 2 == 1
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-
-    fn bounded(text: &str) -> String {
-        bound(text.as_bytes()).map_or_else(|| "none".to_owned(), |b| String::from_utf8(b).unwrap())
-    }
-
-    fn value(text: &str) -> Value {
-        serde_json::from_str(&bounded(text)).unwrap_or_else(|e| panic!("{e}: {}", bounded(text)))
-    }
-
-    #[test]
-    fn what_is_within_the_limits_stays() {
-        for text in [
-            r#"{"a":[1,-2.5e3,{"b":"\"\\\u00e9\ud83d\ude00"}],"c":null,"d":{},"e":[],"f":""}"#,
-            r#"{"calls":[{"tool":"a","args":{"x":[]}},{"tool":"b"}],"tool_calls":[]}"#,
-            "[]",
-            r#""x\\""#,
-            "12",
-        ] {
-            assert_eq!(bounded(text), text);
-        }
-        assert_eq!(value(" { \"a\" : [ true , null ] } \n"), json!({"a": [true, null]}));
-    }
-
-    #[test]
-    fn what_is_not_one_whole_value_is_refused() {
-        for text in ["", "{", r#"{"a":"#, r#"{"a":"b\"}"#, "[}", "{} {}", "[1,2", r#"{"a":1"#, "]", "\"a"] {
-            assert_eq!(bounded(text), "none", "{text}");
-        }
-        for text in ["[1 2]", "[1,]", "{,}", r#"{"a" "b"}"#, "[,1]"] {
-            assert!(serde_json::from_str::<Value>(&bounded(text)).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_long_text_keeps_both_ends() {
-        let text = format!(r#"{{"output":"start{}end"}}"#, r"\n\u00e9".repeat(200_000));
-        let bounded = value(&text);
-        let kept = bounded["output"].as_str().unwrap();
-        assert!(kept.len() <= limits::TEXT && kept.starts_with("start\n") && kept.ends_with("\néend"));
-        assert!(kept.contains("KiB, 0x"), "{}", kept.len());
-        for shift in 0..12 {
-            let text = format!(r#"["{}{}"]"#, "x".repeat(shift), r"\\\ud83d\ude00\t".repeat(20_000));
-            let kept = value(&text)[0].as_str().unwrap().to_owned();
-            assert!(kept.matches('\u{fffd}').count() <= 2, "half a pair at each cut at most");
-        }
-    }
-
-    #[test]
-    fn a_large_tree_becomes_text_and_what_is_around_it_stays() {
-        let big = format!("[{}1]", r#"{"":{}},"#.repeat(100_000));
-        let event = value(&format!(r#"{{"a":1,"result":{{"ok":false,"data":{big},"last":[2]}},"z":"end"}}"#));
-        assert_eq!((&event["a"], &event["z"]), (&json!(1), &json!("end")));
-        assert_eq!((&event["result"]["ok"], &event["result"]["last"]), (&json!(false), &json!([2])));
-        let text = event["result"]["data"].as_str().unwrap();
-        assert!(
-            text.starts_with(r#"[{"":{}}"#) && text.ends_with("{}},1]") && text.len() <= limits::TREE_TEXT
-        );
-        let other = value(&format!(r#"{{"result":{{"data":{}}}}}"#, big.replacen("{}", "[]", 90_000)));
-        assert_ne!(other["result"]["data"], event["result"]["data"]);
-    }
-
-    #[test]
-    fn calls_and_fields_that_do_not_fit_are_left_out() {
-        let call = format!(r#"{{"tool":"t","args":{{"x":"{}"}}}}"#, "y".repeat(60_000));
-        let turn = value(&format!(
-            r#"{{"calls":[{}{{"tool":"last"}}],"type":"turn"}}"#,
-            format!("{call},").repeat(40)
-        ));
-        let kept = turn["calls"].as_array().unwrap().len();
-        assert!((10..40).contains(&kept) && turn["type"] == "turn", "{kept}");
-        let many = value(&format!(r#"{{"calls":[{}{{}}],"type":"turn"}}"#, "{},".repeat(1000)));
-        assert_eq!(many["calls"].as_array().unwrap().len(), limits::CALLS);
-        let fields: String = (0..100).map(|n| format!(r#""f{n}":"{}","#, "y".repeat(60_000))).collect();
-        let record = value(&format!(r#"{{{fields}"type":"end"}}"#));
-        assert!(record["type"] == "end" && record.as_object().unwrap().len() < 40);
-    }
 
     #[test]
     fn what_parsers_refuse_costs_no_more_than_itself() {
@@ -525,63 +98,25 @@ mod tests {
     #[test]
     fn hostile_input_stays_linear() {
         for hostile in ["[", "{\"\":", "\"", "\\", "[]", "{}", "[{},", "\"\\\\\"", ",", "1", " ", "[\"\","] {
-            let text = format!(r#"{{"a":{}"#, hostile.repeat(2_000_000 / hostile.len()));
-            #[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
-            let start = std::time::Instant::now();
-            let _ = read_json::<Value>(text.as_bytes());
-            assert!(start.elapsed().as_secs() < 4, "{hostile:?} took {:?}", start.elapsed());
+            crate::fixture::assert_linear(hostile, 1_000_000, |bytes| {
+                let text = format!(r#"{{"a":{}"#, hostile.repeat(bytes / hostile.len()));
+                drop(read_json::<Value>(text.as_bytes()));
+            });
         }
-    }
-
-    /// Any JSON.
-    fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
-        use proptest::prelude::*;
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            any::<f64>().prop_map(Value::from),
-            "(?s).{0,12}".prop_map(Value::from),
-        ];
-        leaf.prop_recursive(6, 48, 6, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-                prop::collection::btree_map(prop_oneof!["calls", "tool_calls", "\\PC{0,6}"], inner, 0..6)
-                    .prop_map(|map| Value::Object(map.into_iter().collect())),
-            ]
-        })
     }
 
     #[test]
     fn ends_on_every_control_character() {
         for byte in 0..=0x20_u8 {
-            assert_eq!(read_json::<Value>(&[b'[', byte, b'1']).ok(), None);
+            assert!(read_json::<Value>(&[b'[', byte, b'1']).is_err());
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn what_is_within_the_limits_means_the_same(value in any_json(), pretty: bool) {
-            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
-            let bounded = bound(text.as_bytes()).unwrap();
-            proptest::prop_assert_eq!(serde_json::from_slice::<Value>(&bounded).unwrap(), value);
-        }
-
-        #[test]
-        fn what_is_no_json_is_not_made_json(text in r#"[\[\]{}",:\\ u0-9a-eN\n.-]{0,40}"#) {
-            let strict = serde_json::from_str::<Value>(&text);
-            match (strict, bound(text.as_bytes()).and_then(|b| serde_json::from_slice::<Value>(&b).ok())) {
-                (Ok(value), bounded) => proptest::prop_assert_eq!(bounded, Some(value)),
-                // Only what is broken inside a string or a number may be repaired.
-                (Err(_), Some(_)) => proptest::prop_assert!(text.contains(['"', 'N', 'e', 'E']), "{}", text),
-                (Err(_), None) => {}
-            }
-        }
-
-        #[test]
         fn never_panics(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
             let _ = read_json::<Value>(&bytes);
-            let _ = bound(&bytes);
+            let _ = truncate(&bytes);
         }
     }
 }

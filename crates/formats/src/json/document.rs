@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 
 use crate::Sink;
 use crate::json::field::Field;
-use crate::json::mend::mend;
+use crate::json::repair::repair;
 
-/// All of a file that holds one value. What JSON parsers refuse is mended into `room` first; what cannot be mended,
+/// All of a file that holds one value. What JSON parsers refuse is repaired into `room` first; what cannot be repaired,
 /// lacks its end, or has something after it, is reported.
 pub(crate) fn one<'a>(bytes: &'a [u8], room: &'a mut Vec<u8>, out: &mut Sink<'_>) -> Field<'a> {
     let bytes = without_mark(bytes);
@@ -15,11 +15,11 @@ pub(crate) fn one<'a>(bytes: &'a [u8], room: &'a mut Vec<u8>, out: &mut Sink<'_>
         Ok(value) => return Some(value),
         Err(error) => error,
     };
-    let mended = mend(bytes);
-    let more = bytes.get(mended.length..).is_some_and(|rest| !rest.trim_ascii().is_empty());
-    *room = mended.bytes;
+    let repaired = repair(bytes);
+    let more = bytes.get(repaired.length..).is_some_and(|rest| !rest.trim_ascii().is_empty());
+    *room = repaired.bytes;
     let value = serde_json::from_slice(room).ok();
-    if mended.cut || more || value.is_none() {
+    if repaired.cut || more || value.is_none() {
         out.unreadable(error);
     }
     value
@@ -39,27 +39,27 @@ pub(crate) fn each(bytes: &[u8], out: &mut Sink<'_>, mut take: impl FnMut(&RawVa
         };
         let at = values.byte_offset();
         rest = rest.get(at..).unwrap_or_default().trim_ascii_start();
-        let mended = mend(rest);
-        let value = serde_json::from_slice::<&RawValue>(&mended.bytes);
-        if mended.cut || value.is_err() {
+        let repaired = repair(rest);
+        let value = serde_json::from_slice::<&RawValue>(&repaired.bytes);
+        if repaired.cut || value.is_err() {
             out.unreadable(error);
         }
         if let Ok(value) = value {
             take(value, out);
         }
-        rest = rest.get(mended.length.max(1)..).unwrap_or_default().trim_ascii_start();
+        rest = rest.get(repaired.length.max(1)..).unwrap_or_default().trim_ascii_start();
     }
 }
 
 /// The first value of a file, as far as its first bytes hold it.
 pub(crate) fn head(bytes: &[u8]) -> Option<Value> {
-    serde_json::from_slice(&mend(without_mark(bytes)).bytes).ok()
+    serde_json::from_slice(&repair(without_mark(bytes)).bytes).ok()
 }
 
 /// Whether the first bytes of a file hold one value a line: a whole one, and on the next line the start of another.
 pub(crate) fn is_lines(bytes: &[u8]) -> bool {
     let bytes = without_mark(bytes);
-    let rest = bytes.get(mend(bytes).length..).unwrap_or_default();
+    let rest = bytes.get(repair(bytes).length..).unwrap_or_default();
     let next = rest.trim_ascii_start();
     let gap = &rest[..rest.len() - next.len()];
     gap.contains(&b'\n') && next.starts_with(b"{") | next.starts_with(b"[")

@@ -4,16 +4,14 @@
 //! `RawValue` skips what it holds without recursion, so deep nesting in hostile input is harmless here.
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
 
 use deloop_types::Millis;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::mend::mend;
+use crate::json::repair::repair;
+use crate::json::tolerant::Object;
 
 /// A field, whatever it holds; `None` when it is missing or null.
 pub(crate) type Field<'a> = Option<&'a RawValue>;
@@ -29,7 +27,7 @@ pub(crate) fn text(field: Field<'_>) -> Option<Cow<'_, str>> {
     }
     match serde_json::from_str::<Text<'_>>(raw) {
         Ok(Text(text)) => Some(text),
-        Err(_) => serde_json::from_slice::<String>(&mend(raw.as_bytes()).bytes).ok().map(Cow::Owned),
+        Err(_) => serde_json::from_slice::<String>(&repair(raw.as_bytes()).bytes).ok().map(Cow::Owned),
     }
 }
 
@@ -91,61 +89,10 @@ pub(crate) fn items(field: Field<'_>) -> Vec<&RawValue> {
 /// The elements of an array, each read into a struct of [`Field`]s; `None` for one that is no object.
 pub(crate) fn list<'a, T: Deserialize<'a>>(field: Field<'a>) -> Vec<Option<T>> {
     let Some(raw) = field.map(RawValue::get).filter(|raw| raw.starts_with('[')) else { return Vec::new() };
-    match serde_json::from_str::<Vec<Element<T>>>(raw) {
+    match serde_json::from_str::<Vec<Object<T>>>(raw) {
         Ok(elements) => elements.into_iter().map(|element| element.0).collect(),
         // One of them has a key twice; the others need not suffer.
         Err(_) => items(field).into_iter().map(|raw| object(Some(raw))).collect(),
-    }
-}
-
-struct Element<T>(Option<T>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Element<T> {
-    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
-        de.deserialize_any(ElementVisitor(PhantomData)).map(Self)
-    }
-}
-
-struct ElementVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ElementVisitor<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
     }
 }
 
@@ -153,7 +100,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ElementVisitor<T> {
 pub(crate) fn json(field: Field<'_>) -> Value {
     let Some(raw) = field.map(RawValue::get) else { return Value::Null };
     serde_json::from_str(raw)
-        .or_else(|_| serde_json::from_slice(&mend(raw.as_bytes()).bytes))
+        .or_else(|_| serde_json::from_slice(&repair(raw.as_bytes()).bytes))
         .unwrap_or_else(|_| Value::String(raw.to_owned()))
 }
 

@@ -2,9 +2,10 @@
 
 pub(crate) mod bounded;
 pub(crate) mod document;
+mod excerpt;
 pub(crate) mod field;
-pub(crate) mod lenient;
-pub(crate) mod loose;
-pub(crate) mod mend;
-pub(crate) mod nesting;
 pub(crate) mod peek;
+mod repair;
+mod scan;
+pub(crate) mod tolerant;
+mod truncate;

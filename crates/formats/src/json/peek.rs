@@ -1,6 +1,6 @@
 //! Looks into JSON that may be cut short, as the first bytes of a file are.
 
-use crate::json::loose::after_string;
+use crate::json::scan::{after_nested, after_string};
 
 /// The fields of an object, each key with the bytes of its value; the last value may be cut short. Nothing if the
 /// bytes do not begin with an object.
@@ -32,7 +32,7 @@ pub(crate) fn field<'a>(json: &'a [u8], name: &str) -> Option<&'a [u8]> {
     fields(json).find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
 }
 
-/// Whether the object has all these fields.
+/// Returns whether the object has all these fields.
 pub(crate) fn has(json: &[u8], names: &[&str]) -> bool {
     names.iter().all(|name| field(json, name).is_some())
 }
@@ -51,11 +51,11 @@ pub(crate) fn first_line(head: &[u8]) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Cuts one value off the front; nothing at the end of the bytes or of the object or array.
-fn value(json: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Cuts one value off the front; `None` at the end of the bytes or of the object or array.
+pub(crate) fn value(json: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = match json.first()? {
         b'"' => after_string(&json[1..]),
-        b'{' | b'[' => after_nested(json),
+        b'{' | b'[' => after_nested(json, 0).unwrap_or_default(),
         b'}' | b']' | b',' | b':' => return None,
         _ => {
             let end = json.iter().position(|b| b",]}:".contains(b) || b.is_ascii_whitespace());
@@ -63,25 +63,6 @@ fn value(json: &[u8]) -> Option<(&[u8], &[u8])> {
         }
     };
     Some(json.split_at(json.len() - rest.len()))
-}
-
-fn after_nested(json: &[u8]) -> &[u8] {
-    let mut depth = 0_usize;
-    let mut rest = json.iter();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    break;
-                }
-            }
-            b'"' => rest = after_string(rest.as_slice()).iter(),
-            _ => {}
-        }
-    }
-    rest.as_slice()
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use crate::agents::claude_code::{of_failure, of_response, of_text};
 use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind, text};
-use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
+use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
 use crate::hooks::{By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
 
-pub(crate) struct ClaudeCode;
+pub(crate) struct ClaudeCodeHook;
 
-impl HookAgent for ClaudeCode {
+impl HookAgent for ClaudeCodeHook {
     fn name(&self) -> &'static str {
         "claude-code"
     }
@@ -50,7 +50,7 @@ impl HookAgent for ClaudeCode {
                     "SessionStart",
                     "SessionEnd",
                 ],
-                shape: Shape::Group { matcher: None },
+                shape: HandlerShape::Group { matcher: None },
                 command: "command",
                 timeout: ("timeout", TIMEOUT),
                 typed: true,

@@ -4,8 +4,9 @@ use deloop_types::{Body, Call, Step, ToolResult, Turn, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Sink;
-use crate::json::lenient::{Shaped, Text};
-use crate::parts::{self, append};
+use crate::json::tolerant::{Shaped, Text};
+use crate::step_writer::tool_result;
+use crate::text::append;
 
 use super::outcome::Evidence;
 use super::record::{Block, Tokens, output};
@@ -65,7 +66,7 @@ impl Open {
 
     /// Adds a block; the result of a call that the server itself ran comes back.
     pub(super) fn add(&mut self, block: Block<'_>) -> Option<ToolResult> {
-        let kind = block.kind.or_empty();
+        let kind = block.kind.as_str();
         if kind == "text" {
             if let Some(text) =
                 block.text.take().filter(|text| !text.trim().is_empty() && text != "(no content)")
@@ -75,8 +76,8 @@ impl Open {
         } else if kind.ends_with("tool_use") {
             self.call(block);
         } else if is_result(&block) {
-            let failed = block.is_error.0;
-            return Some(result(block, &Evidence { denial: None, signs: &Shaped::Nothing, failed }));
+            let failed = block.is_error.is_true();
+            return Some(result(block, &Evidence { denial: None, details: &Shaped::Nothing, failed }));
         }
         None
     }
@@ -90,7 +91,7 @@ impl Open {
             return;
         }
         self.turn.calls.push({
-            let mut made = Call::new(block.name.or_empty().to_owned(), block.input);
+            let mut made = Call::new(block.name.as_str().to_owned(), block.input);
             made.id = id.map(Into::into);
             made
         });
@@ -127,14 +128,14 @@ pub(super) fn read_tokens(usage: &Usage) -> u64 {
     usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
 }
 
-/// Whether a block is a call's result.
+/// Returns whether a block is a call's result.
 pub(super) fn is_result(block: &Block<'_>) -> bool {
-    block.kind.or_empty().ends_with("tool_result")
+    block.kind.as_str().ends_with("tool_result")
 }
 
 /// A call's result.
 pub(super) fn result(block: Block<'_>, evidence: &Evidence<'_>) -> ToolResult {
     let output = output(block.content);
     let ended = evidence.ended(output.as_deref().unwrap_or_default());
-    parts::result(block.tool_use_id.take().map(Into::into), Some(ended), output)
+    tool_result(block.tool_use_id.take().map(Into::into), Some(ended), output)
 }

@@ -3,9 +3,10 @@
 use deloop_types::Outcome;
 use serde_json::Value;
 
-use crate::json::lenient::{self, Shaped};
+use crate::json::tolerant::{self, Shaped};
+use crate::timeout::refine;
 
-use super::record::Signs;
+use super::record::ResultDetails;
 
 /// How a failed result begins that says that a person or a rule refused the call.
 const REFUSED: [&str; 15] = [
@@ -47,14 +48,12 @@ const LAUNCHED: [&str; 4] = [
 /// How a result begins of a question that nobody answered in time.
 const UNANSWERED: &str = "No response after ";
 
-const TIMED_OUT: &str = "Command timed out after ";
-
 /// What says how a call ended, beside its output.
 pub(super) struct Evidence<'a> {
     /// The record's `toolDenialKind`.
     pub(super) denial: Option<&'a str>,
     /// Its `toolUseResult`.
-    pub(super) signs: &'a Shaped<'a, Signs<'a>>,
+    pub(super) details: &'a Shaped<'a, ResultDetails<'a>>,
     /// The result's `is_error`.
     pub(super) failed: bool,
 }
@@ -77,17 +76,19 @@ impl Evidence<'_> {
         if output.starts_with(UNANSWERED) && output.contains("the user may be away") {
             return Outcome::Timeout;
         }
-        let Shaped::Object(signs) = self.signs else { return of_background(output) };
-        if signs.interrupted.0 {
-            return if timed_out(output) { Outcome::Timeout } else { Outcome::Cancelled };
+        let Shaped::Object(details) = self.details else { return of_background(output) };
+        if details.interrupted.is_true() {
+            return refine(Outcome::Cancelled, output);
         }
-        let launched = signs.background_task_id.get().is_some();
-        if launched || matches!(signs.status.or_empty(), "running" | "async_launched" | "remote_launched") {
+        let launched = details.background_task_id.get().is_some();
+        if launched || matches!(details.status.as_str(), "running" | "async_launched" | "remote_launched") {
             return Outcome::Running;
         }
-        match &signs.task {
-            Shaped::Object(task) => ended_as(task.status.or_empty(), task.exit_code.whole()),
-            _ if signs.shell_id.get().is_some() => ended_as(signs.status.or_empty(), signs.exit_code.whole()),
+        match &details.task {
+            Shaped::Object(task) => ended_as(task.status.as_str(), task.exit_code.whole()),
+            _ if details.shell_id.get().is_some() => {
+                ended_as(details.status.as_str(), details.exit_code.whole())
+            }
             _ => Outcome::Ok,
         }
     }
@@ -120,8 +121,7 @@ fn of_background(output: &str) -> Outcome {
 pub(crate) fn of_failure(output: &str) -> Outcome {
     match of_text(output) {
         Some(outcome @ (Outcome::Denied | Outcome::Cancelled)) => outcome,
-        _ if timed_out(output) => Outcome::Timeout,
-        _ => Outcome::Error,
+        _ => refine(Outcome::Error, output),
     }
 }
 
@@ -143,19 +143,13 @@ pub(crate) fn of_text(output: &str) -> Option<Outcome> {
 
 /// How a call ended that did not fail, from what Claude Code notes about it beside what the model is told.
 pub(crate) fn of_response(response: &Value) -> Outcome {
-    const SIGNS: [&str; 4] = ["interrupted", "backgroundTaskId", "status", "task"];
-    if !SIGNS.iter().any(|sign| response.get(sign).is_some()) {
+    const DETAILS: [&str; 4] = ["interrupted", "backgroundTaskId", "status", "task"];
+    if !DETAILS.iter().any(|sign| response.get(sign).is_some()) {
         return Outcome::Ok;
     }
     let json = response.to_string();
-    let signs = lenient::read(json.as_bytes()).unwrap_or_default();
-    Evidence { denial: None, signs: &signs, failed: false }.ended("")
-}
-
-/// The first lines say so, after the exit code; in older versions the last ones, after the output.
-fn timed_out(output: &str) -> bool {
-    let says_so = |line: &str| line.trim_start_matches("<error>").starts_with(TIMED_OUT);
-    output.lines().take(3).any(says_so) || output.lines().rev().take(3).any(says_so)
+    let details = tolerant::read(json.as_bytes()).unwrap_or_default();
+    Evidence { denial: None, details: &details, failed: false }.ended("")
 }
 
 #[cfg(test)]
@@ -164,7 +158,8 @@ mod tests {
 
     #[test]
     fn failures_are_told_apart_by_their_first_words() {
-        let outcome = |output| Evidence { denial: None, signs: &Shaped::Nothing, failed: true }.ended(output);
+        let outcome =
+            |output| Evidence { denial: None, details: &Shaped::Nothing, failed: true }.ended(output);
         assert_eq!(outcome("Exit code 1\nno such file"), Outcome::Error);
         assert_eq!(outcome("Exit code 143\nCommand timed out after 2m 0s\n"), Outcome::Timeout);
         assert_eq!(outcome("PreToolUse:Bash hook error: no"), Outcome::Denied);
@@ -177,7 +172,7 @@ mod tests {
     #[test]
     fn what_goes_on_in_the_background_runs() {
         let outcome =
-            |output| Evidence { denial: None, signs: &Shaped::Nothing, failed: false }.ended(output);
+            |output| Evidence { denial: None, details: &Shaped::Nothing, failed: false }.ended(output);
         assert_eq!(outcome("Command running in background with ID: b1. Output is"), Outcome::Running);
         assert_eq!(
             outcome("<retrieval_status>timeout</retrieval_status>\n\n<status>running</status>"),
@@ -192,8 +187,8 @@ mod tests {
     #[test]
     fn a_report_on_a_task_tells_how_it_is() {
         let outcome = |json: &'static str| {
-            let signs = crate::json::lenient::read(json.as_bytes()).unwrap();
-            Evidence { denial: None, signs: &signs, failed: false }.ended("x")
+            let details = crate::json::tolerant::read(json.as_bytes()).unwrap();
+            Evidence { denial: None, details: &details, failed: false }.ended("x")
         };
         assert_eq!(outcome(r#"{"task":{"status":"running"}}"#), Outcome::Running);
         assert_eq!(outcome(r#"{"task":{"status":"failed"}}"#), Outcome::Error);
@@ -207,7 +202,7 @@ mod tests {
     #[test]
     fn the_agents_own_word_counts_most() {
         let outcome = |kind| {
-            Evidence { denial: Some(kind), signs: &Shaped::Nothing, failed: true }.ended("Exit code 1")
+            Evidence { denial: Some(kind), details: &Shaped::Nothing, failed: true }.ended("Exit code 1")
         };
         assert_eq!(outcome("cancelled"), Outcome::Cancelled);
         assert_eq!(outcome("permission-rule"), Outcome::Denied);

@@ -1,19 +1,21 @@
 //! Lines into Steps: whose they are, which belong to one message, and which say what was said before.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
-use deloop_types::{Body, Millis, SessionId, Step, Usage};
+use deloop_types::{Body, Millis, Step, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::lenient::{self, Shaped, Text};
-use crate::parts::append;
+use crate::json::tolerant::{self, Shaped, Text};
+use crate::recent::{RecentMap, RecentSet};
+use crate::step_writer::StepWriter;
+use crate::text::append;
 use crate::{Reader, Sink, Source};
 
-use super::cut::{is_progress, signs, split};
 use super::message::{Open, counted, is_result, read_tokens, request, result};
 use super::outcome::Evidence;
-use super::record::{Attachment, Message, Record, Signs};
-use super::speaker::{said, texts};
+use super::record::{Attachment, Message, Record, ResultDetails};
+use super::skip::{is_progress, result_details, split};
+use super::user_text::{texts, user_text};
 
 /// Types of records that are known to say nothing about the session's steps.
 const SILENT: [&str; 17] = [
@@ -38,11 +40,11 @@ const SILENT: [&str; 17] = [
 
 /// Reads one transcript.
 pub(super) struct Transcript {
-    session: SessionId,
+    writer: StepWriter,
     /// The uuids of the records and the names of the requests that were there before.
-    seen: HashSet<u64>,
+    seen: RecentSet<u64>,
     /// Which subagent a record is of that names none, by the record's uuid.
-    sidechains: HashMap<u64, String>,
+    sidechains: RecentMap<u64, String>,
     /// The message that each agent has under way, by the agent's name.
     open: BTreeMap<String, Open>,
     compacted: bool,
@@ -53,9 +55,9 @@ pub(super) struct Transcript {
 impl Transcript {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
-            session: source.stem().map_or_else(SessionId::default, SessionId::from),
-            seen: HashSet::new(),
-            sidechains: HashMap::new(),
+            writer: StepWriter::for_file(source),
+            seen: RecentSet::default(),
+            sidechains: RecentMap::default(),
             open: BTreeMap::new(),
             compacted: false,
             spare: Vec::new(),
@@ -63,15 +65,15 @@ impl Transcript {
     }
 
     fn is_repeated(&mut self, uuid: &Text<'_>) -> bool {
-        uuid.get().is_some_and(|uuid| !self.seen.insert(xxh3_64(uuid.as_bytes())))
+        uuid.get().is_some_and(|uuid| !self.seen.insert(xxh3_64(uuid.as_bytes()), ()))
     }
 
     /// Takes what the record says about the session as a whole.
     fn note(&mut self, record: &Record<'_>, out: &mut Sink<'_>) {
         if let Some(session) = record.session_id.get()
-            && session != self.session.as_str()
+            && session != self.writer.session.as_str()
         {
-            self.session = session.into();
+            self.writer.session = session.into();
         }
         if out.report.project.is_none() {
             out.report.project = record.cwd.get().map(str::to_owned);
@@ -89,13 +91,13 @@ impl Transcript {
         if let Some(agent) = record.agent_id.get() {
             return agent.to_owned();
         }
-        if !record.is_sidechain.0 {
+        if !record.is_sidechain.is_true() {
             return String::new();
         }
         let hash = |uuid: &Text<'_>| uuid.get().map(|uuid| xxh3_64(uuid.as_bytes()));
         let known = hash(&record.parent_uuid).and_then(|parent| self.sidechains.get(&parent)).cloned();
         let agent = known.unwrap_or_else(|| {
-            let start: String = record.uuid.or_empty().chars().take(8).collect();
+            let start: String = record.uuid.as_str().chars().take(8).collect();
             format!("sidechain-{start}")
         });
         if let Some(uuid) = hash(&record.uuid) {
@@ -105,10 +107,13 @@ impl Transcript {
     }
 
     fn step(&self, agent: &str, ts: Option<Millis>, body: Body) -> Step {
-        let mut step = Step::new(self.session.clone(), body);
-        step.agent = (!agent.is_empty()).then(|| agent.to_owned());
-        step.ts = ts;
-        step
+        let agent = (!agent.is_empty()).then(|| agent.to_owned());
+        {
+            let mut made = self.writer.step(body);
+            made.agent = agent;
+            made.ts = ts;
+            made
+        }
     }
 
     /// Hands a step out, or keeps it until the message before it is complete.
@@ -125,7 +130,7 @@ impl Transcript {
         let ts = time(&record.timestamp);
         let cost = record.cost_usd.get();
         let Shaped::Object(message) = record.message else { return };
-        if record.is_api_error_message.0 || message.model.get() == Some("<synthetic>") {
+        if record.is_api_error_message.is_true() || message.model.get() == Some("<synthetic>") {
             return;
         }
         self.compacted = false;
@@ -168,18 +173,18 @@ impl Transcript {
     /// Hands out an agent's open message and what came after it.
     fn close(&mut self, agent: &str, out: &mut Sink<'_>) {
         let Some(open) = self.open.remove(agent) else { return };
-        let counted = open.name().is_some_and(|name| !self.seen.insert(name));
+        let counted = open.name().is_some_and(|name| !self.seen.insert(name, ()));
         open.hand_out(counted, out);
     }
 
     fn user(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
         let agent = self.agent(&record);
         let ts = time(&record.timestamp);
-        if record.is_compact_summary.0 {
+        if record.is_compact_summary.is_true() {
             self.compact(&agent, ts, out);
             return;
         }
-        let automatic = record.is_meta.0
+        let automatic = record.is_meta.is_true()
             || !agent.is_empty()
             || record.prompt_source.get() == Some("system")
             || is_automatic(record.origin.object().and_then(|origin| origin.kind.take()).as_deref());
@@ -189,15 +194,18 @@ impl Transcript {
                 let (results, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(is_result);
                 for block in results {
                     let denial = record.tool_denial_kind.get();
-                    let evidence =
-                        Evidence { denial, signs: &record.tool_use_result, failed: block.is_error.0 };
+                    let evidence = Evidence {
+                        denial,
+                        details: &record.tool_use_result,
+                        failed: block.is_error.is_true(),
+                    };
                     self.put(&agent, ts, Body::Result(result(block, &evidence)), out);
                 }
                 texts(Shaped::List(rest))
             }
             content => texts(content),
         };
-        if let Some(user) = said(words, automatic) {
+        if let Some(user) = user_text(words, automatic) {
             self.put(&agent, ts, Body::User(user), out);
         }
     }
@@ -211,11 +219,11 @@ impl Transcript {
         if kind.get() != Some("queued_command") {
             return;
         }
-        let automatic = is_meta.0
+        let automatic = is_meta.is_true()
             || !agent.is_empty()
             || !matches!(command_mode.get(), None | Some("prompt"))
             || is_automatic(origin.object().and_then(|origin| origin.kind.take()).as_deref());
-        if let Some(user) = said(texts(prompt), automatic) {
+        if let Some(user) = user_text(texts(prompt), automatic) {
             self.put(&agent, ts, Body::User(user), out);
         }
     }
@@ -248,7 +256,7 @@ impl Reader for Transcript {
         rest.clear();
         rest.extend_from_slice(before);
         rest.extend_from_slice(after);
-        self.record(&rest, signs(result), out);
+        self.record(&rest, result_details(result), out);
         self.spare = rest;
     }
 
@@ -260,16 +268,16 @@ impl Reader for Transcript {
 }
 
 impl Transcript {
-    /// Reads a record, without the `signs` that were cut out of it.
-    fn record<'a>(&mut self, line: &'a [u8], signs: Shaped<'a, Signs<'a>>, out: &mut Sink<'_>) {
-        let mut record: Record<'_> = match lenient::read(line) {
+    /// Reads a record, without the `details` that were cut out of it.
+    fn record<'a>(&mut self, line: &'a [u8], details: Shaped<'a, ResultDetails<'a>>, out: &mut Sink<'_>) {
+        let mut record: Record<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };
-        if !matches!(signs, Shaped::Nothing) {
-            record.tool_use_result = signs;
+        if !matches!(details, Shaped::Nothing) {
+            record.tool_use_result = details;
         }
-        let kind = record.kind.or_empty();
+        let kind = record.kind.as_str();
         if SILENT.contains(&kind) {
             return;
         }
@@ -293,7 +301,7 @@ fn time(timestamp: &Text<'_>) -> Option<Millis> {
     timestamp.get().and_then(Millis::parse)
 }
 
-/// Whether a record's `origin` is something other than a person.
+/// Returns whether a record's `origin` is something other than a person.
 fn is_automatic(origin: Option<&str>) -> bool {
     origin.is_some_and(|kind| kind != "human")
 }

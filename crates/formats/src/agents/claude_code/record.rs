@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::lenient::{Flag, Number, Shaped, Text};
-use crate::parts::stand_in;
+use crate::json::tolerant::{Flag, Number, Shaped, Text};
+use crate::text::stand_in;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -45,9 +45,9 @@ pub(super) struct Record<'a> {
     pub(super) cost_usd: Number,
     #[serde(borrow)]
     pub(super) message: Shaped<'a, Message<'a>>,
-    /// Left out when [`split`](super::cut::split) has cut it out.
+    /// Left out when [`split`](super::skip::split) has cut it out.
     #[serde(borrow)]
-    pub(super) tool_use_result: Shaped<'a, Signs<'a>>,
+    pub(super) tool_use_result: Shaped<'a, ResultDetails<'a>>,
     #[serde(borrow)]
     pub(super) attachment: Shaped<'a, Attachment<'a>>,
 }
@@ -125,7 +125,7 @@ pub(super) struct Tokens {
 /// What the agent noted about a result beside what the model saw of it.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Signs<'a> {
+pub(super) struct ResultDetails<'a> {
     pub(super) interrupted: Flag,
     #[serde(borrow)]
     pub(super) background_task_id: Text<'a>,

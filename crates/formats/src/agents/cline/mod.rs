@@ -97,14 +97,6 @@ mod tests {
     }
 
     #[test]
-    fn the_stuck_session() {
-        let (steps, report) = steps(&Cline, STUCK, "tasks/1772359200000/api_conversation_history.json");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        assert_eq!(report.project.as_deref(), Some("/home/dev/shop"));
-        insta::assert_json_snapshot!(steps);
-    }
-
-    #[test]
     fn quirks() {
         let (steps, report) = steps(&Cline, QUIRKS, "tasks/1772359200001/api_conversation_history.json");
         assert_eq!(report.unknown.keys().collect::<Vec<_>>(), ["hologram", "system"]);

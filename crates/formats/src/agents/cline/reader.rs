@@ -7,33 +7,34 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::record::{Block, Document, Message, Metrics};
 use super::xml;
-use crate::author::Author;
-use crate::json::loose;
+use crate::json::tolerant;
+use crate::step_writer::StepWriter;
+use crate::timeout::says_timeout;
 use crate::{Reader, Sink, Source};
 
 /// The tool that runs commands.
 const COMMAND: &str = "execute_command";
 
 pub(super) struct Task {
-    author: Author,
+    writer: StepWriter,
     /// The calls that run commands and have not come back.
     commands: HashSet<String>,
 }
 
 impl Task {
     pub(super) fn new(source: &Source<'_>) -> Self {
-        let mut author = Author::of(source);
+        let mut writer = StepWriter::for_file(source);
         let folder = source.path.and_then(|path| path.parent()?.file_name()?.to_str());
         if let (Some("api_conversation_history"), Some(folder)) = (source.stem(), folder) {
-            author.session = SessionId::from(folder);
+            writer.session = SessionId::from(folder);
         }
-        Self { author, commands: HashSet::new() }
+        Self { writer, commands: HashSet::new() }
     }
 
     fn message(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
         let ts = message.ts.0;
         if message.is_summary.0 == Some(true) {
-            out.step(self.author.step(ts, Body::Compact));
+            self.writer.at(ts).write(Body::Compact, out);
             return;
         }
         match message.role.as_str() {
@@ -70,13 +71,12 @@ impl Task {
         }
         texts.retain(|text| !text.is_empty());
         let ts = message.ts.0;
-        self.author.turn(ts, texts.join("\n"), calls).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).turn(texts.join("\n"), calls, out);
         if let Some(metrics) = message.metrics.0 {
             let info = message.model_info.0.unwrap_or_default();
             let model = info.model_id.owned().or_else(|| info.id.owned());
             let key = message.id.get().map(|id| xxh3_64(id.as_bytes()));
-            let step = self.author.usage(ts, used(&metrics, model));
-            step.into_iter().for_each(|step| out.usage(step, key));
+            self.writer.at(ts).usage(used(&metrics, model), key, out);
         }
     }
 
@@ -115,16 +115,16 @@ impl Task {
         self.answered(ts, open, out);
     }
 
-    fn answered(&self, ts: Option<Millis>, answer: Option<Answer>, out: &mut Sink<'_>) {
+    fn answered(&mut self, ts: Option<Millis>, answer: Option<Answer>, out: &mut Sink<'_>) {
         let Some(answer) = answer else { return };
         let output = answer.output.trim().to_owned();
         let ended = answer.ended(&output);
         let words = if answers(&output) { by_person(&output) } else { String::new() };
-        out.step(self.author.result(ts, answer.id, ended, output));
-        self.author.user(ts, words, Origin::Human).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).result(answer.id, ended, output, out);
+        self.writer.at(ts).user(words, Origin::Human, out);
     }
 
-    fn said(&self, ts: Option<Millis>, text: &str, out: &mut Sink<'_>) {
+    fn said(&mut self, ts: Option<Millis>, text: &str, out: &mut Sink<'_>) {
         let words = by_person(text);
         let (text, origin) = if !words.is_empty() {
             (words, Origin::Human)
@@ -133,16 +133,16 @@ impl Task {
         } else {
             (text.to_owned(), Origin::Human)
         };
-        self.author.user(ts, text, origin).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).user(text, origin, out);
     }
 }
 
 impl Reader for Task {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice::<Document<'_>>(bytes) {
+        match tolerant::read::<Document<'_>>(bytes) {
             Ok(document) => {
                 if let Some(session) = document.session {
-                    self.author.session = SessionId::from(session);
+                    self.writer.session = SessionId::from(session);
                 }
                 for message in document.messages {
                     self.message(message, out);
@@ -178,7 +178,7 @@ impl Answer {
             Some(Outcome::Denied)
         } else if head.contains("Command is still running in the user's terminal") {
             Some(Outcome::Running)
-        } else if head.contains("Command execution timed out after ") {
+        } else if says_timeout(&head) {
             Some(Outcome::Timeout)
         } else if self.failed == Some(true) || FAILED.iter().any(|words| head.contains(words)) {
             Some(Outcome::Error)
@@ -203,14 +203,14 @@ fn result(text: &str) -> Option<(&str, &str)> {
     rest.split_once("] Result:").map(|(_, output)| (tool, output))
 }
 
-/// Whether a block is a message and not the rest of a result.
+/// Returns whether a block is a message and not the rest of a result.
 fn said_by_somebody(text: &str) -> bool {
     const STARTS: [&str; 6] =
         ["<task>", "<feedback>", "<user_message>", "[ERROR] ", "[TASK RESUMPTION]", "New instructions for"];
     text.trim().is_empty() || STARTS.iter().any(|start| text.starts_with(start))
 }
 
-/// Whether a result holds words of a person, and not perhaps a file with such tags.
+/// Returns whether a result holds words of a person, and not perhaps a file with such tags.
 fn answers(output: &str) -> bool {
     ["The user ", "<answer>", "<feedback>", "<user_message>"].iter().any(|start| output.starts_with(start))
 }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
-use crate::json::loose::{
-    Count, Flag, Json, Loose, Object, Objects, Prose, Real, Text, Time, deserialize_loosely,
+use crate::json::tolerant::{
+    Count, Flag, Json, Number, Object, Objects, Prose, Text, Time, Tolerant, deserialize_tolerantly,
 };
 
 /// A document: a list of messages, or an object with one.
@@ -25,7 +25,7 @@ struct Session<'a> {
     messages: Objects<Message<'a>>,
 }
 
-impl<'de> Loose<'de> for Document<'de> {
+impl<'de> Tolerant<'de> for Document<'de> {
     fn list<A: SeqAccess<'de>>(items: A) -> Result<Self, A::Error> {
         Objects::list(items).map(|messages| Self { session: None, messages: messages.0 })
     }
@@ -36,7 +36,7 @@ impl<'de> Loose<'de> for Document<'de> {
     }
 }
 
-deserialize_loosely!(Document<'a>, Blocks<'a>);
+deserialize_tolerantly!(Document<'a>, Blocks<'a>);
 
 /// One message.
 #[derive(Default, Deserialize)]
@@ -75,7 +75,7 @@ pub(super) struct Metrics {
     pub(super) output_tokens: Count,
     pub(super) cache_read_tokens: Count,
     pub(super) cache_write_tokens: Count,
-    pub(super) cost: Real,
+    pub(super) cost: Number,
 }
 
 /// Tokens, in the older shape.
@@ -91,7 +91,7 @@ pub(super) struct Tokens {
 #[derive(Default)]
 pub(super) struct Blocks<'a>(pub(super) Vec<Block<'a>>);
 
-impl<'de> Loose<'de> for Blocks<'de> {
+impl<'de> Tolerant<'de> for Blocks<'de> {
     fn text(text: Cow<'de, str>) -> Self {
         let kind = Text(Some(Cow::Borrowed("text")));
         Self(vec![Block { kind, text: Text(Some(text)), ..Block::default() }])

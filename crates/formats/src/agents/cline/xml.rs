@@ -50,7 +50,7 @@ pub(super) fn inside<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     found
 }
 
-/// Whether a tag of this name is a call: tools are named in snake case, other tags of the model are not.
+/// Returns whether a tag of this name is a call: tools are named in snake case, other tags of the model are not.
 pub(super) fn is_tool(name: &str) -> bool {
     name == "condense" || (name.contains('_') && name != "task_progress")
 }

@@ -3,7 +3,7 @@
 use deloop_types::Call;
 use serde_json::Value;
 
-use crate::json::lenient;
+use crate::json::tolerant;
 
 use super::record::Payload;
 
@@ -17,8 +17,8 @@ pub(super) fn code<'a>(item: &'a Payload<'_>) -> Option<&'a str> {
 
 /// The call that an item is.
 pub(super) fn call(item: Payload<'_>) -> Call {
-    let tool = match item.kind.or_empty() {
-        "function_call" | "custom_tool_call" => item.name.or_empty(),
+    let tool = match item.kind.as_str() {
+        "function_call" | "custom_tool_call" => item.name.as_str(),
         kind => kind.strip_suffix("_call").unwrap_or(kind),
     };
     let tool = match item.namespace.get() {
@@ -36,7 +36,7 @@ pub(super) fn call(item: Payload<'_>) -> Call {
 /// Arguments are JSON in a string.
 fn parsed(args: Value) -> Value {
     match args {
-        Value::String(text) => match lenient::read(text.as_bytes()) {
+        Value::String(text) => match tolerant::read(text.as_bytes()) {
             Ok(json @ (Value::Object(_) | Value::Array(_))) => json,
             _ => Value::String(text),
         },

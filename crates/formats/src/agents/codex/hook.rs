@@ -8,15 +8,15 @@ use crate::Base;
 use crate::agents::codex::told_by_output;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind};
-use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
+use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
 use crate::hooks::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
 
 /// How a response begins that has Codex's own lines before the command's output.
 const HEADS: [&str; 4] = ["Chunk ID: ", "Command: ", "Process ", "Wall time"];
 
-pub(crate) struct Codex;
+pub(crate) struct CodexHook;
 
-impl HookAgent for Codex {
+impl HookAgent for CodexHook {
     fn name(&self) -> &'static str {
         "codex"
     }
@@ -47,7 +47,7 @@ impl HookAgent for Codex {
                     "SessionStart",
                     "SessionEnd",
                 ],
-                shape: Shape::Group { matcher: None },
+                shape: HandlerShape::Group { matcher: None },
                 command: "command",
                 timeout: ("timeout", TIMEOUT),
                 typed: true,

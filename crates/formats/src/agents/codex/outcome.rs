@@ -3,11 +3,11 @@
 use deloop_types::Outcome;
 use serde::Deserialize;
 
-use crate::json::lenient::{self, Flag, Number, Shaped, Text};
+use crate::json::tolerant::{self, Flag, Number, Shaped, Text};
+
+use crate::timeout::refine;
 
 use super::record::{Answer, Payload};
-
-const TIMED_OUT: &str = "command timed out after ";
 
 /// How an output begins that says that a person or a rule refused the call.
 const REFUSED: [&str; 9] = [
@@ -105,8 +105,8 @@ pub(super) fn told_by_answer(output: &str) -> Option<Outcome> {
     if !output.starts_with('{') {
         return None;
     }
-    let json: Json = lenient::read(output.as_bytes()).ok()?;
-    Some(if json.timed_out.0 { Outcome::Running } else { Outcome::Ok })
+    let json: Json = tolerant::read(output.as_bytes()).ok()?;
+    Some(if json.timed_out.is_true() { Outcome::Running } else { Outcome::Ok })
 }
 
 /// Versions of 2025 give the model a JSON object.
@@ -124,37 +124,31 @@ fn told_by_json(output: &str) -> Option<Outcome> {
     struct Metadata {
         exit_code: Number,
     }
-    let json: Json<'_> = lenient::read(output.as_bytes()).ok()?;
+    let json: Json<'_> = tolerant::read(output.as_bytes()).ok()?;
     let code = json.metadata.object()?.exit_code.whole()?;
-    Some(exited(code, json.output.or_empty()))
+    Some(exited(code, json.output.as_str()))
 }
 
-/// How a command ended that exited with `code`: a command that took too long exits with 124, and its output says so.
+/// Returns how a command ended that exited with `code`.
 pub(super) fn exited(code: i64, output: &str) -> Outcome {
-    if code == 0 {
-        Outcome::Ok
-    } else if code == 124 && output.lines().take(8).any(|line| line.starts_with(TIMED_OUT)) {
-        Outcome::Timeout
-    } else {
-        Outcome::Error
-    }
+    if code == 0 { Outcome::Ok } else { refine(Outcome::Error, output) }
 }
 
 /// The call that an event is about and how it ended, if the event says so.
 pub(super) fn told_by_event(event: Payload<'_>) -> Option<(String, Outcome)> {
-    match event.kind.or_empty() {
+    match event.kind.as_str() {
         "item_completed" => {
             let item = event.item.object()?;
-            let outcome = told_by_status(item.status.or_empty(), item.exit_code)?;
+            let outcome = told_by_status(item.status.as_str(), item.exit_code)?;
             Some((item.id.get()?.to_owned(), outcome))
         }
         "mcp_tool_call_end" => {
             let Answer { ok, err } = event.result.object()?;
-            let failed = err.get().is_some() || ok.object().is_some_and(|reply| reply.is_error.0);
+            let failed = err.get().is_some() || ok.object().is_some_and(|reply| reply.is_error.is_true());
             Some((event.call_id.get()?.to_owned(), if failed { Outcome::Error } else { Outcome::Ok }))
         }
         _ => {
-            let told = told_by_status(event.status.or_empty(), event.exit_code);
+            let told = told_by_status(event.status.as_str(), event.exit_code);
             let success = event.success.as_bool().map(|ok| if ok { Outcome::Ok } else { Outcome::Error });
             Some((event.call_id.get()?.to_owned(), told.or(success)?))
         }

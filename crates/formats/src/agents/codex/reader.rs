@@ -1,21 +1,19 @@
 //! Lines into Steps: which items are one turn, and which tokens were counted before.
 
-use std::collections::HashMap;
-
-use deloop_types::{Body, Call, Millis, Outcome, SessionId, Step, ToolResult, Turn};
+use deloop_types::{Body, Millis, Outcome, ToolResult, Turn};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::lenient::{self, Shaped, Text};
-use crate::parts::{append, result};
+use crate::json::tolerant::{self, Shaped, Text};
+use crate::step_writer::{StepWriter, tool_result};
+use crate::text::append;
 use crate::{Reader, Sink, Source};
 
-use super::call::{call, code};
-use super::code_mode::{self, Script, Shown};
-use super::outcome::{answers_with_json, told_by_answer, told_by_event, told_by_output};
-use super::record::{Info, Line, Part, Payload, Tokens, output, shown_parts};
-use super::speaker::said;
+use super::call::call;
+use super::pending_calls::PendingCalls;
+use super::record::{Info, Line, Payload, Tokens};
 use super::tokens::{counted, numbers};
+use super::user_text::user_text;
 
 /// Types of lines that are known to say nothing about the session's steps.
 const SILENT_LINES: [&str; 6] = [
@@ -57,18 +55,9 @@ struct Open {
     results: Vec<ToolResult>,
 }
 
-/// A call whose result is read in its own way.
-enum Special {
-    /// A script of code mode, or waiting for one.
-    Script(Script),
-    /// A tool that answers with JSON.
-    Json,
-}
-
 /// Reads one rollout.
 pub(super) struct Rollout {
-    session: SessionId,
-    agent: Option<String>,
+    writer: StepWriter,
     /// Whether the file has said which session it is; what it says later is about the session it was forked from.
     named: bool,
     /// The thread whose tokens are counted: a fork goes on counting those of the thread it was forked from.
@@ -78,14 +67,7 @@ pub(super) struct Rollout {
     model: Option<String>,
     /// What the model has said since it was last told something.
     open: Option<Open>,
-    /// How calls ended whose results are still to come.
-    ended: HashMap<String, Outcome>,
-    /// Calls whose results are still to come and are read in their own way.
-    special: HashMap<String, Special>,
-    /// Scripts that still run, by their cells.
-    cells: HashMap<String, Script>,
-    /// How calls of MCP tools ended that scripts made, and which others failed, since the last script's result.
-    nested: Vec<Outcome>,
+    pending: PendingCalls,
     /// The session's tokens so far, as last told.
     total: Option<[u64; 4]>,
     /// Whether each request tells its own tokens, so that the sums need not be read.
@@ -96,34 +78,23 @@ pub(super) struct Rollout {
 impl Rollout {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
-            session: source.stem().map_or_else(SessionId::default, SessionId::from),
-            agent: None,
+            writer: StepWriter::for_file(source),
             named: false,
             counted: String::new(),
             begins_at: None,
             model: None,
             open: None,
-            ended: HashMap::new(),
-            special: HashMap::new(),
-            cells: HashMap::new(),
-            nested: Vec::new(),
+            pending: PendingCalls::default(),
             total: None,
             counts_requests: false,
             compacted: false,
         }
     }
 
-    fn step(&self, ts: Option<Millis>, body: Body) -> Step {
-        let mut step = Step::new(self.session.clone(), body);
-        step.agent.clone_from(&self.agent);
-        step.ts = ts;
-        step
-    }
-
     /// Hands a step out, after the turn before it.
     fn put(&mut self, ts: Option<Millis>, body: Body, out: &mut Sink<'_>) {
         self.close(out);
-        out.step(self.step(ts, body));
+        self.writer.at(ts).write(body, out);
     }
 
     /// The turn that the model is in.
@@ -135,12 +106,9 @@ impl Rollout {
     /// The turn is over: hands it out.
     fn close(&mut self, out: &mut Sink<'_>) {
         let Some(Open { ts, turn, results }) = self.open.take() else { return };
-        if turn.said().is_some() || !turn.calls.is_empty() {
-            out.step(self.step(ts, Body::Turn(turn)));
-        }
-        for result in results {
-            out.step(self.step(ts, Body::Result(result)));
-        }
+        let writer = self.writer.at(ts);
+        writer.turn(turn.text, turn.calls, out);
+        results.into_iter().for_each(|result| writer.write(Body::Result(result), out));
     }
 
     fn begin(&mut self, meta: &Payload<'_>, out: &mut Sink<'_>) {
@@ -157,10 +125,10 @@ impl Rollout {
         };
         let parent = meta.parent_thread_id.get().or_else(|| parent(spawned));
         if let Some(session) = meta.session_id.get().or(parent).or(id) {
-            self.session = session.into();
+            self.writer.session = session.into();
         }
         if parent.is_some() || !spawned.is_null() {
-            self.agent = id.map(str::to_owned);
+            self.writer.agent = id.map(str::to_owned);
         }
         self.begins_at = ordinal(&meta.subagent_history_start_ordinal);
         out.report.project = meta.cwd.get().map(str::to_owned);
@@ -168,16 +136,16 @@ impl Rollout {
     }
 
     fn item(&mut self, item: Payload<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
-        match item.kind.or_empty() {
+        match item.kind.as_str() {
             "message" if item.role.get() == Some("assistant") => self.spoke(item, ts),
             "message" | "agent_message" => {
-                let automatic = item.role.get() != Some("user") || self.agent.is_some();
-                if let Some(user) = said(item.content, item.metadata, automatic) {
+                let automatic = item.role.get() != Some("user") || self.writer.agent.is_some();
+                if let Some(user) = user_text(item.content, item.metadata, automatic) {
                     self.put(ts, Body::User(user), out);
                 }
             }
             "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
-                let call = self.called(item);
+                let call = self.pending.called(item);
                 self.turn(ts).turn.calls.push(call);
             }
             "web_search_call" | "image_generation_call" => self.server_call(item, ts),
@@ -205,90 +173,27 @@ impl Rollout {
 
     /// A call that the model's server made itself: what came back is not in the file, only how it ended.
     fn server_call(&mut self, item: Payload<'_>, ts: Option<Millis>) {
-        let ok = match item.status.or_empty() {
-            "completed" => Some(true),
-            "failed" | "incomplete" => Some(false),
+        let ended = match item.status.as_str() {
+            "completed" => Some(Outcome::Ok),
+            "failed" | "incomplete" => Some(Outcome::Error),
             _ => None,
         };
         let call = call(item);
         let open = self.turn(ts);
         if call.id.is_some() {
-            open.results.push({
-                let mut made = ToolResult::default();
-                made.id = call.id.clone();
-                made.ok = ok;
-                made
-            });
+            open.results.push(tool_result(call.id.clone(), ended, None));
         }
         open.turn.calls.push(call);
     }
 
-    /// The call that an item is; notes how its result is to be read.
-    fn called(&mut self, item: Payload<'_>) -> Call {
-        if let Some(code) = code(&item) {
-            let (call, script) = code_mode::call(item.call_id.get().map(str::to_owned), code);
-            self.expect(&call, Special::Script(script));
-            return call;
-        }
-        let call = call(item);
-        match (call.tool.as_str(), call.args.get("cell_id")) {
-            ("wait", Some(cell)) => {
-                let script = self.cells.remove(&cell_name(cell)).unwrap_or_default();
-                self.expect(&call, Special::Script(script));
-            }
-            (tool, _) if answers_with_json(tool) => self.expect(&call, Special::Json),
-            _ => {}
-        }
-        call
-    }
-
-    fn expect(&mut self, call: &Call, special: Special) {
-        if let Some(id) = &call.id {
-            self.special.insert(id.clone(), special);
-        }
-    }
-
     fn answer(&mut self, item: Payload<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
-        let id = item.call_id.take();
-        let known = id.as_deref().and_then(|id| self.ended.remove(id));
-        let special = id.as_deref().and_then(|id| self.special.remove(id));
-        let (told, text) = match (item.tools, special) {
-            (Shaped::List(tools), _) => {
-                let names: Vec<_> = tools.iter().filter_map(|tool| tool.name.get()).collect();
-                let completed = item.status.get() == Some("completed");
-                (completed.then_some(Outcome::Ok), Some(names.join("\n")))
-            }
-            (_, Some(Special::Script(script))) => self.shown(script, item.output),
-            (_, special) => {
-                let text = output(item.output);
-                let json = text.as_deref().filter(|_| special.is_some()).and_then(told_by_answer);
-                (json.or_else(|| text.as_deref().and_then(told_by_output)), text)
-            }
-        };
-        let ended = match told {
-            // An event knows of refusals that the output does not tell.
-            None | Some(Outcome::Error) => known.or(told),
-            told => told,
-        };
-        self.put(ts, Body::Result(result(id.map(Into::into), ended, text)), out);
-    }
-
-    /// How a script's calls ended, and what it showed of them.
-    fn shown(&mut self, script: Script, shown: Shaped<'_, Part<'_>>) -> (Option<Outcome>, Option<String>) {
-        let parts = shown_parts(shown);
-        let nested = std::mem::take(&mut self.nested);
-        let Some(shown) = Shown::read(&script, &parts, &nested) else {
-            let text = (!parts.is_empty()).then(|| parts.join("\n"));
-            return (text.as_deref().and_then(told_by_output), text);
-        };
-        if let Some(cell) = shown.cell {
-            self.cells.insert(cell, script);
-        }
-        (shown.outcome, Some(shown.output))
+        let (id, ended, text) = self.pending.answered(item);
+        self.close(out);
+        self.writer.at(ts).result(id, ended, text, out);
     }
 
     fn event(&mut self, event: Payload<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
-        match event.kind.or_empty() {
+        match event.kind.as_str() {
             "token_count" => {
                 if let (false, Shaped::Object(info)) = (self.counts_requests, event.info) {
                     self.sums(&info, ts, out);
@@ -300,15 +205,7 @@ impl Rollout {
                 }
             }
             "exec_command_end" | "patch_apply_end" | "mcp_tool_call_end" | "item_completed" => {
-                let is_mcp = event.kind.get() == Some("mcp_tool_call_end");
-                if let Some((id, outcome)) = told_by_event(event) {
-                    // The calls of a script have ids that no result refers to.
-                    if id.starts_with("exec-") {
-                        self.nested.extend((is_mcp || outcome != Outcome::Ok).then_some(outcome));
-                    } else {
-                        self.ended.insert(id, outcome);
-                    }
-                }
+                self.pending.reported(event);
             }
             "context_compacted" | "thread_rolled_back" => self.compact(ts, out),
             silent if SILENT_EVENTS.contains(&silent) => {}
@@ -341,7 +238,7 @@ impl Rollout {
     fn usage(&mut self, tokens: &Tokens, key: u64, ts: Option<Millis>, out: &mut Sink<'_>) {
         self.close(out);
         let usage = counted(tokens, self.model.clone());
-        out.usage(self.step(ts, Body::Usage(usage)), Some(key));
+        out.usage(self.writer.at(ts).step(Body::Usage(usage)), Some(key));
     }
 
     /// A compaction is told by a line and an event.
@@ -354,7 +251,7 @@ impl Rollout {
 
     /// A line of a version of mid-2025: an item, or what the session is, without what it is wrapped in today.
     fn bare(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        match lenient::read::<Payload<'_>>(line) {
+        match tolerant::read::<Payload<'_>>(line) {
             Err(error) => out.unreadable(error),
             Ok(item) if item.kind.get().is_some() => self.item(item, None, out),
             Ok(meta) if meta.id.get().is_some() && meta.timestamp.get().is_some() => self.begin(&meta, out),
@@ -369,12 +266,12 @@ impl Rollout {
 
 impl Reader for Rollout {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        let record: Line<'_> = match lenient::read(line) {
+        let record: Line<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };
         let Shaped::Object(payload) = record.payload else { return self.bare(line, out) };
-        let kind = record.kind.or_empty();
+        let kind = record.kind.as_str();
         let ts = record.timestamp.get().and_then(Millis::parse);
         let is_history = self
             .begins_at
@@ -389,7 +286,7 @@ impl Reader for Rollout {
             "token_usage_record" => {
                 self.counts_requests = true;
                 if let Shaped::Object(tokens) = &payload.usage {
-                    let name = payload.response_id.get().unwrap_or(record.timestamp.or_empty());
+                    let name = payload.response_id.get().unwrap_or(record.timestamp.as_str());
                     self.usage(tokens, xxh3_64(name.as_bytes()), ts, out);
                 }
             }
@@ -406,11 +303,6 @@ impl Reader for Rollout {
 /// The thread that started a subagent, in versions that note it only there.
 fn parent(spawned: &Value) -> Option<&str> {
     spawned.get("thread_spawn")?.get("parent_thread_id")?.as_str()
-}
-
-/// A cell's name, written as a number or as a string.
-fn cell_name(cell: &Value) -> String {
-    cell.as_str().map_or_else(|| cell.to_string(), str::to_owned)
 }
 
 /// Written as a number or as a string of digits.

@@ -11,16 +11,17 @@ use crate::agents::copilot_cli::of_text;
 use crate::hooks::rehearsal;
 use crate::hooks::reply::message;
 use crate::hooks::snake::{self, name_in, text};
-use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
+use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
 use crate::hooks::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
 use crate::json::bounded::read_json;
+use crate::timeout::refine;
 
-pub(crate) struct CopilotCli;
+pub(crate) struct CopilotCliHook;
 
 /// Its own dialect; most events of it do not say their names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Sent {
+struct CopilotEvent {
     hook_name: Value,
     session_id: Value,
     timestamp: Value,
@@ -35,7 +36,7 @@ struct Sent {
     source: Value,
 }
 
-impl HookAgent for CopilotCli {
+impl HookAgent for CopilotCliHook {
     fn name(&self) -> &'static str {
         "copilot-cli"
     }
@@ -70,7 +71,7 @@ impl HookAgent for CopilotCli {
                     "SessionStart",
                     "SessionEnd",
                 ],
-                shape: Shape::Flat,
+                shape: HandlerShape::Flat,
                 command: "bash",
                 timeout: ("timeoutSec", TIMEOUT),
                 typed: true,
@@ -147,7 +148,7 @@ impl HookAgent for CopilotCli {
 }
 
 fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
-    let sent: Sent =
+    let sent: CopilotEvent =
         read_json(bytes).map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))?;
     let name = text(&sent.hook_name).unwrap_or_else(|| sent.guess().to_owned());
     let kind = match name.as_str() {
@@ -178,7 +179,7 @@ fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
     })
 }
 
-impl Sent {
+impl CopilotEvent {
     /// The event's name by what is in it.
     fn guess(&self) -> &'static str {
         if !self.tool_result.is_null() {
@@ -219,6 +220,7 @@ fn result(sent: &Value, kind: &str, said: &str) -> ToolResult {
     {
         outcome = told;
     }
+    let outcome = refine(outcome, said.as_str().unwrap_or_default());
     {
         let mut made = ToolResult::default();
         made.outcome = Some(outcome);

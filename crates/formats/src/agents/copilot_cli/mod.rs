@@ -69,15 +69,6 @@ mod tests {
     }
 
     #[test]
-    fn the_stuck_session() {
-        let (steps, report) = steps(&CopilotCli, STUCK, "session-state/5b8e1c40/events.jsonl");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        assert_eq!(report.project.as_deref(), Some("/home/dev/shop"));
-        assert_eq!(report.version.as_deref(), Some("1.0.68"));
-        insta::assert_json_snapshot!(steps);
-    }
-
-    #[test]
     fn quirks() {
         let (steps, report) = steps(&CopilotCli, QUIRKS, "session-state/5b8e1c40/events.jsonl");
         assert_eq!(report.unreadable, 1);

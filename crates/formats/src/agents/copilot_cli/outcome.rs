@@ -33,7 +33,7 @@ pub(crate) fn of_text(output: &str) -> Option<Outcome> {
     }
 }
 
-/// Whether a command or a subagent was started and has not ended.
+/// Returns whether a command or a subagent was started and has not ended.
 fn runs(output: &str, last_line: &str) -> bool {
     let command = last_line.starts_with("<command started in background ")
         || last_line.starts_with('<') && last_line.contains("is still running");

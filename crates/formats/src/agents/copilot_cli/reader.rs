@@ -1,29 +1,28 @@
 //! Events to Steps.
 
-use std::collections::HashSet;
-
 use deloop_types::{Body, Call, Millis, Origin, SessionId, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::outcome;
 use super::record::{Data, Event};
 use super::totals::Totals;
-use crate::author::Author;
-use crate::json::loose;
-use crate::json::loose::Object;
+use crate::json::tolerant;
+use crate::json::tolerant::Object;
+use crate::recent::RecentSet;
+use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 pub(super) struct Events {
-    author: Author,
+    writer: StepWriter,
     /// The last message, of which more may follow.
-    held: Option<Said>,
+    held: Option<PendingMessage>,
     /// Calls that a person or a rule refused.
-    denied: HashSet<u64>,
+    denied: RecentSet<u64>,
     totals: Totals,
 }
 
 /// What the model said in one go; the response may be cut into several events.
-struct Said {
+struct PendingMessage {
     agent: Option<String>,
     response: Option<String>,
     ts: Option<Millis>,
@@ -35,12 +34,12 @@ struct Said {
 
 impl Events {
     pub(super) fn new(source: &Source<'_>) -> Self {
-        let mut author = Author::of(source);
+        let mut writer = StepWriter::for_file(source);
         let folder = source.path.and_then(|path| path.parent()?.file_name()?.to_str());
         if let (Some("events"), Some(folder)) = (source.stem(), folder) {
-            author.session = SessionId::from(folder);
+            writer.session = SessionId::from(folder);
         }
-        Self { author, held: None, denied: HashSet::new(), totals: Totals::default() }
+        Self { writer, held: None, denied: RecentSet::default(), totals: Totals::default() }
     }
 
     fn event(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
@@ -59,14 +58,14 @@ impl Events {
             "user.message" => self.user(agent, ts, data, out),
             "system.notification" => {
                 let text = data.content.owned().unwrap_or_default();
-                self.by(agent).user(ts, text, Origin::Harness).into_iter().for_each(|step| out.step(step));
+                self.writer(agent, ts).user(text, Origin::Harness, out);
             }
             "permission.completed" => self.permission(&data),
             "session.compaction_complete" if data.success.0 == Some(false) => {}
             "session.compaction_complete"
             | "session.truncation"
             | "session.snapshot_rewind"
-            | "session.context_cleared" => out.step(self.by(agent).step(ts, Body::Compact)),
+            | "session.context_cleared" => self.writer(agent, ts).write(Body::Compact, out),
             "session.shutdown" => self.shut_down(event.id.as_str(), ts, data, out),
             "" => out.unknown("(no type)"),
             kind if quiet(kind) => {}
@@ -74,13 +73,13 @@ impl Events {
         }
     }
 
-    fn by(&self, agent: Option<String>) -> Author {
-        Author { session: self.author.session.clone(), agent }
+    fn writer(&self, agent: Option<String>, ts: Option<Millis>) -> StepWriter {
+        StepWriter { session: self.writer.session.clone(), agent, ts }
     }
 
     fn started(&mut self, data: Data<'_>, out: &mut Sink<'_>) {
         if let Some(id) = data.session_id.get() {
-            self.author.session = SessionId::from(id);
+            self.writer.session = SessionId::from(id);
         }
         if let Some(cwd) = data.context.0.and_then(|context| context.cwd.owned()) {
             out.report.project = Some(cwd);
@@ -99,7 +98,7 @@ impl Events {
         if !goes_on {
             self.flush(out);
         }
-        let said = self.held.get_or_insert_with(|| Said {
+        let said = self.held.get_or_insert_with(|| PendingMessage {
             agent,
             response: response.or_else(|| data.message_id.owned()),
             ts,
@@ -120,8 +119,8 @@ impl Events {
 
     fn flush(&mut self, out: &mut Sink<'_>) {
         let Some(said) = self.held.take() else { return };
-        let author = self.by(said.agent);
-        author.turn(said.ts, said.texts.join("\n"), said.calls).into_iter().for_each(|step| out.step(step));
+        let writer = self.writer(said.agent, said.ts);
+        writer.turn(said.texts.join("\n"), said.calls, out);
         self.totals.message(said.model.as_deref().unwrap_or_default(), said.written);
         let usage = {
             let mut made = Usage::default();
@@ -130,19 +129,20 @@ impl Events {
             made
         };
         let key = said.response.map(|id| xxh3_64(id.as_bytes()));
-        author.usage(said.ts, usage).into_iter().for_each(|step| out.usage(step, key));
+        writer.usage(usage, key, out);
     }
 
     fn done(&mut self, agent: Option<String>, ts: Option<Millis>, data: Data<'_>, out: &mut Sink<'_>) {
         if data.is_user_requested.0 == Some(true) {
             return;
         }
-        let denied = data.tool_call_id.get().is_some_and(|id| self.denied.remove(&xxh3_64(id.as_bytes())));
+        let denied =
+            data.tool_call_id.get().is_some_and(|id| self.denied.remove(&xxh3_64(id.as_bytes())).is_some());
         let content = data.result.0.as_ref().and_then(|result| result.content.0.as_deref());
         let message = data.error.0.as_ref().and_then(|error| error.message.get());
         let output = message.filter(|_| content.is_none_or(str::is_empty)).or(content).map(str::to_owned);
         let ended = outcome::of(&data, output.as_deref().unwrap_or_default(), denied);
-        out.step(self.by(agent).result(ts, data.tool_call_id.owned(), ended, output));
+        self.writer(agent, ts).result(data.tool_call_id.owned(), ended, output, out);
     }
 
     fn user(&mut self, agent: Option<String>, ts: Option<Millis>, data: Data<'_>, out: &mut Sink<'_>) {
@@ -151,13 +151,13 @@ impl Events {
             || data.source.get().is_some_and(|source| source != "user");
         let origin = if automatic { Origin::Harness } else { Origin::Human };
         let text = data.content.owned().unwrap_or_default();
-        self.by(agent).user(ts, text, origin).into_iter().for_each(|step| out.step(step));
+        self.writer(agent, ts).user(text, origin, out);
     }
 
     fn permission(&mut self, data: &Data<'_>) {
         let answer = data.result.0.as_ref().map_or("", |result| result.kind.as_str());
         if let (true, Some(id)) = (answer.starts_with("denied"), data.tool_call_id.get()) {
-            self.denied.insert(xxh3_64(id.as_bytes()));
+            self.denied.insert(xxh3_64(id.as_bytes()), ());
         }
     }
 
@@ -165,7 +165,7 @@ impl Events {
         for (model, metric) in data.model_metrics.0.unwrap_or_default() {
             let usage = self.totals.told(&model, &metric.0.unwrap_or_default());
             let key = xxh3_64(format!("{id}/{model}").as_bytes());
-            self.author.usage(ts, usage).into_iter().for_each(|step| out.usage(step, Some(key)));
+            self.writer.at(ts).usage(usage, Some(key), out);
         }
     }
 }
@@ -175,7 +175,7 @@ impl Reader for Events {
         if kind(line).is_some_and(long_winded) {
             return;
         }
-        match loose::from_slice(line) {
+        match tolerant::read(line) {
             Ok(Object(Some(event))) => self.event(event, out),
             Ok(Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::json::loose::{Count, Flag, Json, Object, Objects, Real, Text, Time};
+use crate::json::tolerant::{Count, Flag, Json, Number, Object, Objects, Text, Time};
 
 /// One line.
 #[derive(Default, Deserialize)]
@@ -104,7 +104,7 @@ pub(super) struct Failure<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ShellExecution {
-    pub(super) exit_code: Real,
+    pub(super) exit_code: Number,
 }
 
 /// What a model was used for, all requests together.

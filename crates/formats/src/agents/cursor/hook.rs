@@ -9,15 +9,15 @@ use crate::Base;
 use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{name_in, text};
-use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
+use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
 use crate::hooks::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
 use crate::json::bounded::read_json;
 
-pub(crate) struct Cursor;
+pub(crate) struct CursorHook;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Sent {
+struct CursorEvent {
     conversation_id: Value,
     hook_event_name: Value,
     transcript_path: Value,
@@ -31,7 +31,7 @@ struct Sent {
     prompt: Value,
 }
 
-impl HookAgent for Cursor {
+impl HookAgent for CursorHook {
     fn name(&self) -> &'static str {
         "cursor"
     }
@@ -63,7 +63,7 @@ impl HookAgent for Cursor {
                     "sessionStart",
                     "sessionEnd",
                 ],
-                shape: Shape::Flat,
+                shape: HandlerShape::Flat,
                 command: "command",
                 timeout: ("timeout", TIMEOUT),
                 typed: false,
@@ -76,7 +76,7 @@ impl HookAgent for Cursor {
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
-        let sent: Sent = read_json(bytes)
+        let sent: CursorEvent = read_json(bytes)
             .map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))?;
         let name = text(&sent.hook_event_name);
         let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;

@@ -63,13 +63,6 @@ mod tests {
     }
 
     #[test]
-    fn the_stuck_session() {
-        let (steps, report) = steps(&Cursor, STUCK, "agent-transcripts/3c5e/3c5e.jsonl");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        insta::assert_json_snapshot!(steps);
-    }
-
-    #[test]
     fn quirks() {
         let (steps, report) = steps(&Cursor, QUIRKS, "agent-transcripts/3c5e/subagents/9d1a.jsonl");
         assert_eq!(report.unreadable, 1);

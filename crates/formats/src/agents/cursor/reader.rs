@@ -3,8 +3,8 @@
 use deloop_types::{Call, Origin, Outcome, SessionId};
 use serde::Deserialize;
 
-use crate::author::Author;
-use crate::json::loose::{self, Flag, Json, Object, Objects, Prose, Text};
+use crate::json::tolerant::{self, Flag, Json, Object, Objects, Prose, Text};
+use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 /// One line: a message, or a note.
@@ -46,22 +46,22 @@ struct Block<'a> {
 }
 
 pub(super) struct Transcript {
-    author: Author,
+    writer: StepWriter,
 }
 
 impl Transcript {
     pub(super) fn new(source: &Source<'_>) -> Self {
-        let mut author = Author::of(source);
+        let mut writer = StepWriter::for_file(source);
         let folder = source.path.and_then(std::path::Path::parent);
         let parent = folder.filter(|folder| folder.ends_with("subagents")).and_then(std::path::Path::parent);
         if let Some(parent) = parent.and_then(|parent| parent.file_name()?.to_str()) {
-            author.agent = Some(author.session.as_str().to_owned());
-            author.session = SessionId::from(parent);
+            writer.agent = Some(writer.session.as_str().to_owned());
+            writer.session = SessionId::from(parent);
         }
-        Self { author }
+        Self { writer }
     }
 
-    fn line(&self, line: Line<'_>, out: &mut Sink<'_>) {
+    fn line(&mut self, line: Line<'_>, out: &mut Sink<'_>) {
         let blocks = line.message.0.map(|message| message.content.0).unwrap_or_default();
         match (line.role.as_str(), line.kind.as_str()) {
             ("assistant", _) => self.model(blocks, out),
@@ -73,7 +73,7 @@ impl Transcript {
         }
     }
 
-    fn model(&self, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
+    fn model(&mut self, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
         let mut texts = Vec::new();
         let mut calls = Vec::new();
         for block in blocks {
@@ -88,10 +88,10 @@ impl Transcript {
             }
         }
         texts.retain(|text| !text.is_empty());
-        self.author.turn(None, texts.join("\n"), calls).into_iter().for_each(|step| out.step(step));
+        self.writer.at(None).turn(texts.join("\n"), calls, out);
     }
 
-    fn user(&self, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
+    fn user(&mut self, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
         let mut texts = Vec::new();
         for block in blocks {
             match block.kind.as_str() {
@@ -99,7 +99,7 @@ impl Transcript {
                 "tool_result" => {
                     let ended = if block.is_error.0 == Some(true) { Outcome::Error } else { Outcome::Ok };
                     let output = (!block.content.0.is_empty()).then(|| block.content.joined());
-                    out.step(self.author.result(None, block.tool_use_id.owned(), Some(ended), output));
+                    self.writer.at(None).result(block.tool_use_id.owned(), Some(ended), output, out);
                 }
                 kind => known(kind, out),
             }
@@ -107,18 +107,18 @@ impl Transcript {
         let text = texts.join("\n");
         let (text, origin) = match query(&text) {
             Some(query) => (query.to_owned(), Origin::Human),
-            None if self.author.agent.is_some() || text.trim_start().starts_with('<') => {
+            None if self.writer.agent.is_some() || text.trim_start().starts_with('<') => {
                 (text, Origin::Harness)
             }
             None => (text, Origin::Human),
         };
-        self.author.user(None, text, origin).into_iter().for_each(|step| out.step(step));
+        self.writer.at(None).user(text, origin, out);
     }
 }
 
 impl Reader for Transcript {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice(line) {
+        match tolerant::read(line) {
             Ok(Object(Some(line))) => self.line(line, out),
             Ok(Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),

@@ -8,12 +8,12 @@ use crate::agents::gemini_cli::of_status;
 use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::Sent;
-use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
+use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
 use crate::hooks::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
 
-pub(crate) struct GeminiCli;
+pub(crate) struct GeminiCliHook;
 
-impl HookAgent for GeminiCli {
+impl HookAgent for GeminiCliHook {
     fn name(&self) -> &'static str {
         "gemini-cli"
     }
@@ -46,7 +46,7 @@ impl HookAgent for GeminiCli {
                     "SessionStart",
                     "SessionEnd",
                 ],
-                shape: Shape::Group { matcher: Some("*") },
+                shape: HandlerShape::Group { matcher: Some("*") },
                 command: "command",
                 timeout: ("timeout", TIMEOUT * 1000),
                 typed: true,

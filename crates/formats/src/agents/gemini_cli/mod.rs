@@ -2,10 +2,10 @@
 
 pub(crate) mod hook;
 mod identity;
+mod model_message;
 mod outcome;
 mod reader;
 mod record;
-mod said;
 
 pub(crate) use outcome::of_status;
 
@@ -124,16 +124,6 @@ mod tests {
     }
 
     #[test]
-    fn the_stuck_session() {
-        let (lines, report) = steps(&GeminiCli, STUCK, "chats/session-2026-03-01T10-00-7c1d2e3f.jsonl");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        assert_eq!(report.project.as_deref(), Some("/home/dev/shop"));
-        insta::assert_json_snapshot!("stuck", lines);
-        let (document, _) = steps(&GeminiCliJson, STUCK_JSON, "chats/session-2026-03-01T10-00-7c1d2e3f.json");
-        assert_eq!(document, lines);
-    }
-
-    #[test]
     fn quirks() {
         let (lines, report) = steps(&GeminiCli, QUIRKS, "chats/session-2026-03-01T10-00-7c1d2e3f.jsonl");
         assert_eq!(report.unreadable, 1);
@@ -147,9 +137,9 @@ mod tests {
     #[test]
     fn a_subagent_belongs_to_the_session_its_folder_names() {
         let header = br#"{"sessionId":"sub","projectHash":"h","kind":"subagent"}
-            {"id":"m","type":"gemini","content":"Done."}"#;
+            {"id":"m","type":"gemini","content":"CompletedCall."}"#;
         let (lines, _) = steps(&GeminiCli, header, "chats/main/sub.jsonl");
-        assert_eq!(lines, [deloop_types::Step::text("main", "Done.").by("sub")]);
+        assert_eq!(lines, [deloop_types::Step::text("main", "CompletedCall.").by("sub")]);
     }
 
     #[test]

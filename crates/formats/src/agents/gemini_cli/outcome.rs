@@ -4,6 +4,7 @@ use deloop_types::Outcome;
 use serde_json::Value;
 
 use super::record::{FunctionResponse, Parts};
+use crate::timeout::{refine, says_timeout};
 
 /// What the model saw of a call's result.
 pub(super) fn output(result: &Parts<'_>) -> String {
@@ -34,10 +35,9 @@ pub(crate) fn of_status(status: &str, tool: &str, output: &str) -> Option<Outcom
     match status {
         "success" => Some(of_success(tool, output)),
         "error" if refused(output) => Some(Outcome::Denied),
-        "error" => Some(Outcome::Error),
+        "error" => Some(refine(Outcome::Error, unwrapped(output))),
         "cancelled" if refused(output) => Some(Outcome::Denied),
-        "cancelled" if output.contains("exceeded the timeout") => Some(Outcome::Timeout),
-        "cancelled" => Some(Outcome::Cancelled),
+        "cancelled" => Some(refine(Outcome::Cancelled, unwrapped(output))),
         _ => None,
     }
 }
@@ -69,7 +69,7 @@ fn of_success(tool: &str, output: &str) -> Outcome {
     let output = unwrapped(output);
     if !tool.contains("shell") {
         Outcome::Ok
-    } else if output.starts_with("Command was automatically cancelled because it exceeded the timeout") {
+    } else if output.lines().next().is_some_and(says_timeout) {
         Outcome::Timeout
     } else if output.starts_with("Command was cancelled by user") {
         Outcome::Cancelled
@@ -93,7 +93,7 @@ fn exit_code(output: &str) -> Option<i64> {
     tail(output, "Exit Code: ")?.parse().ok()
 }
 
-/// Whether a `Signal: 9` follows the command's own output; older versions write 0 or `(none)` for no signal.
+/// Returns whether a `Signal: 9` follows the command's own output; older versions write 0 or `(none)` for no signal.
 fn killed(output: &str) -> bool {
     tail(output, "Signal: ").is_some_and(|signal| !matches!(signal, "0" | "(none)"))
 }

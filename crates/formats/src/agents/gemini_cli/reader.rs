@@ -6,33 +6,34 @@ use std::path::Path;
 use deloop_types::{Body, Millis, Origin, Outcome, SessionId, Usage};
 
 use super::identity::{CALL, MESSAGE, RESULT, hash};
+use super::model_message::{CompletedCall, ModelMessage, batches};
 use super::outcome;
 use super::record::{Message, Record, Texts};
-use super::said::{Done, Said, batches};
-use crate::author::Author;
-use crate::json::loose;
+use crate::json::tolerant;
+use crate::recent::RecentSet;
+use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 /// Reads lines as well as documents: a document is a header that holds its messages.
 pub(super) struct Session {
-    author: Author,
+    writer: StepWriter,
     parent: Option<String>,
     /// The model's last message, of which a later record may be a newer version or the rest.
-    held: Vec<Said>,
+    held: Vec<ModelMessage>,
     /// Ids of the model's messages that were handed out and that its context still holds.
-    context: HashSet<u64>,
+    context: RecentSet<u64>,
     /// Ids of the messages, calls and results that were handed out.
-    done: HashSet<u64>,
+    done: RecentSet<u64>,
 }
 
 impl Session {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
-            author: Author::of(source),
+            writer: StepWriter::for_file(source),
             parent: source.path.and_then(folder_of_parent),
             held: Vec::new(),
-            context: HashSet::new(),
-            done: HashSet::new(),
+            context: RecentSet::default(),
+            done: RecentSet::default(),
         }
     }
 
@@ -45,8 +46,8 @@ impl Session {
             }
         } else if record.rewind_to.0.is_some() {
             self.flush(out);
-            self.context.clear();
-            out.step(self.author.step(None, Body::Compact));
+            self.context = RecentSet::default();
+            self.writer.at(None).write(Body::Compact, out);
         } else if record.session_id.get().is_some() && record.id.get().is_none() {
             self.named(record.session_id.get(), record.kind.get());
             worked_on(&record.directories, out);
@@ -61,10 +62,10 @@ impl Session {
     fn named(&mut self, id: Option<&str>, kind: Option<&str>) {
         let Some(id) = id else { return };
         if kind == Some("subagent") {
-            self.author.agent = Some(id.to_owned());
-            self.author.session = SessionId::from(self.parent.as_deref().unwrap_or(id));
-        } else if self.author.agent.is_none() {
-            self.author.session = SessionId::from(id);
+            self.writer.agent = Some(id.to_owned());
+            self.writer.session = SessionId::from(self.parent.as_deref().unwrap_or(id));
+        } else if self.writer.agent.is_none() {
+            self.writer.session = SessionId::from(id);
         }
     }
 
@@ -83,14 +84,12 @@ impl Session {
     fn replaced(&mut self, messages: Vec<Message<'_>>, out: &mut Sink<'_>) {
         self.flush(out);
         let ids: Vec<Option<u64>> = messages.iter().map(|m| hash(MESSAGE, m.id.get())).collect();
-        let known = ids.iter().rposition(|id| id.is_some_and(|id| self.done.contains(&id)));
-        let fresh = if self.done.is_empty() { 0 } else { known.map_or(ids.len(), |at| at + 1) };
+        let known = ids.iter().rposition(|id| id.is_some_and(|id| self.done.get(&id).is_some()));
+        let fresh = if self.done.len() == 0 { 0 } else { known.map_or(ids.len(), |at| at + 1) };
         let kept: HashSet<u64> = ids.into_iter().flatten().collect();
-        let before = self.context.len();
-        self.context.retain(|id| kept.contains(id));
-        if self.context.len() < before {
+        if self.context.retain(|id| kept.contains(id)) {
             let ts = messages.iter().filter_map(|m| m.timestamp.0).max();
-            out.step(self.author.step(ts, Body::Compact));
+            self.writer.at(ts).write(Body::Compact, out);
         }
         for message in messages.into_iter().skip(fresh) {
             self.message(message, out);
@@ -98,7 +97,7 @@ impl Session {
     }
 
     fn model(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
-        let said = Said::new(message);
+        let said = ModelMessage::new(message);
         if let Some(held) = self.held.iter_mut().find(|held| held.id.is_some() && held.id == said.id) {
             *held = said;
             return;
@@ -125,9 +124,9 @@ impl Session {
             return;
         }
         let automatic =
-            self.author.agent.is_some() || !message.content.responses.is_empty() || automatic(text.trim());
+            self.writer.agent.is_some() || !message.content.responses.is_empty() || automatic(text.trim());
         let origin = if automatic { Origin::Harness } else { Origin::Human };
-        self.author.user(ts, text, origin).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).user(text, origin, out);
     }
 
     fn flush(&mut self, out: &mut Sink<'_>) {
@@ -139,7 +138,9 @@ impl Session {
         for said in held {
             let news = self.first_time(said.id);
             if news {
-                self.context.extend(said.id.filter(|_| !said.text.is_empty() || !said.calls.is_empty()));
+                if let Some(id) = said.id.filter(|_| !said.text.is_empty() || !said.calls.is_empty()) {
+                    self.context.insert(id, ());
+                }
                 usage = usage.or(said.usage.map(|used| (said.id, used)));
                 text.push_str(&said.text);
             }
@@ -158,20 +159,20 @@ impl Session {
         ts: Option<Millis>,
         text: String,
         usage: Option<(Option<u64>, Usage)>,
-        batch: Vec<Done>,
+        batch: Vec<CompletedCall>,
         out: &mut Sink<'_>,
     ) {
         let mut calls = Vec::new();
         let mut results = Vec::new();
-        for Done { call, ts, result } in batch {
+        for CompletedCall { call, ts, result } in batch {
             results.extend(result.map(|(ended, output)| (ts, call.id.clone(), ended, output)));
             if self.first_time(hash(CALL, call.id.as_deref())) {
                 calls.push(call);
             }
         }
-        self.author.turn(ts, text, calls).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).turn(text, calls, out);
         if let Some((id, usage)) = usage {
-            self.author.usage(ts, usage).into_iter().for_each(|step| out.usage(step, id));
+            self.writer.at(ts).usage(usage, id, out);
         }
         for (ts, id, ended, output) in results {
             self.result(ts, id.as_deref(), ended, output, out);
@@ -187,21 +188,21 @@ impl Session {
         out: &mut Sink<'_>,
     ) {
         if self.first_time(hash(RESULT, id)) {
-            out.step(self.author.result(ts, id.map(str::to_owned), ended, output));
+            self.writer.at(ts).result(id.map(str::to_owned), ended, output, out);
         }
     }
 
-    /// Whether this has not been handed out yet; what has no id cannot be told.
+    /// Returns whether this has not been handed out yet; what has no id cannot be told.
     fn first_time(&mut self, id: Option<u64>) -> bool {
-        id.is_none_or(|id| self.done.insert(id))
+        id.is_none_or(|id| self.done.insert(id, ()))
     }
 }
 
 impl Reader for Session {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice(bytes) {
-            Ok(loose::Object(Some(record))) => self.record(record, out),
-            Ok(loose::Object(None)) => out.unreadable("not a JSON object"),
+        match tolerant::read(bytes) {
+            Ok(tolerant::Object(Some(record))) => self.record(record, out),
+            Ok(tolerant::Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),
         }
     }
@@ -211,7 +212,7 @@ impl Reader for Session {
     }
 }
 
-/// Whether the program wrote it: its own continues and notes, and commands to it.
+/// Returns whether the program wrote it: its own continues and notes, and commands to it.
 fn automatic(text: &str) -> bool {
     const STARTS: [&str; 5] =
         ["System: ", "[System: ", "<session_context>", "<hook_context>", "<state_snapshot>"];

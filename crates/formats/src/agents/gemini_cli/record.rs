@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
-use crate::json::loose::{Count, Json, Loose, Object, Objects, Text, Time, deserialize_loosely};
+use crate::json::tolerant::{Count, Json, Object, Objects, Text, Time, Tolerant, deserialize_tolerantly};
 
 /// One line, or one element of a document's `messages`: a header, a patch, a rewind or a message.
 #[derive(Default, Deserialize)]
@@ -159,7 +159,7 @@ pub(super) struct Parts<'a> {
     pub(super) responses: Vec<FunctionResponse<'a>>,
 }
 
-impl<'de> Loose<'de> for Parts<'de> {
+impl<'de> Tolerant<'de> for Parts<'de> {
     fn text(text: Cow<'de, str>) -> Self {
         Self { texts: vec![text], ..Self::default() }
     }
@@ -197,7 +197,7 @@ impl<'a> Parts<'a> {
 #[derive(Default)]
 struct OnePart<'a>(Part<'a>);
 
-impl<'de> Loose<'de> for OnePart<'de> {
+impl<'de> Tolerant<'de> for OnePart<'de> {
     fn text(text: Cow<'de, str>) -> Self {
         Self(Part { text: Text(Some(text)), ..Part::default() })
     }
@@ -211,7 +211,7 @@ impl<'de> Loose<'de> for OnePart<'de> {
 #[derive(Default)]
 pub(super) struct Texts<'a>(pub(super) Vec<Cow<'a, str>>);
 
-impl<'de> Loose<'de> for Texts<'de> {
+impl<'de> Tolerant<'de> for Texts<'de> {
     fn list<A: SeqAccess<'de>>(mut items: A) -> Result<Self, A::Error> {
         let mut texts = Vec::new();
         while let Some(item) = items.next_element::<Text<'de>>()? {
@@ -221,4 +221,4 @@ impl<'de> Loose<'de> for Texts<'de> {
     }
 }
 
-deserialize_loosely!(Parts<'a>, OnePart<'a>, Texts<'a>);
+deserialize_tolerantly!(Parts<'a>, OnePart<'a>, Texts<'a>);

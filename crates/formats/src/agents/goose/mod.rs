@@ -68,14 +68,6 @@ mod tests {
     }
 
     #[test]
-    fn the_stuck_session() {
-        let (steps, report) = steps(&Goose, STUCK, "sessions/20260301_100000.jsonl");
-        assert_eq!((report.unreadable, report.unknown.len()), (0, 0));
-        assert_eq!(report.project.as_deref(), Some("/home/dev/shop"));
-        insta::assert_json_snapshot!(steps);
-    }
-
-    #[test]
     fn quirks() {
         let (steps, report) = steps(&Goose, QUIRKS, "sessions/20260301_110000.jsonl");
         assert_eq!(report.unreadable, 1);

@@ -3,22 +3,22 @@
 use deloop_types::{Body, Call, Millis, Origin, Outcome, Usage};
 
 use super::record::{Content, Line, ToolResult};
-use crate::author::Author;
-use crate::json::loose;
-use crate::json::loose::Object;
+use crate::json::tolerant;
+use crate::json::tolerant::Object;
+use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 pub(super) struct Messages {
-    author: Author,
+    writer: StepWriter,
     /// What the model said since anybody else spoke: it may be spread over lines.
-    held: Option<Said>,
+    held: Option<PendingTurn>,
     /// What the header says was used.
     used: Option<Usage>,
     last: Option<Millis>,
 }
 
 #[derive(Default)]
-struct Said {
+struct PendingTurn {
     ts: Option<Millis>,
     text: String,
     calls: Vec<Call>,
@@ -26,7 +26,7 @@ struct Said {
 
 impl Messages {
     pub(super) fn new(source: &Source<'_>) -> Self {
-        Self { author: Author::of(source), held: None, used: None, last: None }
+        Self { writer: StepWriter::for_file(source), held: None, used: None, last: None }
     }
 
     fn line(&mut self, line: Line<'_>, out: &mut Sink<'_>) {
@@ -61,12 +61,12 @@ impl Messages {
             match piece.kind.as_str() {
                 "conversationCompacted" => self.compacted(ts, out),
                 "text" => {
-                    let said = self.held.get_or_insert_with(|| Said { ts, ..Said::default() });
+                    let said = self.held.get_or_insert_with(|| PendingTurn { ts, ..PendingTurn::default() });
                     said.text.push_str(piece.text.as_str());
                 }
                 "toolRequest" | "frontendToolRequest" => {
                     let call = call(piece);
-                    let said = self.held.get_or_insert_with(|| Said { ts, ..Said::default() });
+                    let said = self.held.get_or_insert_with(|| PendingTurn { ts, ..PendingTurn::default() });
                     said.calls.push(call);
                 }
                 kind => known(kind, out),
@@ -82,31 +82,31 @@ impl Messages {
                 "text" => texts.extend(piece.text.owned()),
                 "toolResponse" => {
                     let (ended, output) = ended(&piece.tool_result.0.unwrap_or_default());
-                    out.step(self.author.result(ts, piece.id.owned(), Some(ended), output));
+                    self.writer.at(ts).result(piece.id.owned(), Some(ended), output, out);
                 }
                 "conversationCompacted" => self.compacted(ts, out),
                 kind => known(kind, out),
             }
         }
         let origin = if shown { Origin::Human } else { Origin::Harness };
-        self.author.user(ts, texts.join("\n"), origin).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).user(texts.join("\n"), origin, out);
     }
 
     fn compacted(&mut self, ts: Option<Millis>, out: &mut Sink<'_>) {
         self.flush(out);
-        out.step(self.author.step(ts, Body::Compact));
+        self.writer.at(ts).write(Body::Compact, out);
     }
 
     fn flush(&mut self, out: &mut Sink<'_>) {
         if let Some(said) = self.held.take() {
-            self.author.turn(said.ts, said.text, said.calls).into_iter().for_each(|step| out.step(step));
+            self.writer.at(said.ts).turn(said.text, said.calls, out);
         }
     }
 }
 
 impl Reader for Messages {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        match loose::from_slice(line) {
+        match tolerant::read(line) {
             Ok(Object(Some(line))) => self.line(line, out),
             Ok(Object(None)) => out.unreadable("not a JSON object"),
             Err(error) => out.unreadable(error),
@@ -116,7 +116,7 @@ impl Reader for Messages {
     fn finish(&mut self, out: &mut Sink<'_>) {
         self.flush(out);
         if let Some(usage) = self.used.take() {
-            self.author.usage(self.last, usage).into_iter().for_each(|step| out.usage(step, None));
+            self.writer.at(self.last).usage(usage, None, out);
         }
     }
 }

@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
-use crate::json::loose::{Count, Flag, Json, Loose, Object, Objects, Real, Text, deserialize_loosely};
+use crate::json::tolerant::{
+    Count, Flag, Json, Number, Object, Objects, Text, Tolerant, deserialize_tolerantly,
+};
 
 /// One line: the header or a message.
 #[derive(Default, Deserialize)]
@@ -19,7 +21,7 @@ pub(super) struct Line<'a> {
     #[serde(borrow)]
     pub(super) role: Text<'a>,
     /// In seconds.
-    pub(super) created: Real,
+    pub(super) created: Number,
     #[serde(borrow)]
     pub(super) content: Objects<Content<'a>>,
     pub(super) metadata: Object<Metadata>,
@@ -100,11 +102,11 @@ struct Answer<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Structured {
-    exit_code: Real,
+    exit_code: Number,
     timed_out: Flag,
 }
 
-impl<'de> Loose<'de> for Output<'de> {
+impl<'de> Tolerant<'de> for Output<'de> {
     fn list<A: SeqAccess<'de>>(items: A) -> Result<Self, A::Error> {
         Objects::list(items).map(|items| Self { items: items.0, ..Self::default() })
     }
@@ -121,7 +123,7 @@ impl<'de> Loose<'de> for Output<'de> {
     }
 }
 
-deserialize_loosely!(Output<'a>);
+deserialize_tolerantly!(Output<'a>);
 
 /// One piece of an answer.
 #[derive(Default, Deserialize)]
@@ -139,7 +141,7 @@ struct Annotations {
 }
 
 impl Item<'_> {
-    /// Whether the model sees it; some pieces are meant for the person only.
+    /// Returns whether the model sees it; some pieces are meant for the person only.
     pub(super) fn for_model(&self) -> bool {
         let audience = self.annotations.0.as_ref().and_then(|annotations| annotations.audience.0.as_array());
         audience.is_none_or(|roles| roles.iter().any(|role| role == "assistant"))

@@ -82,11 +82,6 @@ mod tests {
     }
 
     #[test]
-    fn stuck() {
-        insta::assert_json_snapshot!(steps(STUCK));
-    }
-
-    #[test]
     fn quirks() {
         insta::assert_json_snapshot!(steps(QUIRKS));
     }

@@ -4,12 +4,15 @@ use deloop_types::Outcome;
 
 use super::record::Extra;
 use crate::json::field;
+use crate::timeout::says_timeout;
 
 /// How the command ended; what is told beside the message counts first, then the message, which the configuration
 /// may word in its own way.
 pub(super) fn outcome(extra: &Extra<'_>, text: &str) -> Option<Outcome> {
     let exception = field::string(extra.exception_info);
-    if field::text(extra.exception_type).is_some_and(|kind| kind == "TimeoutExpired") || timed_out(text) {
+    if field::text(extra.exception_type).is_some_and(|kind| kind == "TimeoutExpired")
+        || starts_with_timeout(text)
+    {
         return Some(Outcome::Timeout);
     }
     if exception == "action was not executed" {
@@ -31,8 +34,12 @@ pub(super) fn is_rejection(text: &str) -> bool {
     text.starts_with("Command not executed.") || text.starts_with("Commands not executed.")
 }
 
-fn timed_out(text: &str) -> bool {
-    text.starts_with("The last command <command>") && text.contains("timed out and has been killed")
+/// The message repeats the command, which may have several lines.
+fn starts_with_timeout(text: &str) -> bool {
+    let message = text.strip_prefix("The last command <command>");
+    let after =
+        message.and_then(|message| message.split_once("</command>")).map(|(_, after)| after.trim_start());
+    after.and_then(|after| after.lines().next()).is_some_and(says_timeout)
 }
 
 /// `<returncode>1</returncode>`, or `{"returncode": 1, ...}`, perhaps after an exception.

@@ -10,7 +10,7 @@ use crate::apis::openai_responses::items::Items;
 use crate::apis::tokens;
 use crate::json::document;
 use crate::json::field;
-use crate::scribe::{self, Scribe};
+use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 /// Reads one document.
@@ -38,27 +38,27 @@ impl Reader for Trajectory {
         out.report.version = field::name(info.mini_version);
         out.report.project = field::name(environment.cwd);
         let session = field::name(run.instance_id).or_else(|| self.stem.take());
-        let mut talk = Talk { scribe: Scribe::new(session), open: 0, begun: false };
+        let mut conversation = Conversation { writer: StepWriter::new(session), open: 0, begun: false };
         for message in field::items(run.messages) {
-            talk.message(message, out);
+            conversation.message(message, out);
         }
     }
 }
 
 /// Where a conversation stands.
-struct Talk {
-    scribe: Scribe,
+struct Conversation {
+    writer: StepWriter,
     /// How many calls have no result yet.
     open: usize,
     /// Whether the model has said anything.
     begun: bool,
 }
 
-impl Talk {
+impl Conversation {
     fn message(&mut self, raw: &RawValue, out: &mut Sink<'_>) {
         let Some(message) = Message::read(raw) else { return out.unknown("message") };
         let extra: Extra<'_> = field::object(message.extra).unwrap_or_default();
-        self.scribe.ts = field::seconds(extra.timestamp);
+        self.writer.ts = field::seconds(extra.timestamp);
         match message.role().as_ref() {
             "assistant" => self.assistant(&message, &extra, out),
             "tool" => self.result(message.answers(), &extra, message.said(), out),
@@ -115,16 +115,16 @@ impl Talk {
 
     /// Before 2.0 only the response has a time.
     fn time(&mut self, response: &Response<'_>) {
-        self.scribe.ts = self.scribe.ts.or_else(|| field::seconds(response.created.or(response.created_at)));
+        self.writer.ts = self.writer.ts.or_else(|| field::seconds(response.created.or(response.created_at)));
     }
 
     fn items(&mut self, response: &Response<'_>, out: &mut Sink<'_>) {
         let mut items = Items::default();
         for item in field::items(response.output) {
-            items.push(item, &self.scribe, out);
+            items.push(item, &self.writer, out);
         }
         self.begun = true;
-        self.open = items.flush(&self.scribe, out);
+        self.open = items.flush(&self.writer, out);
     }
 
     fn user(&mut self, text: &str, extra: &Extra<'_>, out: &mut Sink<'_>) {
@@ -133,17 +133,17 @@ impl Talk {
         let origin = if by_person || !self.begun { Origin::Human } else { Origin::Harness };
         if interrupt == "FormatError" {
             self.refused(extra, out);
-            return self.scribe.user(text, Origin::Harness, out);
+            return self.writer.user(text.trim(), Origin::Harness, out);
         }
         if by_person {
             let outcome = if observation::is_rejection(text) { Outcome::Denied } else { Outcome::Cancelled };
             for _ in 0..std::mem::take(&mut self.open) {
-                self.scribe.result(scribe::result(None, Some(outcome), text.to_owned()), out);
+                self.writer.result(None, Some(outcome), text.to_owned(), out);
             }
         } else if self.open > 0 {
             return self.result(None, extra, text.to_owned(), out);
         }
-        self.scribe.user(text, origin, out);
+        self.writer.user(text.trim(), origin, out);
     }
 
     /// From 2.0 on, a response that could not be used is no message, but stands beside the complaint about it.
@@ -167,29 +167,29 @@ impl Talk {
         let submitted = field::text(extra.exit_status).is_some_and(|status| status == "Submitted");
         if submitted && self.open > 0 {
             self.open = 0;
-            self.scribe.result(scribe::result(None, Some(Outcome::Ok), text), out);
+            self.writer.result(None, Some(Outcome::Ok), text, out);
         } else if !submitted {
-            self.scribe.user(&text, Origin::Harness, out);
+            self.writer.user(text.trim(), Origin::Harness, out);
         }
     }
 
     fn turn(&mut self, text: &str, calls: Vec<Call>, out: &mut Sink<'_>) {
         self.begun = true;
         self.open = calls.len();
-        self.scribe.turn(text, calls, out);
+        self.writer.turn(text.trim(), calls, out);
     }
 
     fn result(&mut self, id: Option<String>, extra: &Extra<'_>, text: String, out: &mut Sink<'_>) {
         self.open = self.open.saturating_sub(1);
         let outcome = observation::outcome(extra, &text);
-        self.scribe.result(scribe::result(id, outcome, text), out);
+        self.writer.result(id, outcome, text, out);
     }
 
     fn usage(&self, response: &Response<'_>, extra: &Extra<'_>, out: &mut Sink<'_>) {
         let Some(mut usage) = tokens::usage(response.usage, field::name(response.model)) else { return };
         usage.cost_usd = field::number(extra.cost).filter(|cost| *cost > 0.0).or(usage.cost_usd);
         let key = field::name(response.id).map(|id| xxh3_64(id.as_bytes()));
-        self.scribe.usage(usage, key, out);
+        self.writer.usage(usage, key, out);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::json::loose::{Count, Flag, Json, Object, Objects, Real, Text, Time};
+use crate::json::tolerant::{Count, Flag, Json, Number, Object, Objects, Text, Time};
 
 /// An export: one session with all its messages.
 #[derive(Default, Deserialize)]
@@ -54,7 +54,7 @@ pub(super) struct Info<'a> {
     #[serde(borrow)]
     pub(super) path: Object<Folder<'a>>,
     pub(super) tokens: Object<Tokens>,
-    pub(super) cost: Real,
+    pub(super) cost: Number,
     /// On the model's messages: whether it is the summary that a compaction made.
     pub(super) summary: Flag,
 }
@@ -119,7 +119,7 @@ pub(super) struct Part<'a> {
     pub(super) state: Object<State<'a>>,
     pub(super) time: Object<Span>,
     pub(super) tokens: Object<Tokens>,
-    pub(super) cost: Real,
+    pub(super) cost: Number,
 }
 
 /// How far a call is.
@@ -141,5 +141,5 @@ pub(super) struct State<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Metadata {
-    pub(super) exit: Real,
+    pub(super) exit: Number,
 }

@@ -7,33 +7,39 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::record::{Info, Message, Part, Session, State, Tokens};
 use crate::Sink;
-use crate::author::Author;
+use crate::step_writer::StepWriter;
+use crate::timeout::says_timeout;
 
-/// Hands out the steps of one session, whose messages are in order. `author` is who to take it for where it does
+/// Hands out the steps of one session, whose messages are in order. `writer` is who to take it for where it does
 /// not say.
-pub(super) fn read(mut author: Author, session: Session<'_>, messages: Vec<Message<'_>>, out: &mut Sink<'_>) {
+pub(super) fn read(
+    mut writer: StepWriter,
+    session: Session<'_>,
+    messages: Vec<Message<'_>>,
+    out: &mut Sink<'_>,
+) {
     let id = session.id.get().or_else(|| messages.iter().find_map(|m| m.info.0.as_ref()?.session.get()));
     if let Some(id) = id {
-        author.session = SessionId::from(id);
+        writer.session = SessionId::from(id);
     }
     let mut prompted = false;
     if let Some(parent) = session.parent.get() {
-        author.agent = Some(author.session.as_str().to_owned());
-        author.session = SessionId::from(parent);
+        writer.agent = Some(writer.session.as_str().to_owned());
+        writer.session = SessionId::from(parent);
         prompted = true;
     }
     out.report.project = session.directory.owned().or_else(|| {
         messages.iter().find_map(|m| m.info.0.as_ref()?.path.0.as_ref()?.root.get()).map(str::to_owned)
     });
     out.report.version = session.version.owned();
-    let mut reader = Reader { author, prompted, compacting: false };
+    let mut reader = Reader { writer, prompted, compacting: false };
     for message in messages {
         reader.message(message, out);
     }
 }
 
 struct Reader {
-    author: Author,
+    writer: StepWriter,
     /// The next message of the user was written by the agent that started this one.
     prompted: bool,
     /// The context was cut, the summary is yet to come.
@@ -68,12 +74,12 @@ impl Reader {
         let by_person = !said.is_empty() && !prompted;
         let text = if said.is_empty() { added } else { said }.join("\n");
         let origin = if by_person { Origin::Human } else { Origin::Harness };
-        self.author.user(ts, text, origin).into_iter().for_each(|step| out.step(step));
+        self.writer.at(ts).user(text, origin, out);
     }
 
     fn compacted(&mut self, ts: Option<Millis>, out: &mut Sink<'_>) {
         self.compacting = true;
-        out.step(self.author.step(ts, Body::Compact));
+        self.writer.at(ts).write(Body::Compact, out);
     }
 
     fn model(&mut self, info: &Info<'_>, parts: Vec<Part<'_>>, out: &mut Sink<'_>) {
@@ -106,16 +112,16 @@ impl Reader {
         self.finish(request, info, out);
     }
 
-    fn finish(&self, request: Request, info: &Info<'_>, out: &mut Sink<'_>) {
+    fn finish(&mut self, request: Request, info: &Info<'_>, out: &mut Sink<'_>) {
         let Request { ts, texts, calls, results, usage, key, .. } = request;
         if info.summary.0 != Some(true) {
-            self.author.turn(ts, texts.join("\n"), calls).into_iter().for_each(|step| out.step(step));
+            self.writer.at(ts).turn(texts.join("\n"), calls, out);
         }
         if let Some(usage) = usage {
-            self.author.usage(ts, usage).into_iter().for_each(|step| out.usage(step, key));
+            self.writer.at(ts).usage(usage, key, out);
         }
         for Answer { ts, id, ended, output } in results {
-            out.step(self.author.result(ts, id, Some(ended), output));
+            self.writer.at(ts).result(id, Some(ended), output, out);
         }
     }
 }
@@ -198,7 +204,7 @@ fn ended(state: &State<'_>) -> Option<Outcome> {
     let error = state.error.as_str();
     let note = state.output.as_str().rsplit_once("<bash_metadata>").map_or("", |(_, note)| note);
     match state.status.as_str() {
-        "completed" if note.contains("exceeding timeout") => Some(Outcome::Timeout),
+        "completed" if says_timeout(note) => Some(Outcome::Timeout),
         "completed" if note.contains("User aborted") => Some(Outcome::Cancelled),
         "completed" => {
             let failed = state.metadata.0.as_ref().and_then(|m| m.exit.0).is_some_and(|exit| exit != 0.0);
@@ -228,7 +234,7 @@ fn used(info: &Info<'_>, tokens: &Tokens, cost: Option<f64>) -> Usage {
     }
 }
 
-fn key(id: &crate::json::loose::Text<'_>) -> Option<u64> {
+fn key(id: &crate::json::tolerant::Text<'_>) -> Option<u64> {
     id.get().map(|id| xxh3_64(id.as_bytes()))
 }
 

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::record::{Info, Message, Part, Session};
 use super::session;
-use crate::author::Author;
-use crate::json::loose::{self, Object, Objects, Text};
+use crate::json::tolerant::{self, Object, Objects, Text};
+use crate::step_writer::StepWriter;
 use crate::{Base, Item, Place, Report, Sink};
 
 /// Where sessions are now: the rows of one database hold what the files of the storage folder held.
@@ -53,7 +53,7 @@ pub fn read_storage<'a>(
         let parts = parts.remove(&id).unwrap_or_default().into_values().collect();
         Message { info: Object(Some(info)), parts: Objects(parts) }
     });
-    session::read(Author::default(), session, messages.collect(), &mut out);
+    session::read(StepWriter::default(), session, messages.collect(), &mut out);
     out.report
 }
 
@@ -106,7 +106,7 @@ fn named<'a>(id: &mut Text<'a>, name: &'a str) {
 }
 
 fn object<'a, T: Deserialize<'a>>(bytes: &'a [u8], out: &mut Sink<'_>) -> Option<T> {
-    match loose::from_slice(bytes) {
+    match tolerant::read(bytes) {
         Ok(Object(Some(value))) => Some(value),
         Ok(Object(None)) => {
             out.unreadable("not a JSON object");

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::MapAccess;
 
-use crate::json::loose::{Count, Flag, Json, Loose, Object, Prose, Real, Text, Time, deserialize_loosely};
+use crate::json::tolerant::{
+    Count, Flag, Json, Number, Object, Prose, Text, Time, Tolerant, deserialize_tolerantly,
+};
 
 /// One event.
 #[derive(Default, Deserialize)]
@@ -68,7 +70,7 @@ pub(super) struct Observation<'a> {
     pub(super) fields: Option<Fields<'a>>,
 }
 
-impl<'de> Loose<'de> for Observation<'de> {
+impl<'de> Tolerant<'de> for Observation<'de> {
     fn text(text: Cow<'de, str>) -> Self {
         Self { name: Some(text), fields: None }
     }
@@ -78,7 +80,7 @@ impl<'de> Loose<'de> for Observation<'de> {
     }
 }
 
-deserialize_loosely!(Observation<'a>);
+deserialize_tolerantly!(Observation<'a>);
 
 /// What a V1 tool came back with.
 #[derive(Default, Deserialize)]
@@ -87,7 +89,7 @@ pub(super) struct Fields<'a> {
     #[serde(borrow)]
     pub(super) content: Prose<'a>,
     pub(super) is_error: Flag,
-    pub(super) exit_code: Real,
+    pub(super) exit_code: Number,
     pub(super) timeout: Flag,
     #[serde(borrow)]
     pub(super) metadata: Object<Terminal<'a>>,
@@ -99,7 +101,7 @@ pub(super) struct Fields<'a> {
 pub(super) struct Extras<'a> {
     #[serde(borrow)]
     pub(super) metadata: Object<Terminal<'a>>,
-    pub(super) exit_code: Real,
+    pub(super) exit_code: Number,
     pub(super) error: Flag,
 }
 
@@ -107,7 +109,7 @@ pub(super) struct Extras<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Terminal<'a> {
-    pub(super) exit_code: Real,
+    pub(super) exit_code: Number,
     #[serde(borrow)]
     pub(super) working_dir: Text<'a>,
     #[serde(borrow)]
@@ -193,7 +195,7 @@ pub(super) struct Stats<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Metrics<'a> {
-    pub(super) accumulated_cost: Real,
+    pub(super) accumulated_cost: Number,
     #[serde(borrow)]
     pub(super) accumulated_token_usage: Object<Tokens<'a>>,
 }

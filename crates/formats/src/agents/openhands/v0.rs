@@ -6,17 +6,18 @@ use deloop_types::{Body, Call, Origin, Outcome, Turn};
 use serde_json::Value;
 
 use super::event::Event;
-use super::spent::Spent;
+use super::usage_meters::UsageMeters;
 use crate::Sink;
-use crate::author::Author;
+use crate::step_writer::StepWriter;
 
 /// Arguments that are about the action, not of the call.
 const NOT_OF_THE_CALL: [&str; 6] =
     ["thought", "reasoning_content", "security_risk", "confirmation_state", "hidden", "blocking"];
 
-pub(super) fn read(author: &Author, mut events: Vec<Event<'_>>, out: &mut Sink<'_>) {
+pub(super) fn read(writer: StepWriter, mut events: Vec<Event<'_>>, out: &mut Sink<'_>) {
     let mut turns = turns(&mut events);
-    let mut reader = Reader { author, ids: turns.ids, others: HashSet::new(), spent: Spent::default() };
+    let mut reader =
+        Reader { writer, ids: turns.ids, others: HashSet::new(), meters: UsageMeters::default() };
     for (event, turn) in events.iter().zip(turns.at.iter_mut()) {
         reader.event(event, turn.take(), out);
     }
@@ -115,7 +116,7 @@ fn by_agent(event: &Event<'_>) -> bool {
     !matches!(event.source.as_str(), "user" | "environment")
 }
 
-/// Whether an action of this name is a call of a tool.
+/// Returns whether an action of this name is a call of a tool.
 fn works(name: &str) -> bool {
     matches!(
         name,
@@ -134,23 +135,23 @@ fn works(name: &str) -> bool {
     )
 }
 
-struct Reader<'a> {
-    author: &'a Author,
+struct Reader {
+    writer: StepWriter,
     ids: HashMap<String, String>,
     /// Actions that are not the agent's.
     others: HashSet<String>,
-    spent: Spent,
+    meters: UsageMeters,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn event(&mut self, event: &Event<'_>, turn: Option<Turn>, out: &mut Sink<'_>) {
         let ts = event.timestamp.0;
         if let Some(turn) = turn {
-            self.author.turn(ts, turn.text, turn.calls).into_iter().for_each(|step| out.step(step));
+            self.writer.at(ts).turn(turn.text, turn.calls, out);
         }
         if let Some(metrics) = &event.llm_metrics.0 {
-            let usage = self.spent.since("", metrics);
-            self.author.usage(ts, usage).into_iter().for_each(|step| out.usage(step, None));
+            let usage = self.meters.since("", metrics);
+            self.writer.at(ts).usage(usage, None, out);
         }
         if let Some(name) = event.action.0.as_str() {
             self.action(name, event, out);
@@ -166,9 +167,9 @@ impl Reader<'_> {
             "message" if !by_agent(event) => {
                 let text = event.args.0.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
                 let origin = if event.source.as_str() == "user" { Origin::Human } else { Origin::Harness };
-                self.author.user(event.timestamp.0, text, origin).into_iter().for_each(|step| out.step(step));
+                self.writer.at(event.timestamp.0).user(text, origin, out);
             }
-            "condensation" => out.step(self.author.step(event.timestamp.0, Body::Compact)),
+            "condensation" => self.writer.at(event.timestamp.0).write(Body::Compact, out),
             "message" | "finish" | "reject" | "think" => {}
             name if works(name) => {
                 if !by_agent(event) {
@@ -223,14 +224,14 @@ impl Reader<'_> {
         let named = || event.tool_call_metadata.0.as_ref()?.tool_call_id.get().map(str::to_owned);
         let Some(id) = caused.or_else(named) else {
             // What no call caused, such as an answer that could not be read, is told to the model as a message.
-            self.author.user(ts, content, Origin::Harness).into_iter().for_each(|step| out.step(step));
+            self.writer.at(ts).user(content, Origin::Harness, out);
             return;
         };
         let ended = ended(name, event, &content);
         let terminal = event.extras.0.as_ref().and_then(|extras| extras.metadata.0.as_ref());
         let output =
             if name == "run" { terminal.map_or(content.clone(), |t| t.shown(&content)) } else { content };
-        out.step(self.author.result(ts, Some(id), ended, output));
+        self.writer.at(ts).result(Some(id), ended, output, out);
     }
 }
 

@@ -2,31 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use deloop_types::{Body, Call, Millis, Origin, Outcome, Step};
+use deloop_types::{Body, Call, Millis, Origin, Outcome, Usage};
 use serde_json::Value;
 
 use super::event::{Event, Fields, Metrics};
-use super::spent::Spent;
+use super::usage_meters::UsageMeters;
 use super::v0::of_exit_code;
 use crate::Sink;
-use crate::author::Author;
-use crate::json::loose::Object;
+use crate::json::tolerant::Object;
+use crate::step_writer::StepWriter;
 
-pub(super) fn read(author: &Author, events: Vec<Event<'_>>, out: &mut Sink<'_>) {
-    let mut reader = Reader { author, held: None, used: Vec::new(), spent: Spent::default() };
+pub(super) fn read(writer: StepWriter, events: Vec<Event<'_>>, out: &mut Sink<'_>) {
+    let mut reader = Reader { writer, held: None, used: Vec::new(), meters: UsageMeters::default() };
     for event in events {
         reader.event(event, out);
     }
     reader.flush(out);
 }
 
-struct Reader<'a> {
-    author: &'a Author,
+struct Reader {
+    writer: StepWriter,
     /// The calls of the last response, of which more may follow.
     held: Option<Held>,
     /// What was used, to be told after what is held.
-    used: Vec<Step>,
-    spent: Spent,
+    used: Vec<(Option<Millis>, Usage)>,
+    meters: UsageMeters,
 }
 
 struct Held {
@@ -36,7 +36,7 @@ struct Held {
     calls: Vec<Call>,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn event(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
         let ts = event.timestamp.0;
         match event.kind.as_str() {
@@ -56,7 +56,7 @@ impl Reader<'_> {
             "MessageEvent" => self.message(&event, out),
             "Condensation" => {
                 self.flush(out);
-                out.step(self.author.step(ts, Body::Compact));
+                self.writer.at(ts).write(Body::Compact, out);
             }
             "ConversationStateUpdateEvent" => self.state(event, out),
             "SystemPromptEvent"
@@ -106,9 +106,11 @@ impl Reader<'_> {
 
     fn flush(&mut self, out: &mut Sink<'_>) {
         if let Some(held) = self.held.take() {
-            self.author.turn(held.ts, held.text, held.calls).into_iter().for_each(|step| out.step(step));
+            self.writer.at(held.ts).turn(held.text, held.calls, out);
         }
-        self.used.drain(..).for_each(|step| out.usage(step, None));
+        for (ts, usage) in self.used.drain(..) {
+            self.writer.at(ts).usage(usage, None, out);
+        }
     }
 
     fn result(
@@ -120,19 +122,19 @@ impl Reader<'_> {
         out: &mut Sink<'_>,
     ) {
         self.flush(out);
-        out.step(self.author.result(ts, id, ended, output));
+        self.writer.at(ts).result(id, ended, output, out);
     }
 
     fn message(&mut self, event: &Event<'_>, out: &mut Sink<'_>) {
         self.flush(out);
         let ts = event.timestamp.0;
         let text = event.llm_message.0.as_ref().map(|message| message.content.joined()).unwrap_or_default();
-        let step = match event.source.as_str() {
-            "agent" => self.author.turn(ts, text, Vec::new()),
-            "user" if event.sender.get().is_none() => self.author.user(ts, text, Origin::Human),
-            _ => self.author.user(ts, text, Origin::Harness),
-        };
-        step.into_iter().for_each(|step| out.step(step));
+        let writer = self.writer.at(ts);
+        match event.source.as_str() {
+            "agent" => writer.turn(text, Vec::new(), out),
+            "user" if event.sender.get().is_none() => writer.user(text, Origin::Human, out),
+            _ => writer.user(text, Origin::Harness, out),
+        }
     }
 
     fn state(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
@@ -140,8 +142,8 @@ impl Reader<'_> {
         let all: Option<BTreeMap<String, Object<Metrics<'_>>>> =
             state.usage_to_metrics.0.or_else(|| state.stats.0?.usage_to_metrics.0);
         for (meter, metrics) in all.unwrap_or_default() {
-            let usage = self.spent.since(&meter, &metrics.0.unwrap_or_default());
-            self.used.extend(self.author.usage(event.timestamp.0, usage));
+            let usage = self.meters.since(&meter, &metrics.0.unwrap_or_default());
+            self.used.push((event.timestamp.0, usage));
         }
         if self.held.is_none() {
             self.flush(out);
@@ -162,8 +164,8 @@ fn ended(fields: &Fields<'_>) -> Outcome {
     let terminal = fields.metadata.0.as_ref().and_then(|metadata| metadata.exit_code.0);
     let exit = fields.exit_code.0.or(terminal.filter(|code| *code != -1.0));
     match exit {
-        _ if fields.is_error.0 == Some(true) => Outcome::Error,
         Some(code) if fields.timeout.0 == Some(true) && code != -1.0 => Outcome::Timeout,
+        _ if fields.is_error.0 == Some(true) => Outcome::Error,
         Some(code) => of_exit_code(code),
         None if fields.timeout.0 == Some(true) => Outcome::Running,
         None => Outcome::Ok,

@@ -1,10 +1,11 @@
 //! Lines into Steps.
 
-use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Step, Turn, Usage, UserText};
+use deloop_types::{Body, Call, Millis, Origin, Outcome, Turn, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::lenient::{self, Shaped};
-use crate::parts::{append, result};
+use crate::json::tolerant::{self, Shaped};
+use crate::step_writer::StepWriter;
+use crate::text::append;
 use crate::{Reader, Sink, Source};
 
 use super::record::{Entry, Message, Tokens, text};
@@ -14,24 +15,14 @@ const SILENT: [&str; 5] = ["custom", "label", "model_change", "session_info", "t
 
 /// Reads one session.
 pub(super) struct Session {
-    session: SessionId,
+    writer: StepWriter,
     /// The entry that the next one follows, unless the user went back.
     leaf: Option<String>,
 }
 
 impl Session {
     pub(super) fn new(source: &Source<'_>) -> Self {
-        Self { session: source.stem().map_or_else(SessionId::default, SessionId::from), leaf: None }
-    }
-
-    fn put(&self, ts: Option<Millis>, body: Body, out: &mut Sink<'_>) {
-        out.step(self.step(ts, body));
-    }
-
-    fn step(&self, ts: Option<Millis>, body: Body) -> Step {
-        let mut step = Step::new(self.session.clone(), body);
-        step.ts = ts;
-        step
+        Self { writer: StepWriter::for_file(source), leaf: None }
     }
 
     /// Takes the entry's place in the tree; whether it follows another one than the last, whose context is then gone.
@@ -41,21 +32,21 @@ impl Session {
         last.is_some_and(|last| entry.parent_id.get() != Some(last.as_str()))
     }
 
-    fn message(&self, message: Message<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
-        match message.role.or_empty() {
-            "assistant" => self.assistant(message, ts, out),
+    fn message(&self, message: Message<'_>, out: &mut Sink<'_>) {
+        match message.role.as_str() {
+            "assistant" => self.assistant(message, out),
             "toolResult" => {
                 let output = text(message.content);
-                let ended = if message.is_error.0 { failure(&output) } else { Outcome::Ok };
+                let ended = if message.is_error.is_true() { failure(&output) } else { Outcome::Ok };
                 let id = message.tool_call_id.take().map(Into::into);
-                self.put(ts, Body::Result(result(id, Some(ended), output)), out);
+                self.writer.result(id, Some(ended), output, out);
             }
-            "user" => self.user(text(message.content), Origin::Human, ts, out),
-            "custom" | "hookMessage" => self.user(text(message.content), Origin::Harness, ts, out),
+            "user" => self.writer.user(text(message.content), Origin::Human, out),
+            "custom" | "hookMessage" => self.writer.user(text(message.content), Origin::Harness, out),
             "bashExecution" => {
-                if !message.exclude_from_context.0 {
-                    let ran = format!("$ {}\n{}", message.command.or_empty(), message.output.or_empty());
-                    self.user(ran, Origin::Harness, ts, out);
+                if !message.exclude_from_context.is_true() {
+                    let ran = format!("$ {}\n{}", message.command.as_str(), message.output.as_str());
+                    self.writer.user(ran, Origin::Harness, out);
                 }
             }
             "branchSummary" | "compactionSummary" => {}
@@ -63,57 +54,49 @@ impl Session {
         }
     }
 
-    fn user(&self, text: String, origin: Origin, ts: Option<Millis>, out: &mut Sink<'_>) {
-        if !text.trim().is_empty() {
-            self.put(ts, Body::User(UserText::new(text, origin)), out);
-        }
-    }
-
-    fn assistant(&self, message: Message<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
+    fn assistant(&self, message: Message<'_>, out: &mut Sink<'_>) {
         let key = request(&message);
         let usage = match &message.usage {
-            Shaped::Object(tokens) => counted(tokens, message.model.get()),
+            Shaped::Object(tokens) => Some(counted(tokens, message.model.get())),
             _ => None,
         };
         // The calls of a message that broke off are never made, and may themselves be cut.
-        let broke_off = matches!(message.stop_reason.or_empty(), "aborted" | "error");
+        let broke_off = matches!(message.stop_reason.as_str(), "aborted" | "error");
         let turn = turn(message.content, !broke_off);
-        if turn.said().is_some() || !turn.calls.is_empty() {
-            self.put(ts, Body::Turn(turn), out);
-        }
+        self.writer.turn(turn.text, turn.calls, out);
         if let Some(usage) = usage {
-            out.usage(self.step(ts, Body::Usage(usage)), key);
+            self.writer.usage(usage, key, out);
         }
     }
 }
 
 impl Reader for Session {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        let entry: Entry<'_> = match lenient::read(line) {
+        let entry: Entry<'_> = match tolerant::read(line) {
             Ok(entry) => entry,
             Err(error) => return out.unreadable(error),
         };
         if entry.kind.get() == Some("session") {
             if let Some(id) = entry.id.get() {
-                self.session = id.into();
+                self.writer.session = id.into();
             }
             out.report.project = entry.cwd.get().map(str::to_owned);
             return;
         }
-        let ts = entry.timestamp.get().and_then(Millis::parse);
+        self.writer.ts = entry.timestamp.get().and_then(Millis::parse);
         let goes_back = self.goes_back(&entry);
-        let kind = entry.kind.or_empty();
+        let kind = entry.kind.as_str();
         if goes_back || matches!(kind, "compaction" | "branch_summary") {
-            self.put(ts, Body::Compact, out);
+            self.writer.write(Body::Compact, out);
         }
         match kind {
             "message" => {
                 if let Shaped::Object(message) = entry.message {
-                    let ts = ts.or_else(|| message.timestamp.whole().map(Millis));
-                    self.message(message, ts, out);
+                    self.writer.ts = self.writer.ts.or_else(|| message.timestamp.whole().map(Millis));
+                    self.message(message, out);
                 }
             }
-            "custom_message" => self.user(text(entry.content), Origin::Harness, ts, out),
+            "custom_message" => self.writer.user(text(entry.content), Origin::Harness, out),
             "compaction" | "branch_summary" => {}
             silent if SILENT.contains(&silent) => {}
             other => out.unknown(other),
@@ -126,12 +109,12 @@ fn turn(content: Shaped<'_, super::record::Block<'_>>, with_calls: bool) -> Turn
     match content {
         Shaped::List(blocks) => {
             for block in blocks {
-                match block.kind.or_empty() {
+                match block.kind.as_str() {
                     "text" => {
                         block.text.take().into_iter().for_each(|text| append(&mut turn.text, text));
                     }
                     "toolCall" if with_calls => turn.calls.push({
-                        let mut made = Call::new(block.name.or_empty().to_owned(), block.arguments);
+                        let mut made = Call::new(block.name.as_str().to_owned(), block.arguments);
                         made.id = block.id.take().map(Into::into);
                         made
                     }),
@@ -148,9 +131,7 @@ fn turn(content: Shaped<'_, super::record::Block<'_>>, with_calls: bool) -> Turn
 /// A failed result ends with what went wrong with the command.
 fn failure(output: &str) -> Outcome {
     let last = output.trim_end().lines().next_back().unwrap_or_default();
-    if last.starts_with("Command timed out after ") {
-        Outcome::Timeout
-    } else if matches!(last, "Command aborted" | "Operation aborted") {
+    if matches!(last, "Command aborted" | "Operation aborted") {
         Outcome::Cancelled
     } else if output.starts_with("Tool execution was blocked") {
         Outcome::Denied
@@ -159,13 +140,12 @@ fn failure(output: &str) -> Outcome {
     }
 }
 
-/// What a request used; a request that came to nothing used nothing.
-fn counted(tokens: &Tokens<'_>, model: Option<&str>) -> Option<Usage> {
+fn counted(tokens: &Tokens<'_>, model: Option<&str>) -> Usage {
     let cost = match &tokens.cost {
         Shaped::Object(cost) => cost.total.get().filter(|total| *total > 0.0),
         _ => None,
     };
-    let usage = {
+    {
         let mut made = Usage::default();
         made.model = model.map(str::to_owned);
         made.input_tokens = tokens.input.count();
@@ -174,16 +154,14 @@ fn counted(tokens: &Tokens<'_>, model: Option<&str>) -> Option<Usage> {
         made.cache_write_tokens = tokens.cache_write.count();
         made.cost_usd = cost;
         made
-    };
-    let used = [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens];
-    used.iter().any(|n| *n > 0).then_some(usage)
+    }
 }
 
 /// The name of a request in all files: a fork repeats it. Old versions give it none but when it began.
 fn request(message: &Message<'_>) -> Option<u64> {
     let name = match message.response_id.get() {
         Some(id) => id.to_owned(),
-        None => format!("{} {}", message.model.or_empty(), message.timestamp.whole()?),
+        None => format!("{} {}", message.model.as_str(), message.timestamp.whole()?),
     };
     Some(xxh3_64(name.as_bytes()))
 }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::lenient::{Flag, Number, Shaped, Text};
-use crate::parts::stand_in;
+use crate::json::tolerant::{Flag, Number, Shaped, Text};
+use crate::text::stand_in;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -8,12 +8,13 @@ use crate::Base;
 use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind};
-use crate::hooks::wiring::{FailOpen, JsonHooks, Settings, Shape, TIMEOUT, Wiring};
+use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
 use crate::hooks::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+use crate::timeout::refine;
 
-pub(crate) struct QwenCode;
+pub(crate) struct QwenCodeHook;
 
-impl HookAgent for QwenCode {
+impl HookAgent for QwenCodeHook {
     fn name(&self) -> &'static str {
         "qwen-code"
     }
@@ -49,7 +50,7 @@ impl HookAgent for QwenCode {
                     "SessionStart",
                     "SessionEnd",
                 ],
-                shape: Shape::Group { matcher: None },
+                shape: HandlerShape::Group { matcher: None },
                 command: "command",
                 timeout: ("timeout", TIMEOUT * 1000),
                 typed: true,
@@ -75,6 +76,7 @@ impl HookAgent for QwenCode {
             HookKind::Failure => (Outcome::Error, sent.error),
             _ => return Ok(event),
         };
+        let outcome = refine(outcome, output.as_str().unwrap_or_default());
         if let Some(call) = event.calls.first_mut() {
             call.result = Some({
                 let mut made = ToolResult::default();

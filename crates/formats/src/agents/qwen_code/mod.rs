@@ -83,11 +83,6 @@ mod tests {
     }
 
     #[test]
-    fn stuck() {
-        insta::assert_json_snapshot!(steps(STUCK));
-    }
-
-    #[test]
     fn quirks() {
         let report = items(QUIRKS).1;
         assert_eq!((report.unreadable, report.unknown), (1, [("hologram".to_owned(), 1)].into()));

@@ -2,15 +2,15 @@
 
 use deloop_types::Outcome;
 
+use crate::timeout::says_timeout;
+
 use super::record::Ending;
 
 /// How the call ended, from what Qwen Code noted about it, whether it answered with an error, and what it answered.
 pub(super) fn ended(noted: &Ending<'_>, failed: bool, output: &str) -> Outcome {
     if noted.error_type.get() == Some("execution_denied") {
         Outcome::Denied
-    } else if output.starts_with("Command timed out after ")
-        || output.starts_with("Tool execution timed out after ")
-    {
+    } else if output.lines().next().is_some_and(says_timeout) {
         Outcome::Timeout
     } else if noted.status.get() == Some("cancelled")
         || output.starts_with("[Operation Cancelled]")

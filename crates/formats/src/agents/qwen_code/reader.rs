@@ -1,11 +1,12 @@
 //! Lines into Steps.
 
-use deloop_types::{Body, Call, Millis, Origin, SessionId, Step, Turn, Usage, UserText};
+use deloop_types::{Body, Call, Millis, Origin, Turn, Usage};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::lenient::{self, Shaped};
-use crate::parts::{append, result, stand_in};
+use crate::json::tolerant::{self, Shaped};
+use crate::step_writer::StepWriter;
+use crate::text::{append, stand_in};
 use crate::{Reader, Sink, Source};
 
 use super::outcome::ended;
@@ -13,53 +14,42 @@ use super::record::{FunctionResponse, Inline, Part, Record, Tokens};
 
 /// Reads one chat.
 pub(super) struct Chat {
-    session: SessionId,
+    writer: StepWriter,
     /// The turn that a subagent's next record may go on with.
     open: Option<Open>,
 }
 
 struct Open {
-    step: Step,
+    writer: StepWriter,
     turn: Turn,
     usage: Option<(Usage, Option<u64>)>,
 }
 
 impl Chat {
     pub(super) fn new(source: &Source<'_>) -> Self {
-        Self { session: source.stem().map_or_else(SessionId::default, SessionId::from), open: None }
+        Self { writer: StepWriter::for_file(source), open: None }
     }
 
-    fn step(&self, record: &Record<'_>) -> Step {
-        let mut step = Step::new(self.session.clone(), Body::End);
-        step.agent = record.agent_id.get().map(str::to_owned);
-        step.ts = record.timestamp.get().and_then(Millis::parse);
-        step
+    /// Returns a writer of the record's agent and time.
+    fn writer(&self, record: &Record<'_>) -> StepWriter {
+        StepWriter {
+            session: self.writer.session.clone(),
+            agent: record.agent_id.get().map(str::to_owned),
+            ts: record.timestamp.get().and_then(Millis::parse),
+        }
     }
 
     fn close(&mut self, out: &mut Sink<'_>) {
-        let Some(Open { step, turn, usage }) = self.open.take() else { return };
-        if turn.said().is_some() || !turn.calls.is_empty() {
-            out.step({
-                let mut made = step.clone();
-                made.body = Body::Turn(turn);
-                made
-            });
-        }
+        let Some(Open { writer, turn, usage }) = self.open.take() else { return };
+        writer.turn(turn.text, turn.calls, out);
         if let Some((usage, key)) = usage {
-            out.usage(
-                {
-                    let mut made = step;
-                    made.body = Body::Usage(usage);
-                    made
-                },
-                key,
-            );
+            out.usage(writer.step(Body::Usage(usage)), key);
         }
     }
 
     /// A subagent writes its words, and then each of its calls, as a record of its own.
     fn assistant(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
-        let step = self.step(&record);
+        let writer = self.writer(&record);
         let usage = match &record.usage_metadata {
             Shaped::Object(tokens) => Some((counted(tokens, record.model.get()), request(&record))),
             _ => None,
@@ -67,7 +57,7 @@ impl Chat {
         let goes_on =
             record.agent_id.get().is_some() && record.agent_round.get().is_none() && usage.is_none();
         let turn = turn(parts(record.message));
-        if let Some(open) = self.open.as_mut().filter(|open| goes_on && open.step.agent == step.agent) {
+        if let Some(open) = self.open.as_mut().filter(|open| goes_on && open.writer.agent == writer.agent) {
             if !turn.text.is_empty() {
                 append(&mut open.turn.text, turn.text.into());
             }
@@ -75,31 +65,24 @@ impl Chat {
             return;
         }
         self.close(out);
-        self.open = Some(Open { step, turn, usage });
+        self.open = Some(Open { writer, turn, usage });
     }
 
     fn user(&self, record: Record<'_>, out: &mut Sink<'_>) {
-        let step = self.step(&record);
+        let writer = self.writer(&record);
         let automatic = record.agent_id.get().is_some()
             || record.provenance.get().is_some_and(|provenance| provenance != "real_user")
-            || matches!(record.subtype.or_empty(), "cron" | "notification" | "goal_runtime");
+            || matches!(record.subtype.as_str(), "cron" | "notification" | "goal_runtime");
         let typed = record.system_payload.object().and_then(|payload| payload.display_text.take());
         let text = match typed {
             Some(typed) => typed.into_owned(),
             None => turn(parts(record.message)).text,
         };
-        if !text.trim().is_empty() {
-            let origin = if automatic { Origin::Harness } else { Origin::Human };
-            out.step({
-                let mut made = step;
-                made.body = Body::User(UserText::new(text, origin));
-                made
-            });
-        }
+        writer.user(text, if automatic { Origin::Harness } else { Origin::Human }, out);
     }
 
     fn results(&self, record: Record<'_>, out: &mut Sink<'_>) {
-        let step = self.step(&record);
+        let writer = self.writer(&record);
         let noted = record.tool_call_result.object().unwrap_or_default();
         let mut answers: Vec<(Option<String>, bool, String)> = Vec::new();
         let mut rest = String::new();
@@ -120,25 +103,21 @@ impl Chat {
         for (id, failed, text) in answers {
             let id = id.or_else(|| noted.call_id.get().map(str::to_owned));
             let ended = ended(&noted, failed, &text);
-            out.step({
-                let mut made = step.clone();
-                made.body = Body::Result(result(id, Some(ended), text));
-                made
-            });
+            writer.result(id, Some(ended), text, out);
         }
     }
 }
 
 impl Reader for Chat {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        let record: Record<'_> = match lenient::read(line) {
+        let record: Record<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };
         if let Some(session) = record.session_id.get()
-            && session != self.session.as_str()
+            && session != self.writer.session.as_str()
         {
-            self.session = session.into();
+            self.writer.session = session.into();
         }
         if out.report.project.is_none() {
             out.report.project = record.cwd.get().map(str::to_owned);
@@ -146,7 +125,7 @@ impl Reader for Chat {
         if out.report.version.is_none() {
             out.report.version = record.version.get().map(str::to_owned);
         }
-        match record.kind.or_empty() {
+        match record.kind.as_str() {
             "assistant" => self.assistant(record, out),
             "user" => {
                 self.close(out);
@@ -157,13 +136,9 @@ impl Reader for Chat {
                 self.results(record, out);
             }
             "system" => {
-                if matches!(record.subtype.or_empty(), "chat_compression" | "rewind") {
+                if matches!(record.subtype.as_str(), "chat_compression" | "rewind") {
                     self.close(out);
-                    out.step({
-                        let mut made = self.step(&record);
-                        made.body = Body::Compact;
-                        made
-                    });
+                    self.writer(&record).write(Body::Compact, out);
                 }
             }
             other => out.unknown(other),
@@ -188,12 +163,12 @@ fn parts<'a>(message: Shaped<'a, super::record::Message<'a>>) -> Vec<Part<'a>> {
 fn turn(parts: Vec<Part<'_>>) -> Turn {
     let mut turn = Turn::default();
     for part in parts {
-        if let Some(text) = part.text.take().filter(|_| !part.thought.0) {
+        if let Some(text) = part.text.take().filter(|_| !part.thought.is_true()) {
             append(&mut turn.text, text);
         }
         if let Shaped::Object(call) = part.function_call {
             turn.calls.push({
-                let mut made = Call::new(call.name.or_empty().to_owned(), call.args);
+                let mut made = Call::new(call.name.as_str().to_owned(), call.args);
                 made.id = call.id.take().map(Into::into);
                 made
             });

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::lenient::{Flag, Number, Shaped, Text};
+use crate::json::tolerant::{Flag, Number, Shaped, Text};
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

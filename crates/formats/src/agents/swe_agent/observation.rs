@@ -3,6 +3,8 @@
 
 use deloop_types::Outcome;
 
+use crate::timeout::says_timeout;
+
 /// How SWE-agent's own commands begin when they refuse.
 const REFUSALS: &[&str] = &[
     "Your proposed edit has introduced new syntax error(s)",
@@ -46,7 +48,7 @@ const VERDICTS: &[&str] = &[
 pub(super) fn outcome(tool: &str, command: &str, observation: &str) -> Option<Outcome> {
     let observation = observation.trim();
     let first = observation.lines().next().unwrap_or_default();
-    if first.starts_with("EXECUTION TIMED OUT") || is_cancelled_command(first) {
+    if says_timeout(first) {
         return Some(Outcome::Timeout);
     }
     let failed = is_shell_complaint(first)
@@ -65,11 +67,6 @@ pub(super) fn outcome(tool: &str, command: &str, observation: &str) -> Option<Ou
         && (DONE.iter().any(|words| first.starts_with(words))
             || (first.starts_with("The file ") && first.contains(" has been edited.")));
     done.then_some(Outcome::Ok)
-}
-
-/// SWE-agent 1.x, after its time limit.
-fn is_cancelled_command(first: &str) -> bool {
-    first.starts_with("The command '") && first.contains("was cancelled because it took more than")
 }
 
 /// `/bin/bash: line 12: javac: command not found`: the shell itself, or a script, stumbled.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::{action, observation};
 use crate::json::document;
 use crate::json::field::{self, Field};
-use crate::scribe::{self, Scribe};
+use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 /// Reads one `.traj` document.
@@ -92,21 +92,21 @@ impl Reader for Trajectory {
             return out.unreadable("not an object");
         };
         let attempts = field::items(run.attempts);
-        let mut scribe = Scribe::new(self.session.take());
+        let mut writer = StepWriter::new(self.session.take());
         if attempts.is_empty() {
-            return read_run(&run, &scribe, out);
+            return read_run(&run, &writer, out);
         }
         // Beside its attempts the document repeats the best of them.
         for (index, attempt) in attempts.into_iter().enumerate() {
             let Some(attempt) = field::object::<Run<'_>>(Some(attempt)) else { continue };
-            scribe.agent = Some(format!("attempt-{}", index + 1));
-            read_run(&attempt, &scribe, out);
+            writer.agent = Some(format!("attempt-{}", index + 1));
+            read_run(&attempt, &writer, out);
         }
     }
 }
 
-fn read_run(run: &Run<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
-    task(run.history, scribe, out);
+fn read_run(run: &Run<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
+    task(run.history, writer, out);
     let mut before = None;
     for step in field::items(run.trajectory) {
         let Some(step) = field::object::<Step<'_>>(Some(step)) else {
@@ -114,18 +114,18 @@ fn read_run(run: &Run<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
             continue;
         };
         if let Some(before) = before {
-            answer(&before, requery(&before, &step), scribe, out);
+            answer(&before, requery(&before, &step), writer, out);
         }
-        before = ask(step, scribe, out);
+        before = ask(step, writer, out);
     }
     if let Some(before) = before {
-        answer(&before, None, scribe, out);
+        answer(&before, None, writer, out);
     }
-    info(run, scribe, out);
+    info(run, writer, out);
 }
 
 /// The messages to the agent before it said anything, without the demonstrations.
-fn task(history: Field<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
+fn task(history: Field<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
     for message in field::items(history) {
         let Some(message) = field::object::<Message<'_>>(Some(message)) else { continue };
         if field::flag(message.is_demo) == Some(true) {
@@ -133,35 +133,35 @@ fn task(history: Field<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
         }
         match field::text(message.role).as_deref() {
             Some("assistant") => break,
-            Some("user") => scribe.user(&field::content(message.content), Origin::Human, out),
+            Some("user") => writer.user(field::content(message.content).trim(), Origin::Human, out),
             _ => {}
         }
     }
 }
 
 /// A step whose turn is out and whose observation is not.
-struct Asked<'a> {
+struct PendingCall<'a> {
     step: Step<'a>,
     /// The tool and its command, if an action could be made out.
     call: Option<(String, String)>,
 }
 
 /// Hands out the turn of a step; a step with which SWE-agent itself ends the run has none.
-fn ask<'a>(step: Step<'a>, scribe: &Scribe, out: &mut Sink<'_>) -> Option<Asked<'a>> {
+fn ask<'a>(step: Step<'a>, writer: &StepWriter, out: &mut Sink<'_>) -> Option<PendingCall<'a>> {
     let (action, thought) = (field::string(step.action), field::string(step.thought));
     if out.report.project.is_none() {
         out.report.project = working_dir(step.state);
     }
     if is_exit(&thought) && (action.is_empty() || action.starts_with("exit_")) {
-        scribe.user(&thought, Origin::Harness, out);
+        writer.user(thought.trim(), Origin::Harness, out);
         return None;
     }
     let call = action::call(&action);
     let named = call.as_ref().map(|call| (call.tool.clone(), action.trim().to_owned()));
     let text =
         if thought.trim().is_empty() && call.is_none() { field::string(step.response) } else { thought };
-    scribe.turn(&text, call.into_iter().collect(), out);
-    Some(Asked { step, call: named })
+    writer.turn(text.trim(), call.into_iter().collect(), out);
+    Some(PendingCall { step, call: named })
 }
 
 /// How SWE-agent begins the thought of a step of its own.
@@ -171,25 +171,25 @@ fn is_exit(thought: &str) -> bool {
 
 /// Hands out what a step came back with: its observation, or SWE-agent's complaint about a response that it did not
 /// run.
-fn answer(asked: &Asked<'_>, complaint: Option<String>, scribe: &Scribe, out: &mut Sink<'_>) {
-    let observation = field::string(asked.step.observation);
-    match (&asked.call, complaint) {
+fn answer(pending: &PendingCall<'_>, complaint: Option<String>, writer: &StepWriter, out: &mut Sink<'_>) {
+    let observation = field::string(pending.step.observation);
+    match (&pending.call, complaint) {
         (Some(_), Some(complaint)) => {
             let blocked = complaint.starts_with("Operation '") && complaint.contains("is not supported");
             let outcome = if blocked { Outcome::Denied } else { Outcome::Error };
-            scribe.result(scribe::result(None, Some(outcome), complaint), out);
+            writer.result(None, Some(outcome), complaint, out);
         }
         (Some((tool, command)), None) => {
             let outcome = observation::outcome(tool, command, &observation);
-            scribe.result(scribe::result(None, outcome, observation), out);
+            writer.result(None, outcome, observation, out);
         }
-        (None, complaint) => scribe.user(&complaint.unwrap_or(observation), Origin::Harness, out),
+        (None, complaint) => writer.user(complaint.unwrap_or(observation).trim(), Origin::Harness, out),
     }
 }
 
 /// The complaint about the step before that was added to the query of this one, and to no history. What goes into
 /// the history looks alike, but is marked as an observation.
-fn requery(before: &Asked<'_>, step: &Step<'_>) -> Option<String> {
+fn requery(before: &PendingCall<'_>, step: &Step<'_>) -> Option<String> {
     if before.step.observation.is_some_and(|raw| raw.get() != "\"\"") {
         return None;
     }
@@ -221,7 +221,7 @@ fn working_dir(state: Field<'_>) -> Option<String> {
     field::name(field::object::<State<'_>>(inner.or(state))?.working_dir)
 }
 
-fn info(run: &Run<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
+fn info(run: &Run<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
     let info: Info<'_> = field::object(run.info).unwrap_or_default();
     if let Some(version) = field::name(info.swe_agent_version) {
         out.report.version = Some(version);
@@ -235,7 +235,7 @@ fn info(run: &Run<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
         made.cost_usd = field::number(stats.instance_cost);
         made
     };
-    scribe.usage(usage, None, out);
+    writer.usage(usage, None, out);
 }
 
 /// The model's name stands in the configuration, which is JSON in a string.

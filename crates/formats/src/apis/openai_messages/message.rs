@@ -73,7 +73,7 @@ impl<'a> Message<'a> {
         field::name(self.tool_call_id)
     }
 
-    /// Whether a tool's message says that the call failed.
+    /// Returns whether a tool's message says that the call failed.
     pub(crate) fn outcome(&self, output: &str) -> Option<Outcome> {
         match field::flag(self.is_error) {
             Some(true) => Some(Outcome::Error),
@@ -83,7 +83,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Whether a tool's output begins with the word "Error".
+/// Returns whether a tool's output begins with the word "Error".
 pub(crate) fn begins_with_error(output: &str) -> bool {
     output.trim_start().strip_prefix("Error").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }

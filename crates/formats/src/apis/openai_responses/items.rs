@@ -7,7 +7,7 @@ use super::output;
 use crate::Sink;
 use crate::apis::openai_messages::message::{Message, arguments};
 use crate::json::field::{self, Field};
-use crate::scribe::{self, Scribe};
+use crate::step_writer::StepWriter;
 
 /// Turns the items of the Responses API into Steps. What the model said between two items that are not its own is
 /// one turn.
@@ -52,44 +52,44 @@ struct Item<'a> {
 
 impl Items {
     /// Takes the next item.
-    pub(crate) fn push(&mut self, raw: &RawValue, scribe: &Scribe, out: &mut Sink<'_>) {
+    pub(crate) fn push(&mut self, raw: &RawValue, writer: &StepWriter, out: &mut Sink<'_>) {
         let Some(item) = field::object::<Item<'_>>(Some(raw)) else { return out.unknown("item") };
         let kind = field::text(item.kind).unwrap_or_default();
         match kind.as_ref() {
-            "" | "message" => self.message(raw, scribe, out),
+            "" | "message" => self.message(raw, writer, out),
             "reasoning" | "item_reference" | "mcp_list_tools" | "mcp_approval_request" => {}
             "compaction" | "compaction_summary" => {
-                self.flush(scribe, out);
+                self.flush(writer, out);
                 out.step({
-                    let mut made = Step::new(scribe.session.clone(), Body::Compact);
-                    made.ts = scribe.ts;
+                    let mut made = Step::new(writer.session.clone(), Body::Compact);
+                    made.ts = writer.ts;
                     made
                 });
             }
-            kind if kind.ends_with("_output") => self.result(&item, scribe, out),
+            kind if kind.ends_with("_output") => self.result(&item, writer, out),
             kind if kind.ends_with("_call") => self.call(kind, &item),
             other => out.unknown(other),
         }
     }
 
     /// The model's turn is over: hands it out, and says how many of its calls are still to be answered.
-    pub(crate) fn flush(&mut self, scribe: &Scribe, out: &mut Sink<'_>) -> usize {
+    pub(crate) fn flush(&mut self, writer: &StepWriter, out: &mut Sink<'_>) -> usize {
         let calls = std::mem::take(&mut self.calls);
         let open = calls.len().saturating_sub(self.results.len());
-        scribe.turn(&std::mem::take(&mut self.texts).join("\n"), calls, out);
+        writer.turn(std::mem::take(&mut self.texts).join("\n").trim(), calls, out);
         for (id, outcome, output) in self.results.drain(..) {
-            scribe.result(scribe::result(Some(id), outcome, output), out);
+            writer.result(Some(id), outcome, output, out);
         }
         open
     }
 
-    fn message(&mut self, raw: &RawValue, scribe: &Scribe, out: &mut Sink<'_>) {
+    fn message(&mut self, raw: &RawValue, writer: &StepWriter, out: &mut Sink<'_>) {
         let Some(message) = Message::read(raw) else { return };
         match message.role().as_ref() {
             "assistant" => self.texts.push(message.said()),
             "user" => {
-                self.flush(scribe, out);
-                scribe.user(&message.said(), Origin::Human, out);
+                self.flush(writer, out);
+                writer.user(message.said().trim(), Origin::Human, out);
             }
             "system" | "developer" => {}
             other => out.unknown(other),
@@ -123,13 +123,13 @@ impl Items {
         });
     }
 
-    fn result(&mut self, item: &Item<'_>, scribe: &Scribe, out: &mut Sink<'_>) {
-        self.flush(scribe, out);
+    fn result(&mut self, item: &Item<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
+        self.flush(writer, out);
         let text = output::text(item.output);
         let outcome = match field::text(item.status).as_deref() {
             Some("failed") => Some(Outcome::Error),
             _ => output::outcome(item.output, text.as_deref().unwrap_or_default()),
         };
-        scribe.result(scribe::result(field::name(item.call_id), outcome, text), out);
+        writer.result(field::name(item.call_id), outcome, text, out);
     }
 }

@@ -45,12 +45,12 @@ pub(super) fn task(span: &Span) -> Option<String> {
     Some(task.unwrap_or(input)).filter(|task| !task.trim().is_empty())
 }
 
-/// Whether a span is a step of smolagents.
+/// Returns whether a span is a step of smolagents.
 pub(super) fn is_step(span: &Span) -> bool {
     span.name.strip_prefix("Step ").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether an agent writes code. Its class is in the name of its span, unless it has a name of its own.
+/// Returns whether an agent writes code. Its class is in the name of its span, unless it has a name of its own.
 pub(super) fn runs_code(span: &Span) -> bool {
     !span.name.starts_with("ToolCallingAgent")
 }

@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 }
 
 impl Span {
-    /// Whether an attribute is worth keeping: tools' schemas and the like only take room.
+    /// Returns whether an attribute is worth keeping: tools' schemas and the like only take room.
     pub(crate) fn wants(key: &str) -> bool {
         const WANTED: &[&str] = &[
             "openinference.span.kind",

@@ -10,12 +10,12 @@ use serde_json::json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::agent;
-use super::said::{self, Said};
+use super::messages::{self, SpanMessage};
 use super::span::{Kind, Span, Status};
 use super::tree::{Moment, Tree};
 use crate::Sink;
 use crate::apis::openai_messages::message::begins_with_error;
-use crate::scribe::{self, Scribe};
+use crate::step_writer::StepWriter;
 
 /// Hands out the steps of one trace.
 pub(crate) fn read(spans: &[Span], out: &mut Sink<'_>) {
@@ -43,7 +43,7 @@ struct Trace<'a> {
 /// One agent's part of a trace.
 #[derive(Default)]
 struct Thread {
-    scribe: Scribe,
+    writer: StepWriter,
     /// Whether its task was told; then what it is sent is nothing new.
     tasked: bool,
     begun: bool,
@@ -61,11 +61,11 @@ impl Trace<'_> {
     fn thread(&mut self, owner: Option<usize>) -> &mut Thread {
         let tree = self.tree;
         self.threads.entry(owner).or_insert_with(|| {
-            let mut scribe = Scribe::new(Some(tree.session().to_owned()));
-            scribe.agent = owner.and_then(|owner| agent::name(tree, owner));
+            let mut writer = StepWriter::new(Some(tree.session().to_owned()));
+            writer.agent = owner.and_then(|owner| agent::name(tree, owner));
             // Beside an agent, a model only sums up what the agent did.
             let tasked = owner.is_none() && tree.main().is_some();
-            Thread { scribe, tasked, ..Thread::default() }
+            Thread { writer, tasked, ..Thread::default() }
         })
     }
 
@@ -75,8 +75,8 @@ impl Trace<'_> {
         let Some(task) = agent::task(span) else { return };
         let thread = self.thread(Some(index));
         thread.tasked = true;
-        thread.scribe.ts = span.began();
-        thread.scribe.user(&task, origin, out);
+        thread.writer.ts = span.began();
+        thread.writer.user(task.trim(), origin, out);
     }
 
     /// An agent is done; it may have been called like a tool.
@@ -97,20 +97,20 @@ impl Trace<'_> {
         let thread = self.thread(tree.owner(index));
         // A model inside another's span, or inside a tool, is no turn of the agent.
         if !tree.inside(index, &[Kind::Llm, Kind::Tool]) {
-            thread.scribe.ts = span.began();
-            thread.hear(said::inputs(span), out);
-            thread.scribe.ts = span.ended();
+            thread.writer.ts = span.began();
+            thread.hear(messages::inputs(span), out);
+            thread.writer.ts = span.ended();
             let (text, calls) = turn(tree, index, step);
             thread.begun = true;
             thread.step = step;
             thread.called = !calls.is_empty();
             thread.open.clone_from(&calls);
-            thread.scribe.turn(&text, calls, out);
+            thread.writer.turn(text.trim(), calls, out);
         }
         if !tree.inside(index, &[Kind::Llm]) {
-            thread.scribe.ts = span.ended();
+            thread.writer.ts = span.ended();
             let key = xxh3_64(format!("{}:{}", span.trace, span.id).as_bytes());
-            thread.scribe.usage(span.usage(), Some(key), out);
+            thread.writer.usage(span.usage(), Some(key), out);
         }
     }
 
@@ -134,8 +134,8 @@ impl Trace<'_> {
             return out.unknown("tool span without arguments");
         }
         let id = call.id.clone();
-        thread.scribe.ts = span.ended();
-        thread.scribe.turn("", vec![call], out);
+        thread.writer.ts = span.ended();
+        thread.writer.turn("", vec![call], out);
         thread.result(id, span, out);
     }
 
@@ -148,8 +148,8 @@ impl Trace<'_> {
         }
         let open = std::mem::take(&mut thread.open);
         if !thread.called && span.status == Status::Error {
-            thread.scribe.ts = span.ended();
-            thread.scribe.user(&span.error, Origin::Harness, out);
+            thread.writer.ts = span.ended();
+            thread.writer.user(span.error.trim(), Origin::Harness, out);
         }
         for call in open {
             thread.result(call.id, span, out);
@@ -160,7 +160,7 @@ impl Trace<'_> {
 /// What a model said and asked for; in a step of a CodeAgent it asked for the code that it wrote.
 fn turn(tree: &Tree<'_>, index: usize, step: Option<usize>) -> (String, Vec<Call>) {
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
-    for said in said::outputs(tree.span(index)) {
+    for said in messages::outputs(tree.span(index)) {
         texts.push(said.text);
         calls.extend(said.calls);
     }
@@ -179,11 +179,11 @@ fn turn(tree: &Tree<'_>, index: usize, step: Option<usize>) -> (String, Vec<Call
 impl Thread {
     fn result(&mut self, id: Option<String>, span: &Span, out: &mut Sink<'_>) {
         let (output, outcome) = span.result();
-        self.scribe.ts = span.ended();
+        self.writer.ts = span.ended();
         if let Some(id) = &id {
             *self.heard.entry(xxh3_64(id.as_bytes())).or_default() += 1;
         }
-        self.scribe.result(scribe::result(id, outcome, output), out);
+        self.writer.result(id, outcome, output, out);
     }
 
     /// Which open call the span of a tool is of.
@@ -196,7 +196,7 @@ impl Thread {
 
     /// What the model was sent that no span has told: results of tools without a span, and what the user said.
     /// The first request may come with a whole conversation.
-    fn hear(&mut self, messages: Vec<Said>, out: &mut Sink<'_>) {
+    fn hear(&mut self, messages: Vec<SpanMessage>, out: &mut Sink<'_>) {
         let past = !self.begun && !self.tasked;
         let mut told: HashMap<u64, usize> = HashMap::new();
         // The same words said again are new only if they stand there once more than before.
@@ -218,15 +218,15 @@ impl Thread {
                     let open = self.open.iter().position(|call| call.id.is_some() && call.id == said.answers);
                     if open.map(|at| self.open.remove(at)).is_some() || past {
                         let outcome = begins_with_error(&said.text).then_some(Outcome::Error);
-                        self.scribe.result(scribe::result(said.answers, outcome, said.text), out);
+                        self.writer.result(said.answers, outcome, said.text, out);
                     }
                 }
                 "user" | "human" if !self.tasked && new(self, &said.text) => {
-                    self.scribe.user(&said.text, Origin::Human, out);
+                    self.writer.user(said.text.trim(), Origin::Human, out);
                 }
                 "assistant" | "ai" | "model" if past => {
                     self.open.clone_from(&said.calls);
-                    self.scribe.turn(&said.text, said.calls, out);
+                    self.writer.turn(said.text.trim(), said.calls, out);
                 }
                 _ => {}
             }

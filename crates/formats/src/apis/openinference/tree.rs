@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
         self.spans.first().map_or("default", |span| span.trace.as_str())
     }
 
-    /// Whether one of these is between a span and its agent.
+    /// Returns whether one of these is between a span and its agent.
     pub(super) fn inside(&self, index: usize, kinds: &[Kind]) -> bool {
         let above = std::iter::successors(self.parents[index], |parent| self.parents[*parent]);
         let until_agent = above.map(|parent| self.kinds[parent]).take_while(|kind| *kind != Kind::Agent);

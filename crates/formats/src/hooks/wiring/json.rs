@@ -12,7 +12,7 @@ pub struct JsonHooks {
     /// The events at which deloop is called.
     pub events: &'static [&'static str],
     /// How a handler stands in the list of its event.
-    pub(crate) shape: Shape,
+    pub(crate) shape: HandlerShape,
     /// The key of the command.
     pub(crate) command: &'static str,
     /// The key of the timeout, and the timeout in that agent's unit.
@@ -29,7 +29,7 @@ pub struct JsonHooks {
 
 /// How a handler stands in the list of its event.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Shape {
+pub(crate) enum HandlerShape {
     /// `{"matcher": …, "hooks": [HANDLER]}`
     Group { matcher: Option<&'static str> },
     /// `HANDLER`
@@ -172,8 +172,8 @@ impl JsonHooks {
         handler.push((key.to_owned(), CstInputValue::Number(timeout.to_string())));
         let handler = CstInputValue::Object(handler);
         match self.shape {
-            Shape::Flat => handler,
-            Shape::Group { matcher } => {
+            HandlerShape::Flat => handler,
+            HandlerShape::Group { matcher } => {
                 let matcher = matcher.map(|m| ("matcher".to_owned(), text(m)));
                 let hooks = ("hooks".to_owned(), CstInputValue::Array(vec![handler]));
                 CstInputValue::Object(matcher.into_iter().chain([hooks]).collect())
@@ -197,8 +197,8 @@ impl JsonHooks {
         let mut found = Vec::new();
         for element in list.elements() {
             match self.shape {
-                Shape::Flat => found.extend(ours(&element, list, None)),
-                Shape::Group { .. } => {
+                HandlerShape::Flat => found.extend(ours(&element, list, None)),
+                HandlerShape::Group { .. } => {
                     let Some(group) = element.as_object() else { continue };
                     let Some(inner) = group.array_value("hooks") else { continue };
                     found.extend(inner.elements().iter().filter_map(|node| ours(node, &inner, Some(&group))));

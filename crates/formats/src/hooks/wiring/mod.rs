@@ -1,6 +1,6 @@
-//! How deloop gets into an agent: which file of its settings, what is written there, and what it takes out again.
+//! How deloop is installed in an agent: which settings file, what is written there, and what is removed again.
 //!
-//! Pure: the text of a file in, its new text out. Everything that is not deloop's stays as it is, byte for byte.
+//! Pure: takes the text of a file and returns its new text. Everything that isn't deloop's stays, byte for byte.
 
 mod json;
 pub(crate) mod line;
@@ -10,7 +10,7 @@ use crate::Base;
 use crate::agents::opencode::plugin;
 
 pub use json::JsonHooks;
-pub(crate) use json::{FailOpen, Shape};
+pub(crate) use json::{FailOpen, HandlerShape};
 pub use line::{HookLine, Installed};
 
 /// Seconds that an agent waits for deloop: more than deloop ever waits for its own database.
@@ -71,7 +71,7 @@ impl std::fmt::Display for WiringError {
 
 impl std::error::Error for WiringError {}
 
-/// Every program that deloop can be installed into: those with a hook, and opencode, which has plugins instead.
+/// Lists every program that deloop can be installed into: those with a hook, and opencode, which has plugins instead.
 pub fn installables() -> impl Iterator<Item = Installable> {
     let hooked = HOOK_AGENTS.iter().map(|agent| Installable {
         name: agent.name(),
@@ -83,14 +83,14 @@ pub fn installables() -> impl Iterator<Item = Installable> {
     hooked.chain([plugin::OPENCODE])
 }
 
-/// The program of this name or alias.
+/// Returns the program with this name or alias.
 #[must_use]
 pub fn installable(name: &str) -> Option<Installable> {
     installables().find(|agent| agent.name == name || agent.alias == Some(name))
 }
 
 impl Installable {
-    /// The text with deloop's entries in it, and none of them twice; `None` stands for a file that is not there.
+    /// Returns the text with deloop's entries, each of them once; `None` stands for a missing file.
     ///
     /// # Errors
     /// When the text is not what the agent reads.
@@ -101,7 +101,7 @@ impl Installable {
         }
     }
 
-    /// The text without deloop's entries; `None` when nothing would be left.
+    /// Returns the text without deloop's entries; `None` when nothing would be left.
     ///
     /// # Errors
     /// When the text is not what the agent reads.
@@ -112,7 +112,7 @@ impl Installable {
         }
     }
 
-    /// How deloop is called from these settings; `None` when it is not.
+    /// Returns how these settings call deloop; `None` when they don't.
     ///
     /// # Errors
     /// When the text is not what the agent reads.
@@ -123,7 +123,7 @@ impl Installable {
         }
     }
 
-    /// Whether this is one of its names.
+    /// Returns whether this is one of its names.
     pub(crate) fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.alias == Some(name)
     }

@@ -1,7 +1,7 @@
 //! Code mode: the one tool `exec` takes JavaScript, which calls the other tools as `tools.NAME(...)`.
 
 mod literal;
-mod shown;
+mod script_output;
 mod token;
 
 use deloop_types::Call;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use literal::Literals;
 use token::{Kind, Piece, Token, tokens};
 
-pub(super) use shown::Shown;
+pub(super) use script_output::ScriptOutput;
 
 /// How many calls of one script are named.
 const MAX_CALLS: usize = 64;

@@ -139,7 +139,7 @@ impl Lexer<'_> {
         self.at = (self.at + from + skipped).min(self.bytes.len());
     }
 
-    /// Whether a slash here begins a regular expression and does not divide.
+    /// Returns whether a slash here begins a regular expression and does not divide.
     fn regex_may_follow(&self) -> bool {
         match self.out.last().map(|token| &token.kind) {
             None => true,
@@ -189,7 +189,7 @@ impl Lexer<'_> {
         Some(())
     }
 
-    /// Whether the tokens before a template are `String.raw`; they are taken away.
+    /// Returns whether the tokens before a template are `String.raw`; they are taken away.
     fn is_raw(&mut self) -> bool {
         let [.., object, dot, method] = self.out.as_slice() else { return false };
         let raw = object.word() == Some("String") && dot.is(b'.') && method.word() == Some("raw");

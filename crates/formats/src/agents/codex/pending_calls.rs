@@ -1,0 +1,119 @@
+//! The calls whose results are still to come, and what is known about how they ended.
+
+use deloop_types::{Call, Outcome};
+use serde_json::Value;
+
+use crate::json::tolerant::Shaped;
+use crate::recent::RecentMap;
+
+use super::call::{call, code};
+use super::code_mode::{self, Script, ScriptOutput};
+use super::outcome::{answers_with_json, told_by_answer, told_by_event, told_by_output};
+use super::record::{Part, Payload, output, shown_parts};
+
+/// A call whose result is read in its own way.
+enum Special {
+    /// A script of code mode, or waiting for one.
+    Script(Script),
+    /// A tool that answers with JSON.
+    Json,
+}
+
+#[derive(Default)]
+pub(super) struct PendingCalls {
+    /// How calls ended, from events before their results.
+    ended: RecentMap<String, Outcome>,
+    /// Calls whose results are read in their own way.
+    special: RecentMap<String, Special>,
+    /// Scripts that still run, by their cells.
+    cells: RecentMap<String, Script>,
+    /// How calls of MCP tools ended that scripts made, and which others failed, since the last script's result.
+    nested: Vec<Outcome>,
+}
+
+impl PendingCalls {
+    /// Returns the call that an item is, and notes how its result is to be read.
+    pub(super) fn called(&mut self, item: Payload<'_>) -> Call {
+        if let Some(code) = code(&item) {
+            let (call, script) = code_mode::call(item.call_id.get().map(str::to_owned), code);
+            self.expect(&call, Special::Script(script));
+            return call;
+        }
+        let call = call(item);
+        match (call.tool.as_str(), call.args.get("cell_id")) {
+            ("wait", Some(cell)) => {
+                let script = self.cells.remove(&cell_name(cell)).unwrap_or_default();
+                self.expect(&call, Special::Script(script));
+            }
+            (tool, _) if answers_with_json(tool) => self.expect(&call, Special::Json),
+            _ => {}
+        }
+        call
+    }
+
+    fn expect(&mut self, call: &Call, special: Special) {
+        if let Some(id) = &call.id {
+            self.special.insert(id.clone(), special);
+        }
+    }
+
+    /// Returns the id of the call that a result answers, how it ended and its text.
+    pub(super) fn answered(
+        &mut self,
+        item: Payload<'_>,
+    ) -> (Option<String>, Option<Outcome>, Option<String>) {
+        let id = item.call_id.take();
+        let known = id.as_deref().and_then(|id| self.ended.remove(id));
+        let special = id.as_deref().and_then(|id| self.special.remove(id));
+        let (told, text) = match (item.tools, special) {
+            (Shaped::List(tools), _) => {
+                let names: Vec<_> = tools.iter().filter_map(|tool| tool.name.get()).collect();
+                let completed = item.status.get() == Some("completed");
+                (completed.then_some(Outcome::Ok), Some(names.join("\n")))
+            }
+            (_, Some(Special::Script(script))) => self.shown(script, item.output),
+            (_, special) => {
+                let text = output(item.output);
+                let json = text.as_deref().filter(|_| special.is_some()).and_then(told_by_answer);
+                (json.or_else(|| text.as_deref().and_then(told_by_output)), text)
+            }
+        };
+        let ended = match told {
+            // An event knows of refusals that the output does not tell.
+            None | Some(Outcome::Error) => known.or(told),
+            told => told,
+        };
+        (id.map(Into::into), ended, text)
+    }
+
+    /// Notes how a call ended that an event is about.
+    pub(super) fn reported(&mut self, event: Payload<'_>) {
+        let is_mcp = event.kind.get() == Some("mcp_tool_call_end");
+        let Some((id, outcome)) = told_by_event(event) else { return };
+        // The calls of a script have ids that no result refers to.
+        if id.starts_with("exec-") {
+            self.nested.extend((is_mcp || outcome != Outcome::Ok).then_some(outcome));
+        } else {
+            self.ended.insert(id, outcome);
+        }
+    }
+
+    /// How a script's calls ended, and what it showed of them.
+    fn shown(&mut self, script: Script, shown: Shaped<'_, Part<'_>>) -> (Option<Outcome>, Option<String>) {
+        let parts = shown_parts(shown);
+        let nested = std::mem::take(&mut self.nested);
+        let Some(shown) = ScriptOutput::read(&script, &parts, &nested) else {
+            let text = (!parts.is_empty()).then(|| parts.join("\n"));
+            return (text.as_deref().and_then(told_by_output), text);
+        };
+        if let Some(cell) = shown.cell {
+            self.cells.insert(cell, script);
+        }
+        (shown.outcome, Some(shown.output))
+    }
+}
+
+/// A cell's name, written as a number or as a string.
+fn cell_name(cell: &Value) -> String {
+    cell.as_str().map_or_else(|| cell.to_string(), str::to_owned)
+}
