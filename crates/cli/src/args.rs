@@ -19,16 +19,15 @@ use crate::trust::{TRUST_HELP, TrustArgs};
 
 const SCAN_HELP: &str = "\
 Examples:
-  deloop scan                                   every agent's sessions on this machine
-  deloop scan --since 30d --html report.html    a page to look at
+  deloop scan                                   all sessions on this machine
+  deloop scan --since 30d --html report.html    an HTML report
   deloop scan ~/runs/*.jsonl run.traj.zst --json
   my-agent --dump | deloop scan - --fail-on block
 
-Text from sessions is printed without escape sequences, and what looks like a key or token is masked; `--redact`
-leaves arguments and results out altogether. Nothing leaves this machine.
+Escape sequences are removed from session text, and keys and tokens are masked. `--redact` also hides arguments and
+results. Nothing leaves your machine.
 
-Exit codes: 0 it ran; 1 with --fail-on, when a loop reached that level; 2 it could not run, or something that was
-named could not be read.";
+Exit codes: 0 success; 1 a loop reached the level of --fail-on; 2 failure, or a path you named could not be read.";
 
 const EVAL_HELP: &str = "\
 Examples:
@@ -39,11 +38,11 @@ Examples:
 A label is a JSON line; a session may have several:
   {\"path\":…,\"label\":\"loop|legit|none|borderline\",\"onset_turn\":N,\"last_turn\":N}
 
-Fires that belong together are one alarm. An alarm is right if it fires between 6 turns before the
-onset of a loop and 2 turns after its end. An alarm on honest work, on a session without a label or
+Turns count from 0. Actions close to each other are one alarm. An alarm is right if it falls between 6 turns
+before the onset of a loop and 2 turns after its end. An alarm on honest work, on a session without a label or
 before a loop is false.
 
-Exit codes: 0 it ran; 2 it could not run, or a file or session that has a label could not be read.";
+Exit codes: 0 success; 2 failure, or a file or session with a label could not be read.";
 
 /// Notices when an AI agent is stuck in a loop, and gets it out.
 #[derive(Debug, Parser)]
@@ -63,24 +62,24 @@ pub(crate) struct Cli {
 /// What deloop can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Find the loops in the sessions of the agents on this machine
+    /// Find loops in the sessions of the agents on your machine
     #[command(after_help = SCAN_HELP)]
     Scan(ScanArgs),
-    /// Show one session around its loops, with what would have been done about them
+    /// Show one session around its loops, and what deloop would have done
     #[command(after_help = "Examples:\n  \
         deloop show 3f2a1c9e\n  \
         deloop show run.jsonl --profile doom-loop --all\n  \
         deloop show run.jsonl --all --evidence\n  \
         deloop show example-tests\n\n\
-        ⟲ marks steps that repeat, ▲ what deloop would have done.")]
+        ⟲ marks what repeats, ▲ what deloop would have done.")]
     Show(ShowArgs),
-    /// Judge the same sessions by two profiles or configurations, side by side
+    /// Compare two profiles or configurations on the same sessions
     #[command(after_help = "Examples:\n  \
         deloop compare --a default --b doom-loop\n  \
         deloop compare --a default --b my-deloop.toml ~/runs --since 30d\n\n\
-        A name is a profile as it comes with deloop; a file is a configuration, laid over the profile it names.")]
+        A name is a built-in profile. A file is a configuration on top of the profile it names.")]
     Compare(CompareArgs),
-    /// Show a stuck session being noticed, told and stopped
+    /// Play a stuck session that deloop nudges, blocks and stops
     Demo(DemoArgs),
     /// Read Steps, answer each with a Decision
     #[command(after_help = "Examples:\n  \
@@ -94,9 +93,9 @@ pub(crate) enum Command {
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \
         deloop steps run.traj.zst | deloop stream --profile doom-loop\n  \
         my-agent --dump | deloop steps - --format openai-messages\n\n\
-        One JSON object a line, each with its session; `deloop schema step` describes them. They are printed as they are:\n\
-        what a session holds, keys and tokens too, is in them. What could not be read is told on standard error.\n\n\
-        Exit codes: 0 it ran; 2 it could not run, or a file was not there or no session.")]
+        Prints one JSON object per line (see `deloop schema step`). Nothing is masked: the output has every key and token\n\
+        that the session has. Problems go to standard error.\n\n\
+        Exit codes: 0 success; 2 failure, or a file is missing or no session.")]
     Steps(StepsArgs),
     /// Put deloop into the settings of agents, so that they are guarded from their next session on
     #[command(after_help = INSTALL_HELP)]
@@ -171,7 +170,7 @@ pub(crate) struct StepsArgs {
     /// Session files, folders, globs, or `-` for standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Read every file as this format instead of finding out from its beginning
+    /// Read every file as this format instead of detecting it
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|f| f.name())))]
     pub(crate) format: Option<String>,
 }
@@ -368,25 +367,25 @@ pub(crate) struct ExplainArgs {
 /// `deloop eval`
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// Labels files, one JSON object per line; each is a set, named after its folder
+    /// Labels files with one JSON object per line; each is a set, named after its folder
     #[arg(required = true, value_name = "LABELS")]
     pub(crate) labels: Vec<PathBuf>,
     /// The folder that the paths in the labels are relative to [default: the folder of the labels file]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) corpus: Option<PathBuf>,
-    /// A profile or its file; may be given several times
+    /// A profile or a TOML file; repeat it to measure several
     #[arg(long = "profile", short, value_name = "PROFILE")]
     pub(crate) profiles: Vec<String>,
     /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// List every fire of a false alarm, and all fires of a session with a missed loop
+    /// List every action behind a false alarm or a missed loop
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Leave out sessions that have no label
+    /// Leave out sessions without a label
     #[arg(long)]
     pub(crate) labelled_only: bool,
-    /// Also show what changes when one detector or rule at a time is switched off
+    /// Show what changes when one detector or rule at a time is switched off
     #[arg(long)]
     pub(crate) ablate: bool,
     /// Measure against the resource-abuse labels instead of the loop labels; leaves out sessions without one

@@ -5,15 +5,15 @@ use std::io::Write;
 use crate::eval::ablation::AblationRow;
 use crate::eval::alarm::Alarm;
 use crate::eval::judge::About;
-use crate::eval::report::{Listed, ProfileReport, Report, Row};
+use crate::eval::report::{EvalReport, Listed, ProfileReport, Row};
 use crate::exit::Failure;
-use crate::scan::veil::harmless;
+use crate::redaction::harmless;
 
 /// How much of a name is shown.
 const NAME: usize = 26;
 
 /// Prints all of it; with `verbose`, every fire of what is listed.
-pub(crate) fn print(report: &Report, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn print(report: &EvalReport, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
     for (index, profile) in report.profiles.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;

@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use crate::eval::ablation::AblationRow;
 use crate::eval::alarm::Alarm;
-use crate::eval::judge::{About, Episode, Judged};
+use crate::eval::judge::{About, Judged, LabelledLoop};
 use crate::eval::rates::Rates;
 use crate::eval::score::Score;
-use crate::scan::problem::Problem;
+use crate::sessions::Problem;
 
 /// The whole result.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct EvalReport {
     pub(crate) profiles: Vec<ProfileReport>,
-    /// Files that could not be read, or not as a whole.
+    /// Files that could not be read, or not completely.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct ProfileReport {
     pub(crate) all: Row,
     /// The same by agent, by model and by project, over all sets.
     pub(crate) by: BTreeMap<&'static str, Vec<Row>>,
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<KindCount>,
     pub(crate) missed: Vec<Missed>,
     /// False alarms on sessions with a label.
     pub(crate) false_alarms: Vec<Listed>,
@@ -50,7 +50,7 @@ pub(crate) struct Row {
 
 /// How many loops of one kind were found.
 #[derive(Serialize)]
-pub(crate) struct Kind {
+pub(crate) struct KindCount {
     pub(crate) kind: String,
     pub(crate) episodes: u64,
     pub(crate) found: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Missed {
     #[serde(flatten)]
     pub(crate) about: Arc<About>,
     #[serde(flatten)]
-    pub(crate) episode: Episode,
+    pub(crate) episode: LabelledLoop,
     /// All alarms of that session.
     pub(crate) alarms: Vec<Alarm>,
 }
@@ -125,14 +125,14 @@ impl ProfileReport {
     }
 }
 
-fn kinds(judged: &[Judged]) -> Vec<Kind> {
+fn kinds(judged: &[Judged]) -> Vec<KindCount> {
     let mut kinds: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for episode in judged.iter().flat_map(|j| &j.episodes) {
         let (episodes, found) = kinds.entry(&episode.kind).or_default();
         *episodes += 1;
         *found += u64::from(episode.found);
     }
-    let kind = |(kind, (episodes, found)): (&str, _)| Kind { kind: kind.to_owned(), episodes, found };
+    let kind = |(kind, (episodes, found)): (&str, _)| KindCount { kind: kind.to_owned(), episodes, found };
     kinds.into_iter().map(kind).collect()
 }
 

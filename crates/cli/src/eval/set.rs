@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::args::EvalArgs;
 use crate::eval::label::{self, Label, SessionLabels};
 use crate::exit::Failure;
-use crate::scan::args::SourceArgs;
-use crate::scan::find::{Input, Source, find};
-use crate::scan::problem::Problem;
+use crate::sessions::{Input, Problem, SourceArgs, find};
 
 /// The files of one set.
 pub(crate) struct Set {
@@ -76,9 +74,7 @@ fn set(name: String, labels: &Path, corpus: &Path, args: &EvalArgs) -> Result<Se
         let file = corpus.join(&path);
         known.insert(real(&file));
         if !labels.sessions.is_empty() {
-            let size = std::fs::metadata(&file).map_or(0, |about| about.len());
-            let input = Input { source: Source::File(file), size, likely: None, forced: None, named: true };
-            files.push(SetFile { path, input, labels });
+            files.push(SetFile { path, input: Input::file(&file), labels });
         }
     }
     let mut problems = Vec::new();

@@ -10,7 +10,7 @@ use super::named;
 use super::words::{action, delivery, outcome, time};
 use crate::exit::{self, Failure};
 use crate::hook::trail::Crumb;
-use crate::scan::veil::Veil;
+use crate::redaction::Redaction;
 
 /// A finding as it was written down.
 #[derive(Debug, Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) fn is_id(word: &str) -> bool {
 
 pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     let (_, row) = named::decision(id)?;
-    let veil = Veil::new(false);
+    let veil = Redaction::new(false);
     let rung = row.rung.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
     writeln!(out, "{}: {}, {}", row.id, action(&row), time(row.ts))?;
     let subagent = row
@@ -75,7 +75,7 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn steps(row: &DecisionRow, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
+fn steps(row: &DecisionRow, veil: &Redaction, out: &mut dyn Write) -> Result<(), Failure> {
     let trail: Vec<Crumb> = read(row.trail.as_deref());
     if trail.is_empty() {
         return Ok(());

@@ -13,8 +13,8 @@ use super::named::told;
 use super::summary::Summary;
 use super::words::{line, short, time};
 use crate::exit::{self, Failure};
-use crate::scan::since::since;
-use crate::scan::veil::Veil;
+use crate::redaction::Redaction;
+use crate::sessions::since::since;
 use crate::state::{State, now};
 
 /// How often `--follow` looks.
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         }
         return Ok(exit::OK);
     }
-    let veil = Veil::new(false);
+    let veil = Redaction::new(false);
     print(&rows, args.json, &veil, out)?;
     if !args.json {
         if rows.is_empty() && !args.follow {
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn print(rows: &[DecisionRow], as_json: bool, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
+fn print(rows: &[DecisionRow], as_json: bool, veil: &Redaction, out: &mut dyn Write) -> Result<(), Failure> {
     for row in rows {
         if as_json {
             serde_json::to_writer(&mut *out, &object(row, veil))?;
@@ -101,7 +101,7 @@ fn follow(
     mut filter: DecisionFilter<'_>,
     shown: &[DecisionRow],
     as_json: bool,
-    veil: &Veil,
+    veil: &Redaction,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let mut seen: HashSet<String> = shown.iter().map(|row| row.id.clone()).collect();
@@ -120,7 +120,7 @@ fn follow(
 }
 
 /// A decision as JSON.
-fn object(row: &DecisionRow, veil: &Veil) -> Value {
+fn object(row: &DecisionRow, veil: &Redaction) -> Value {
     let parsed = |text: &Option<String>| -> Value {
         text.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
     };

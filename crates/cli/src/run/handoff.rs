@@ -13,9 +13,9 @@ use crate::exit::Failure;
 use crate::hook::trail::Crumb;
 use crate::live::explain::{ended, read};
 use crate::live::words::{line, time};
+use crate::redaction::Redaction;
 use crate::safe_file::{Expected, Make, Permission, Target};
-use crate::scan::sessions::sessions;
-use crate::scan::veil::Veil;
+use crate::sessions::load;
 use crate::state::State;
 
 /// A longer transcript is not read for the agent's last words.
@@ -64,7 +64,7 @@ pub(super) fn write(
 }
 
 fn text(run: &Run<'_>, stop: &DecisionRow, sources: &[SourceRow], decisions: &[DecisionRow]) -> String {
-    let veil = Veil::new(false);
+    let veil = Redaction::new(false);
     let mut out = String::new();
     // Writing to a string does not fail.
     let mut put = |text: std::fmt::Arguments<'_>| {
@@ -135,8 +135,7 @@ fn last_words(path: &str, session: &str) -> Option<String> {
     if std::fs::metadata(path).ok()?.len() > LONGEST {
         return None;
     }
-    let sessions = sessions(path).ok()?;
-    let (_, steps) = sessions.iter().find(|(name, _)| name == session).or(sessions.first())?;
+    let steps = load(path, session).ok()?;
     steps.iter().rev().find_map(|step| match &step.body {
         Body::Turn(turn) if step.agent.is_none() => turn.said().map(str::to_owned),
         _ => None,

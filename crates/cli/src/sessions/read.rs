@@ -8,14 +8,14 @@ use std::sync::{Mutex, PoisonError};
 use deloop_formats::{Format, Item, Reader, Shape, Sink, Source as From, sniff};
 use indicatif::ProgressBar;
 
+use super::encoding::{Encoding, decoded, mended};
+use super::notes::FileNotes;
+use super::unpack::{fill, unpack};
+use super::{Input, Source, opencode};
 use crate::lines::{LONGEST, Line, Lines};
 use crate::safe_file;
-use crate::scan::encoding::{Encoding, decoded, mended};
-use crate::scan::find::{Input, Source};
-use crate::scan::opencode;
-use crate::scan::unpack::{fill, unpack};
 
-/// What a format is told from.
+/// What a format is detected from.
 const HEAD: usize = 64 * 1024;
 /// A longer document is not read: unlike lines, it must be in memory as a whole.
 const LONGEST_DOCUMENT: u64 = 256 << 20;
@@ -30,31 +30,31 @@ pub(crate) struct FileRead {
     /// What the format's reader says about it.
     pub(crate) report: deloop_formats::Report,
     /// What people should know about it.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: FileNotes,
     /// Plain bytes read.
     pub(crate) bytes: u64,
 }
 
 /// Why nothing of an input was read.
-pub(crate) enum Unread {
-    /// It is of no format that is known.
-    NoSession,
+pub(crate) enum ReadError {
+    /// It is of no format that deloop knows.
+    UnknownFormat,
     /// It could not be opened, or not as far as its beginning.
-    Failed(io::Error),
+    Io(io::Error),
 }
 
-impl std::convert::From<io::Error> for Unread {
+impl std::convert::From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
-        Self::Failed(error)
+        Self::Io(error)
     }
 }
 
-/// Reads an input and hands out each item with the number of its line, from 1.
+/// Reads an input and hands out each item with the number of its line, from 1; 0 where there are no lines.
 pub(crate) fn read(
     input: &Input,
     progress: &ProgressBar,
     emit: &mut dyn FnMut(Item, u64),
-) -> Result<FileRead, Unread> {
+) -> Result<FileRead, ReadError> {
     if let Source::File(path) = &input.source
         && let Some(read) = opencode::read(path, emit)?
     {
@@ -95,13 +95,13 @@ pub(crate) fn read(
         Err(error) => Some(error),
         Ok(_) => None,
     };
-    let format = choose(input, &head).ok_or(Unread::NoSession)?;
+    let format = choose(input, &head).ok_or(ReadError::UnknownFormat)?;
     let path = match &input.source {
         Source::Stdin | Source::Kept(_) => None,
         _ => Some(unpacked_name(input.path())),
     };
     let reader = format.reader(&From { path: path.as_deref() });
-    let mut pump = Pump { reader, notes: Vec::new(), bytes: 0, lossy: 0, emit };
+    let mut pump = Pump { reader, notes: FileNotes::default(), bytes: 0, lossy: 0, emit };
     let whole = Box::new(io::Cursor::new(head).chain(Broken(broken)).chain(text));
     let report = match format.shape() {
         Shape::Lines => pump.lines(whole),
@@ -109,23 +109,27 @@ pub(crate) fn read(
     };
     let Pump { mut notes, bytes, lossy, .. } = pump;
     if lossy > 0 {
-        notes.push(format!("{} with characters that do not exist, read with � in their place", lines(lossy)));
+        notes.push(format!("replaced invalid characters with � in {}", lines(lossy)));
     }
     if let Some(limit) = unpacked.cut.get() {
         notes.push(format!(
-            "expands to more than {} MB, far more than a session packed into {} KB would: the rest is not read",
+            "stopped reading at {} MB: no session compresses to {} KB that well",
             limit >> 20,
             size.div_ceil(1024)
         ));
     }
     if report.unreadable > 0 {
         let why = report.first_error.as_deref().unwrap_or("no reason given");
-        notes.push(format!("{} could not be read and skipped; the first: {why}", lines(report.unreadable)));
+        notes.push(format!(
+            "skipped {} unreadable {}; the first: {why}",
+            report.unreadable,
+            noun(report.unreadable)
+        ));
     }
     if let Source::File(path) = &input.source
         && std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() != size)
     {
-        notes.push("was written to while it was read; what came later is not counted".to_owned());
+        notes.push("changed while it was read; later lines are not counted".to_owned());
     }
     Ok(FileRead { format, report, notes, bytes })
 }
@@ -137,19 +141,23 @@ fn choose(input: &Input, head: &[u8]) -> Option<&'static dyn Format> {
     input.forced.or_else(|| input.likely.filter(|f| f.sniff(head))).or_else(|| sniff(head))
 }
 
-/// The path without what packing added to it: formats read names and projects from paths.
+/// Returns the path without `.gz` or `.zst`: formats read names and projects from paths.
 fn unpacked_name(path: &Path) -> PathBuf {
     let packed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
     if packed { path.with_extension("") } else { path.to_owned() }
 }
 
+fn noun(count: u64) -> &'static str {
+    if count == 1 { "line" } else { "lines" }
+}
+
 fn lines(count: u64) -> String {
-    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
+    format!("{count} {}", noun(count))
 }
 
 struct Pump<'a> {
     reader: Box<dyn Reader>,
-    notes: Vec<String>,
+    notes: FileNotes,
     bytes: u64,
     /// Lines that had to be mended.
     lossy: u64,
@@ -163,19 +171,22 @@ impl Pump<'_> {
         let mut emit = |item| emit(item, number.get());
         let mut sink = Sink::new(&mut emit);
         let mut lines = Lines::new(text);
-        let mut too_long = Vec::new();
+        let (mut too_long, mut first_too_long) = (0_u64, 0);
         loop {
             let line = match lines.next() {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(error) => {
-                    self.notes.push(format!("breaks off after line {}: {error}", number.get()));
+                    self.notes.push(format!("ends early, after line {}: {error}", number.get()));
                     break;
                 }
             };
             number.set(number.get() + 1);
             let Line::Text(line) = line else {
-                too_long.push(number.get());
+                too_long += 1;
+                if too_long == 1 {
+                    first_too_long = number.get();
+                }
                 continue;
             };
             self.bytes += line.len() as u64 + 1;
@@ -191,21 +202,21 @@ impl Pump<'_> {
                 let first = before == 0;
                 if let Some(text) = mended(line) {
                     self.lossy += 1;
-                    forgive(&mut sink, before, first);
+                    clear_error(&mut sink, before, first);
                     self.reader.read(text.as_bytes(), &mut sink);
                 }
                 if sink.report.unreadable > before && !lines.ended() {
-                    forgive(&mut sink, before, first);
-                    self.notes.push("its last line is not complete and was left out".to_owned());
+                    clear_error(&mut sink, before, first);
+                    self.notes.push("skipped its incomplete last line".to_owned());
                 }
             }
         }
         self.reader.finish(&mut sink);
         let report = sink.report;
-        if let Some(first) = too_long.first() {
-            let count = too_long.len() as u64;
-            let which = if count == 1 { format!("line {first} is") } else { format!("{count} lines are") };
-            self.notes.push(format!("{which} longer than {} MB and skipped", LONGEST >> 20));
+        if too_long > 0 {
+            let which =
+                if too_long == 1 { format!("line {first_too_long}") } else { format!("{too_long} lines") };
+            self.notes.push(format!("skipped {which}: longer than {} MB", LONGEST >> 20));
         }
         report
     }
@@ -220,7 +231,7 @@ impl Pump<'_> {
                 Ok(0) => break,
                 Ok(length) => document.extend_from_slice(&part[..length]),
                 Err(error) => {
-                    self.notes.push(format!("breaks off after {} bytes: {error}", document.len()));
+                    self.notes.push(format!("ends early, after {} bytes: {error}", document.len()));
                     break;
                 }
             }
@@ -233,14 +244,14 @@ impl Pump<'_> {
         let mut sink = Sink::new(&mut emit);
         self.bytes = document.len() as u64;
         if self.bytes > LONGEST_DOCUMENT {
-            self.notes.push(format!("larger than {} MB and skipped", LONGEST_DOCUMENT >> 20));
+            self.notes.push(format!("skipped: larger than {} MB", LONGEST_DOCUMENT >> 20));
             return sink.report;
         }
         self.reader.read(&document, &mut sink);
         if sink.report.unreadable > 0
             && let Some(text) = mended(&document)
         {
-            forgive(&mut sink, 0, true);
+            clear_error(&mut sink, 0, true);
             self.lossy += 1;
             self.reader.read(text.as_bytes(), &mut sink);
         }
@@ -249,8 +260,8 @@ impl Pump<'_> {
     }
 }
 
-/// Takes back that a line could not be read.
-fn forgive(sink: &mut Sink<'_>, unreadable: u64, first: bool) {
+/// Takes back that a line was unreadable.
+fn clear_error(sink: &mut Sink<'_>, unreadable: u64, first: bool) {
     sink.report.unreadable = unreadable;
     if first {
         sink.report.first_error = None;
@@ -303,6 +314,9 @@ mod tests {
         });
         let Ok(read) = read else { panic!("it is read") };
         assert_eq!(seen, 5000);
-        assert_eq!(read.notes, ["was written to while it was read; what came later is not counted"]);
+        assert_eq!(
+            read.notes.into_iter().collect::<Vec<_>>(),
+            ["changed while it was read; later lines are not counted"]
+        );
     }
 }
