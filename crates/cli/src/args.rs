@@ -24,10 +24,11 @@ Examples:
   deloop scan ~/runs/*.jsonl run.traj.zst --json
   my-agent --dump | deloop scan - --fail-on block
 
-Escape sequences are removed from session text, and keys and tokens are masked. `--redact` also hides arguments and
-results. Nothing leaves your machine.
+Escape sequences are removed from session text, and keys and tokens are masked. `--redact` also
+hides arguments and results. Nothing leaves your machine.
 
-Exit codes: 0 success; 1 a loop reached the level of --fail-on; 2 failure, or a path you named could not be read.";
+Exit codes: 0 success; 1 a loop reached the level of --fail-on; 2 failure, or a path you named
+could not be read.";
 
 const EVAL_HELP: &str = "\
 Examples:
@@ -38,9 +39,9 @@ Examples:
 A label is a JSON line; a session may have several:
   {\"path\":…,\"label\":\"loop|legit|none|borderline\",\"onset_turn\":N,\"last_turn\":N}
 
-Turns count from 0. Actions close to each other are one alarm. An alarm is right if it falls between 6 turns
-before the onset of a loop and 2 turns after its end. An alarm on honest work, on a session without a label or
-before a loop is false.
+Turns count from 0. Actions close to each other are one alarm. An alarm is right if it falls between
+6 turns before the onset of a loop and 2 turns after its end. An alarm on honest work, on a session
+without a label or before a loop is false.
 
 Exit codes: 0 success; 2 failure, or a file or session with a label could not be read.";
 
@@ -93,8 +94,8 @@ pub(crate) enum Command {
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \
         deloop steps run.traj.zst | deloop stream --profile doom-loop\n  \
         my-agent --dump | deloop steps - --format openai-messages\n\n\
-        Prints one JSON object per line (see `deloop schema step`). Nothing is masked: the output has every key and token\n\
-        that the session has. Problems go to standard error.\n\n\
+        Prints one JSON object per line (see `deloop schema step`). Nothing is masked: the output has\n\
+        every key and token that the session has. Problems go to standard error.\n\n\
         Exit codes: 0 success; 2 failure, or a file is missing or no session.")]
     Steps(StepsArgs),
     /// Put deloop into the settings of agents, so that they are guarded from their next session on

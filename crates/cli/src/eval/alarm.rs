@@ -3,7 +3,7 @@
 use deloop_types::Action;
 use serde::Serialize;
 
-use crate::eval::label::{Label, SessionLabels};
+use crate::eval::label::{LoopLabel, SessionLabels};
 use crate::replay::Intervention;
 
 /// A decision that was more than `continue`.
@@ -101,8 +101,8 @@ fn alarm(fires: Vec<Fire>, labels: &SessionLabels) -> Option<Alarm> {
     let (first_turn, last_turn) = (fires.first()?.turn, fires.last()?.turn);
     let action = fires.iter().map(|f| f.action).max()?;
     let strongest = fires.iter().find(|f| f.action == action)?;
-    let within = |label: &Label| fires.iter().any(|f| label.covers(f.turn));
-    let has_turns = |label: &Label| label.onset_turn.is_some();
+    let within = |label: &LoopLabel| fires.iter().any(|f| label.covers(f.turn));
+    let has_turns = |label: &LoopLabel| label.onset_turn.is_some();
     let worth = if labels.loops().any(within) {
         Worth::Right
     } else if labels.borderline().any(|label| !has_turns(label) || within(label)) {

@@ -10,7 +10,7 @@ use crate::replay::{Replay, ReplayedFile};
 
 /// What is known about a session, whatever the rules.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct About {
+pub(crate) struct EvalSession {
     /// The set it belongs to.
     pub(crate) set: String,
     /// Relative to the set's corpus folder.
@@ -42,7 +42,7 @@ pub(crate) struct LabelledLoop {
 /// One judged session.
 #[derive(Debug, Clone)]
 pub(crate) struct Judged {
-    pub(crate) about: Arc<About>,
+    pub(crate) about: Arc<EvalSession>,
     pub(crate) class: Class,
     pub(crate) episodes: Vec<LabelledLoop>,
     pub(crate) alarms: Vec<Alarm>,
@@ -51,7 +51,7 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    pub(crate) fn new(about: &Arc<About>, labels: &SessionLabels, fires: &[Fire]) -> Self {
+    pub(crate) fn new(about: &Arc<EvalSession>, labels: &SessionLabels, fires: &[Fire]) -> Self {
         let episodes = labels.loops().map(|label| {
             let first = fires.iter().find(|f| label.covers(f.turn));
             let delay =
@@ -85,7 +85,7 @@ impl Judged {
     }
 }
 
-impl About {
+impl EvalSession {
     pub(crate) fn new(
         set: &str,
         path: &str,

@@ -23,10 +23,10 @@ use crate::args::{EvalArgs, RuleArgs};
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::replay::{ReplayScope, ReplayedFile, replay_all};
-use crate::sessions::{Input, Problem, print_problems};
+use crate::sessions::{Problem, SessionInput, print_problems};
 use ablation::ablations;
 use alarm::Fire;
-use judge::{About, Judged};
+use judge::{EvalSession, Judged};
 use label::SessionLabels;
 use report::{EvalReport, ProfileReport};
 use set::{Set, SetFile, sets};
@@ -100,7 +100,7 @@ impl Sessions {
     fn judge(sets: &[Set], engines: &[Engine], labelled_only: bool) -> Self {
         let files: Vec<(&str, &SetFile)> =
             sets.iter().flat_map(|set| set.files.iter().map(|file| (set.name.as_str(), file))).collect();
-        let inputs: Vec<Input> = files.iter().map(|(_, file)| file.input.clone()).collect();
+        let inputs: Vec<SessionInput> = files.iter().map(|(_, file)| file.input.clone()).collect();
         let read = replay_all(&inputs, engines, &|index| match files[index].1.labels.whole() {
             true => ReplayScope::WholeFile,
             false => ReplayScope::Actions,
@@ -138,7 +138,7 @@ impl Sessions {
                 continue;
             }
             let id = (several || known.is_some_and(|k| k.id.is_some())).then(|| one.session.clone());
-            let mut about = About::new(set, &file.path, id, read, one);
+            let mut about = EvalSession::new(set, &file.path, id, read, one);
             about.labelled = known.is_some();
             let about = Arc::new(about);
             for (verdict, judged) in one.verdicts.iter().zip(&mut self.by_engine) {

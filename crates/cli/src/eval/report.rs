@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::eval::ablation::AblationRow;
 use crate::eval::alarm::Alarm;
-use crate::eval::judge::{About, Judged, LabelledLoop};
+use crate::eval::judge::{EvalSession, Judged, LabelledLoop};
 use crate::eval::rates::Rates;
 use crate::eval::score::Score;
 use crate::sessions::Problem;
@@ -24,11 +24,11 @@ pub(crate) struct EvalReport {
 #[derive(Serialize)]
 pub(crate) struct ProfileReport {
     pub(crate) profile: String,
-    pub(crate) sets: Vec<Row>,
+    pub(crate) sets: Vec<FigureRow>,
     /// All sets together.
-    pub(crate) all: Row,
+    pub(crate) all: FigureRow,
     /// The same by agent, by model and by project, over all sets.
-    pub(crate) by: BTreeMap<&'static str, Vec<Row>>,
+    pub(crate) by: BTreeMap<&'static str, Vec<FigureRow>>,
     pub(crate) kinds: Vec<KindCount>,
     pub(crate) missed: Vec<Missed>,
     /// False alarms on sessions with a label.
@@ -42,7 +42,7 @@ pub(crate) struct ProfileReport {
 
 /// The figures of one group of sessions.
 #[derive(Serialize)]
-pub(crate) struct Row {
+pub(crate) struct FigureRow {
     pub(crate) name: String,
     pub(crate) rates: Rates,
     pub(crate) score: Score,
@@ -60,7 +60,7 @@ pub(crate) struct KindCount {
 #[derive(Serialize)]
 pub(crate) struct Missed {
     #[serde(flatten)]
-    pub(crate) about: Arc<About>,
+    pub(crate) about: Arc<EvalSession>,
     #[serde(flatten)]
     pub(crate) episode: LabelledLoop,
     /// All alarms of that session.
@@ -71,7 +71,7 @@ pub(crate) struct Missed {
 #[derive(Serialize)]
 pub(crate) struct Listed {
     #[serde(flatten)]
-    pub(crate) about: Arc<About>,
+    pub(crate) about: Arc<EvalSession>,
     /// The readers' reasons to call it what they did.
     pub(crate) why: String,
     #[serde(flatten)]
@@ -83,7 +83,7 @@ type Key = fn(&Judged) -> &str;
 const BREAKDOWNS: [(&str, Key); 3] =
     [("agent", |j| &j.about.agent), ("model", |j| &j.about.model), ("project", |j| &j.about.project)];
 
-impl Row {
+impl FigureRow {
     fn new(name: &str, judged: &[&Judged]) -> Self {
         Self { name: name.to_owned(), rates: Rates::of(judged), score: Score::of(judged) }
     }
@@ -94,7 +94,7 @@ impl ProfileReport {
         let all: Vec<&Judged> = judged.iter().collect();
         let part = |name: &str, key: Key| {
             let some: Vec<&Judged> = all.iter().copied().filter(|j| key(j) == name).collect();
-            Row::new(name, &some)
+            FigureRow::new(name, &some)
         };
         let by = BREAKDOWNS.map(|(title, key)| {
             let names: BTreeSet<&str> = all.iter().map(|j| key(j)).collect();
@@ -114,7 +114,7 @@ impl ProfileReport {
         Self {
             profile: profile.to_owned(),
             sets: sets.iter().map(|set| part(set, |j| &j.about.set)).collect(),
-            all: Row::new("all", &all),
+            all: FigureRow::new("all", &all),
             by: BTreeMap::from(by),
             kinds: kinds(judged),
             missed: missed(judged),

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::args::EvalArgs;
-use crate::eval::label::{self, Label, SessionLabels};
+use crate::eval::label::{self, LoopLabel, SessionLabels};
 use crate::exit::Failure;
-use crate::sessions::{Input, Problem, SourceArgs, find};
+use crate::sessions::{Problem, SessionInput, SourceArgs, find};
 
 /// The files of one set.
 pub(crate) struct Set {
@@ -20,7 +20,7 @@ pub(crate) struct Set {
 pub(crate) struct SetFile {
     /// Relative to the corpus folder, as in the labels.
     pub(crate) path: String,
-    pub(crate) input: Input,
+    pub(crate) input: SessionInput,
     pub(crate) labels: FileLabels,
 }
 
@@ -74,7 +74,7 @@ fn set(name: String, labels: &Path, corpus: &Path, args: &EvalArgs) -> Result<Se
         let file = corpus.join(&path);
         known.insert(real(&file));
         if !labels.sessions.is_empty() {
-            files.push(SetFile { path, input: Input::file(&file), labels });
+            files.push(SetFile { path, input: SessionInput::file(&file), labels });
         }
     }
     let mut problems = Vec::new();
@@ -94,7 +94,7 @@ fn set(name: String, labels: &Path, corpus: &Path, args: &EvalArgs) -> Result<Se
 }
 
 /// Groups labels by file and session, in the order of the labels file.
-fn by_file(labels: Vec<Label>, abuse: bool) -> Result<Vec<(String, FileLabels)>, Failure> {
+fn by_file(labels: Vec<LoopLabel>, abuse: bool) -> Result<Vec<(String, FileLabels)>, Failure> {
     let mut files: Vec<(String, FileLabels)> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     for label in labels {

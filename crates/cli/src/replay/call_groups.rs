@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::transcript::{StepKind, Transcript, TranscriptEntry};
+use super::transcript::{SessionTranscript, StepKind, TranscriptEntry};
 use super::{Selection, small};
 
-impl Transcript {
+impl SessionTranscript {
     /// Gives calls that do the same the same number. Exactly the same counts everywhere; nearly the same only inside
     /// a loop, where a detector has said that it is.
     pub(super) fn group(&mut self, selection: &Selection) {

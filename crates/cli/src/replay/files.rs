@@ -3,7 +3,7 @@
 use deloop_engine::Engine;
 
 use super::{Replay, ReplayScope, Replayer};
-use crate::sessions::{Input, InputOutcome, Problem, each, read};
+use crate::sessions::{InputOutcome, Problem, SessionInput, each, read};
 
 /// The sessions of one file.
 pub(crate) struct ReplayedFile {
@@ -31,7 +31,7 @@ pub(crate) struct ReplayedFiles {
 /// Reads all inputs and replays each session with each engine. `scope` says what to replay of the
 /// input with that index.
 pub(crate) fn replay_all(
-    inputs: &[Input],
+    inputs: &[SessionInput],
     engines: &[Engine],
     scope: &(dyn Fn(usize) -> ReplayScope + Sync),
 ) -> ReplayedFiles {

@@ -5,7 +5,7 @@ use deloop_detect::CallRecord;
 use deloop_types::{Action, Decision, Finding, Millis, Repeats};
 
 use super::occurrences::{FindingSite, RecentCalls, occurrences};
-use super::turns::Turns;
+use super::turns::SessionTurns;
 use super::{Intervention, small};
 
 /// So many turns without a pattern end its episode; the same as in the rules of intervention.
@@ -100,7 +100,7 @@ impl Episodes {
     }
 
     /// Adds what was found at one step.
-    pub(super) fn add(&mut self, at: &FindingStep<'_>, turns: &Turns, recent: &RecentCalls) {
+    pub(super) fn add(&mut self, at: &FindingStep<'_>, turns: &SessionTurns, recent: &RecentCalls) {
         for (rank, finding) in at.decision.findings.iter().filter(|f| !f.is_budget()).enumerate() {
             let since = small(at.base + finding.since).min(at.step);
             let Some(index) =
@@ -161,7 +161,13 @@ impl Episodes {
 
     /// Returns the loops: episodes that deloop would have acted on, those that overlap in one. `actions` are the
     /// session's, `steps` is its length.
-    pub(super) fn finish(self, agent: u16, turns: &Turns, actions: &[Intervention], steps: u32) -> Vec<Loop> {
+    pub(super) fn finish(
+        self,
+        agent: u16,
+        turns: &SessionTurns,
+        actions: &[Intervention],
+        steps: u32,
+    ) -> Vec<Loop> {
         let mut episodes = self.all;
         episodes.retain(|e| e.strongest.0 > Action::Continue);
         episodes.sort_by_key(|e| (e.first_step, e.last_step));
@@ -192,7 +198,7 @@ impl PatternEpisode {
     }
 
     /// Returns the turns in which it occurs again: not those of its first lap.
-    fn repeated<'a>(&'a self, agent: u16, turns: &Turns) -> &'a [u32] {
+    fn repeated<'a>(&'a self, agent: u16, turns: &SessionTurns) -> &'a [u32] {
         if matches!(self.finding.repeats, Repeats::Message | Repeats::Swarm) {
             // What is repeated is inside the turn, or was done by another worker.
             return &self.turns;
@@ -216,7 +222,7 @@ fn merged(
     mut group: Vec<PatternEpisode>,
     last: u32,
     agent: u16,
-    turns: &Turns,
+    turns: &SessionTurns,
     actions: &[&Intervention],
     steps: u32,
 ) -> Option<Loop> {

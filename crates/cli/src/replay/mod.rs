@@ -21,11 +21,11 @@ pub(crate) use replayer::{ReplayScope, Replayer};
 pub(crate) use selection::Selection;
 pub(crate) use spend::{Spend, prices_of, spend_of};
 pub(crate) use transcript::{
-    CallCell, CallLine, StepKind, StepView, Transcript, TranscriptEntry, transcript,
+    CallCell, SessionTranscript, ShownCall, StepKind, StepView, TranscriptEntry, transcript,
 };
 pub(crate) use usage::{NO_MODEL, RequestUsage, count_once};
 
-/// One session, replayed under one or more sets of rules. Turns are numbered over the whole session, from 1.
+/// One session, replayed under one or more sets of rules. SessionTurns are numbered over the whole session, from 1.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) session: String,

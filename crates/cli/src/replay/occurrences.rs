@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use deloop_detect::{CallRecord, Ending, ToolKind};
 use deloop_types::{CameBack, Finding, Repeats};
 
-use super::turns::Turns;
+use super::turns::SessionTurns;
 
 /// How many calls are remembered; detectors look back no further.
 const CALLS: usize = 48;
@@ -26,7 +26,7 @@ impl RecentCalls {
 
 /// Where a finding was made.
 pub(super) struct FindingSite<'a> {
-    pub(super) turns: &'a Turns,
+    pub(super) turns: &'a SessionTurns,
     pub(super) recent: &'a RecentCalls,
     pub(super) agent: u16,
     /// The agent's turn.

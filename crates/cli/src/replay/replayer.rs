@@ -10,7 +10,7 @@ use deloop_types::{Action, Body, Decision, Finding, Millis, Origin, SessionId, S
 
 use super::loops::{Episodes, FindingStep};
 use super::occurrences::RecentCalls;
-use super::turns::{TurnMark, Turns};
+use super::turns::{SessionTurns, TurnMark};
 use super::usage::{NO_MODEL, RequestUsage, push_usage, spread};
 use super::{Intervention, Replay, Verdict, small};
 
@@ -63,7 +63,7 @@ struct SessionReplay {
     calls: u64,
     first: Option<Millis>,
     last: Option<Millis>,
-    turns: Turns,
+    turns: SessionTurns,
     agents: Vec<AgentReplay>,
     usage: Vec<RequestUsage>,
     model: Option<String>,
@@ -317,7 +317,7 @@ impl SessionReplay {
 
 impl AgentReplay {
     /// Adds the time since the agent's last step to its latest turn.
-    fn took(&mut self, ts: Option<Millis>, turns: &mut Turns) {
+    fn took(&mut self, ts: Option<Millis>, turns: &mut SessionTurns) {
         let Some(ts) = ts else { return };
         let since = self.last.map_or(0, |last| ts.0.saturating_sub(last.0).max(0));
         if let Some(turn) = turns.get_mut(self.turn) {

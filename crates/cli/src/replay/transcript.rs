@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::left_out::LeftOut;
 use super::{Selection, small};
 use crate::redaction::Redaction;
-use crate::sessions::{Input, ReadError, read};
+use crate::sessions::{ReadError, SessionInput, read};
 
 /// How many calls and steps a transcript holds at most; later ones are left out.
 const MOST: usize = 200_000;
@@ -23,7 +23,7 @@ const OPEN: usize = 1024;
 
 /// What is shown of a session.
 #[derive(Default)]
-pub(crate) struct Transcript {
+pub(crate) struct SessionTranscript {
     /// Every call, and every turn without one, in order.
     pub(crate) cells: Vec<CallCell>,
     /// The selected steps, and what was left out between them.
@@ -73,7 +73,7 @@ pub(crate) struct StepView {
 /// What happened in a step.
 pub(crate) enum StepKind {
     /// The agent's turn.
-    Turn { text: String, calls: Vec<CallLine> },
+    Turn { text: String, calls: Vec<ShownCall> },
     /// A call came back. `again` says whether the same call came back the same more than once.
     Result { outcome: Option<Outcome>, text: String, again: bool, exact: u64 },
     /// A message to the agent.
@@ -85,7 +85,7 @@ pub(crate) enum StepKind {
 }
 
 /// One call of a turn.
-pub(crate) struct CallLine {
+pub(crate) struct ShownCall {
     pub(crate) tool: String,
     pub(crate) args: String,
     /// As in [`CallCell::group`].
@@ -104,20 +104,20 @@ pub(crate) struct ActionView {
 
 /// Reads a session again and returns the selected steps, each text with at most `room` characters.
 pub(crate) fn transcript(
-    input: &Input,
+    input: &SessionInput,
     session: &str,
     engine: &Engine,
     selection: &Selection,
     redaction: &Redaction,
     room: usize,
-) -> Result<Transcript, ReadError> {
+) -> Result<SessionTranscript, ReadError> {
     let mut builder = TranscriptBuilder {
         engine,
         selection,
         redaction,
         room,
         store: MemoryStore::new(Limits { idle: u64::MAX, ..Limits::default() }),
-        transcript: Transcript::default(),
+        transcript: SessionTranscript::default(),
         left_out: LeftOut::default(),
         tools: HashMap::new(),
         agents: HashMap::new(),
@@ -141,7 +141,7 @@ struct TranscriptBuilder<'a> {
     redaction: &'a Redaction,
     room: usize,
     store: MemoryStore<Session>,
-    transcript: Transcript,
+    transcript: SessionTranscript,
     left_out: LeftOut,
     tools: HashMap<String, (u16, ToolKind)>,
     agents: HashMap<Option<String>, AgentCalls>,
@@ -270,7 +270,7 @@ impl TranscriptBuilder<'_> {
                 } else {
                     redaction.text(&args_text(&call.args), room)
                 };
-                calls.push(CallLine { tool: redaction.line(&call.tool, 80), args, group: 0, cell });
+                calls.push(ShownCall { tool: redaction.line(&call.tool, 80), args, group: 0, cell });
             }
         }
         shown.then(|| StepKind::Turn { text: redaction.text(turn.text.trim(), room), calls })
@@ -330,7 +330,7 @@ impl TranscriptBuilder<'_> {
     }
 }
 
-impl Transcript {
+impl SessionTranscript {
     /// Returns the steps that are shown.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &StepView> {
         self.entries.iter().filter_map(|entry| match entry {

@@ -20,12 +20,12 @@ pub(super) struct TurnMark {
 
 /// The turns of all agents of a session, in order. A turn's number is its place among them, from 1.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct SessionTurns {
     marks: Vec<TurnMark>,
     pub(super) count: u64,
 }
 
-impl Turns {
+impl SessionTurns {
     /// Adds a turn and returns its number; 0 if there are too many to be kept.
     pub(super) fn push(&mut self, mark: TurnMark) -> u32 {
         self.count += 1;

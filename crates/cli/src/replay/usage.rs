@@ -6,7 +6,7 @@ use deloop_detect::short_hash;
 use deloop_types::Usage;
 
 use super::small;
-use super::turns::Turns;
+use super::turns::SessionTurns;
 
 /// How many requests of a session are kept one by one; later ones are added to the last.
 const REQUESTS: usize = 1_000_000;
@@ -73,7 +73,11 @@ pub(super) fn push_usage(list: &mut Vec<RequestUsage>, one: RequestUsage) {
 
 /// Spreads figures that an agent reports only now and then, or once at the end, evenly over the turns since the one
 /// before. `agent_turns` has the number of turns of each agent.
-pub(super) fn spread(usage: Vec<RequestUsage>, turns: &Turns, agent_turns: &[u32]) -> Vec<RequestUsage> {
+pub(super) fn spread(
+    usage: Vec<RequestUsage>,
+    turns: &SessionTurns,
+    agent_turns: &[u32],
+) -> Vec<RequestUsage> {
     let mut reports = vec![0_u32; agent_turns.len()];
     for used in &usage {
         if let Some(reports) = reports.get_mut(usize::from(used.agent)) {
@@ -165,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_figure_for_many_turns_is_spread_over_them() {
-        let mut turns = Turns::default();
+        let mut turns = SessionTurns::default();
         for step in [0, 2, 4, 6] {
             turns.push(TurnMark { step, line: 0, agent: 0, calls: 1, ts: None, millis: 0 });
         }

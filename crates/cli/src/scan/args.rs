@@ -43,7 +43,7 @@ pub(crate) struct ScanArgs {
     /// Only loops that reached this level: a rung (1, 2, …) or an action (warn, nudge, ask, block, stop)
     #[arg(long, value_name = "LEVEL")]
     pub(crate) min_level: Option<Level>,
-    /// Show the N costliest loops; 0 shows all [default: 20]
+    /// Show the N costliest loops; 0 shows all [default: 20 on screen, all in JSON and CSV]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
     /// Print JSON (see `deloop schema scan`)
@@ -97,7 +97,7 @@ pub(crate) struct CompareArgs {
     /// Only loops that reached this level: a rung (1, 2, …) or an action (warn, nudge, ask, block, stop)
     #[arg(long, value_name = "LEVEL")]
     pub(crate) min_level: Option<Level>,
-    /// Show the first N differences; 0 shows all [default: 20]
+    /// Show the first N differences; 0 shows all [default: 20 on screen, all in JSON]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
     /// Print JSON (see `deloop schema compare`)

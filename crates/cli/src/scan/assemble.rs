@@ -10,8 +10,8 @@ use crate::replay::{
     Loop, NO_MODEL, Replay, ReplayedFile, ReplayedFiles, RequestUsage, Spend, count_once, prices_of, spend_of,
 };
 use crate::scan::args::Level;
-use crate::scan::report::{ActionRow, LoopRow, ScanReport, SessionPlace, SessionRow, Totals};
-use crate::sessions::{Input, Problem, home_relative};
+use crate::scan::report::{ActionRow, LoopRow, ScanReport, ScanTotals, SessionPlace, SessionRow};
+use crate::sessions::{Problem, SessionInput, home_relative};
 
 /// The longest description of a loop, in characters.
 const PATTERN: usize = 160;
@@ -20,7 +20,7 @@ const PROBLEMS: usize = 1000;
 
 /// What a report depends on beside what was read.
 pub(crate) struct ReportContext<'a> {
-    pub(crate) inputs: &'a [Input],
+    pub(crate) inputs: &'a [SessionInput],
     pub(crate) prices: &'a Prices,
     pub(crate) redaction: &'a Redaction,
     pub(crate) cutoff: Option<Millis>,
@@ -34,7 +34,7 @@ pub(crate) struct ReportContext<'a> {
 impl ScanReport {
     /// Puts together what the first of the engines found. Call [`settle`] first.
     pub(crate) fn new(read: &ReplayedFiles, skipped: u64, context: &ReportContext<'_>) -> Self {
-        let mut totals = Totals::default();
+        let mut totals = ScanTotals::default();
         let (mut loops, mut sessions) = (Vec::new(), Vec::new());
         let (mut counted, mut looping) = (SessionCount::default(), SessionCount::default());
         for (number, file) in read.files.iter().enumerate().filter(|(_, f)| !f.sessions.is_empty()) {

@@ -27,7 +27,7 @@ use crate::exit::{self, Failure};
 use crate::redaction::{Redaction, harmless};
 use crate::replay::{ReplayScope, ReplayedFiles, replay_all};
 use crate::sessions::since::{now, since};
-use crate::sessions::{Found, Input, SourceArgs, examples, find, home_relative, print_problems};
+use crate::sessions::{FoundInputs, SessionInput, SourceArgs, examples, find, home_relative, print_problems};
 use args::ScanArgs;
 use assemble::{ReportContext, settle};
 use report::ScanReport;
@@ -114,7 +114,7 @@ fn cutoff(args: &SourceArgs) -> Result<Option<Millis>, Failure> {
 }
 
 /// Replays what was found.
-fn replay(found: &mut Found, engines: &[Engine]) -> ReplayedFiles {
+fn replay(found: &mut FoundInputs, engines: &[Engine]) -> ReplayedFiles {
     // The order of the paths decides which of two copies is the original.
     found.inputs.sort_by(|a, b| a.path().cmp(b.path()));
     let mut read = replay_loops(&found.inputs, engines);
@@ -122,7 +122,7 @@ fn replay(found: &mut Found, engines: &[Engine]) -> ReplayedFiles {
     read
 }
 
-fn replay_loops(inputs: &[Input], engines: &[Engine]) -> ReplayedFiles {
+fn replay_loops(inputs: &[SessionInput], engines: &[Engine]) -> ReplayedFiles {
     replay_all(inputs, engines, &|_| ReplayScope::Loops)
 }
 
@@ -130,7 +130,7 @@ fn is_empty(read: &ReplayedFiles) -> bool {
     read.files.iter().all(|f| f.sessions.is_empty())
 }
 
-fn print_searched(found: &Found, out: &mut dyn Write) -> Result<(), Failure> {
+fn print_searched(found: &FoundInputs, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "No sessions found. deloop searched these folders:\n")?;
     for (format, folder) in &found.searched {
         writeln!(out, "  {format:<16} {}", home_relative(folder))?;

@@ -24,7 +24,7 @@ pub(crate) struct ScanReport {
     /// The day on which the price list was made.
     pub(crate) prices: String,
     /// Everything together.
-    pub(crate) totals: Totals,
+    pub(crate) totals: ScanTotals,
     /// The loops, the costliest first.
     pub(crate) loops: Vec<LoopRow>,
     /// Every session that was read, the latest first.
@@ -35,7 +35,7 @@ pub(crate) struct ScanReport {
 
 /// Everything together.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-pub(crate) struct Totals {
+pub(crate) struct ScanTotals {
     /// Files with a session that counts.
     pub(crate) files: u64,
     /// Plain bytes of these files.

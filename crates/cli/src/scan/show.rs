@@ -9,14 +9,14 @@ use deloop_types::{Action, Millis, Outcome};
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::redaction::Redaction;
-use crate::replay::{CallLine, ReplayedFiles, Selection, StepKind, StepView, TranscriptEntry, transcript};
+use crate::replay::{ReplayedFiles, Selection, ShownCall, StepKind, StepView, TranscriptEntry, transcript};
 use crate::scan::args::ShowArgs;
 use crate::scan::assemble::{ReportContext, settle};
 use crate::scan::numbers::{cost, count, duration, minute, plural};
 use crate::scan::report::{LoopRow, ScanReport, SessionRow};
 use crate::scan::table::{Screen, place, shortened, spent};
 use crate::scan::{cutoff, judge, replay_loops};
-use crate::sessions::{Found, Input, ReadError, Source, examples, find, print_problems};
+use crate::sessions::{FoundInputs, InputSource, ReadError, SessionInput, examples, find, print_problems};
 
 /// Characters of a text.
 const ROOM: usize = 600;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let cutoff = cutoff(&args.source)?;
     let mut found = candidates(args, cutoff);
     found.keep_stdin()?;
-    let scan = |inputs: Vec<Input>| {
+    let scan = |inputs: Vec<SessionInput>| {
         let mut read = replay_loops(&inputs, &engines);
         let older = settle(&mut read.files, cutoff);
         let context = ReportContext {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         Scanned { inputs, read, report }
     };
     // A session's file is mostly named after it: then the others need not be read.
-    let (likely, others): (Vec<Input>, Vec<Input>) =
+    let (likely, others): (Vec<SessionInput>, Vec<SessionInput>) =
         found.inputs.into_iter().partition(|i| may_hold(i, &args.session));
     let mut scanned = scan(likely);
     if scanned.matching(&args.session).is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn candidates(args: &ShowArgs, cutoff: Option<Millis>) -> Found {
+fn candidates(args: &ShowArgs, cutoff: Option<Millis>) -> FoundInputs {
     let mut source = args.source.clone();
     let path = Path::new(&args.session);
     if source.paths.is_empty() && (path.is_file() || args.session == "-") {
@@ -82,26 +82,26 @@ fn candidates(args: &ShowArgs, cutoff: Option<Millis>) -> Found {
 }
 
 /// Returns whether an input is likely to hold a session, judging by its name.
-fn may_hold(input: &Input, session: &str) -> bool {
-    matches!(input.source, Source::Bundled(..))
+fn may_hold(input: &SessionInput, session: &str) -> bool {
+    matches!(input.source, InputSource::Bundled(..))
         || is_file(input, session)
         || input.path().to_string_lossy().contains(session)
 }
 
-fn is_file(input: &Input, session: &str) -> bool {
-    matches!(&input.source, Source::File(path) if path.as_os_str() == session)
-        || (session == "-" && matches!(input.source, Source::Kept(_)))
+fn is_file(input: &SessionInput, session: &str) -> bool {
+    matches!(&input.source, InputSource::File(path) if path.as_os_str() == session)
+        || (session == "-" && matches!(input.source, InputSource::Kept(_)))
 }
 
 /// What was read, and the report of it.
 struct Scanned {
-    inputs: Vec<Input>,
+    inputs: Vec<SessionInput>,
     read: ReplayedFiles,
     report: ScanReport,
 }
 
 impl Scanned {
-    fn input(&self, row: &SessionRow) -> &Input {
+    fn input(&self, row: &SessionRow) -> &SessionInput {
         &self.inputs[self.read.files[row.place.file].input]
     }
 
@@ -266,7 +266,7 @@ impl SessionPrinter<'_> {
         self.action(step)
     }
 
-    fn turn(&mut self, step: &StepView, text: &str, calls: &[CallLine], agent: &str) -> Result<(), Failure> {
+    fn turn(&mut self, step: &StepView, text: &str, calls: &[ShownCall], agent: &str) -> Result<(), Failure> {
         let time = step.ts.map(|ts| ts.to_string().get(11..16).unwrap_or_default().to_owned());
         let mut head = format!("turn {:<4} {}", step.turn, time.unwrap_or_default());
         let mut marked = step.repeats;
@@ -324,7 +324,7 @@ impl SessionPrinter<'_> {
     }
 }
 
-fn called(call: &CallLine) -> String {
+fn called(call: &ShownCall) -> String {
     if call.args.is_empty() { call.tool.clone() } else { format!("{}  {}", call.tool, call.args) }
 }
 

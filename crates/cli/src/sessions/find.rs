@@ -42,8 +42,8 @@ pub(crate) struct SourceArgs {
 
 /// One thing to read.
 #[derive(Clone)]
-pub(crate) struct Input {
-    pub(crate) source: Source,
+pub(crate) struct SessionInput {
+    pub(crate) source: InputSource,
     /// Its size in bytes, as far as it is known.
     pub(crate) size: u64,
     /// The format to try first.
@@ -56,7 +56,7 @@ pub(crate) struct Input {
 
 /// Where the bytes come from.
 #[derive(Debug, Clone)]
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     /// A file.
     File(PathBuf),
     /// Standard input.
@@ -67,27 +67,27 @@ pub(crate) enum Source {
     Bundled(&'static str, &'static [u8]),
 }
 
-impl Input {
+impl SessionInput {
     /// Returns an input for a file that somebody named.
     pub(crate) fn file(path: &Path) -> Self {
         let size = std::fs::metadata(path).map_or(0, |about| about.len());
-        Self { source: Source::File(path.to_owned()), size, likely: None, forced: None, named: true }
+        Self { source: InputSource::File(path.to_owned()), size, likely: None, forced: None, named: true }
     }
 
     /// Returns the path to print for it.
     pub(crate) fn path(&self) -> &Path {
         match &self.source {
-            Source::File(path) => path,
-            Source::Stdin | Source::Kept(_) => Path::new("-"),
-            Source::Bundled(name, _) => Path::new(name),
+            InputSource::File(path) => path,
+            InputSource::Stdin | InputSource::Kept(_) => Path::new("-"),
+            InputSource::Bundled(name, _) => Path::new(name),
         }
     }
 }
 
 /// What [`find`] found.
 #[derive(Default)]
-pub(crate) struct Found {
-    pub(crate) inputs: Vec<Input>,
+pub(crate) struct FoundInputs {
+    pub(crate) inputs: Vec<SessionInput>,
     pub(crate) problems: Vec<Problem>,
     /// The folders that were searched because no path was named.
     pub(crate) searched: Vec<(&'static str, PathBuf)>,
@@ -97,13 +97,13 @@ pub(crate) struct Found {
     pub(crate) missing: bool,
 }
 
-impl Found {
+impl FoundInputs {
     /// Copies standard input, if it is to be read, so that it can be read twice.
     pub(crate) fn keep_stdin(&mut self) -> std::io::Result<()> {
-        for input in self.inputs.iter_mut().filter(|i| matches!(i.source, Source::Stdin)) {
+        for input in self.inputs.iter_mut().filter(|i| matches!(i.source, InputSource::Stdin)) {
             let mut file = tempfile::tempfile()?;
             input.size = std::io::copy(&mut std::io::stdin().lock(), &mut file)?;
-            input.source = Source::Kept(Arc::new(file));
+            input.source = InputSource::Kept(Arc::new(file));
         }
         Ok(())
     }
@@ -111,10 +111,10 @@ impl Found {
 
 /// Finds what the arguments name: files, folders, globs and standard input, or else the agents' own folders. Leaves out
 /// files last written before `cutoff`.
-pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> Found {
+pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> FoundInputs {
     let forced = args.format.as_deref().and_then(deloop_formats::find);
     let mut finder =
-        Finder { forced, cutoff, found: Found::default(), walk: Walk::default(), seen: HashSet::new() };
+        Finder { forced, cutoff, found: FoundInputs::default(), walk: Walk::default(), seen: HashSet::new() };
     if args.paths.is_empty() {
         finder.discover();
     }
@@ -127,9 +127,9 @@ pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> Found {
 }
 
 /// Returns the example sessions.
-pub(crate) fn examples() -> Vec<Input> {
-    let input = |(name, text): (&'static str, &'static str)| Input {
-        source: Source::Bundled(name, text.as_bytes()),
+pub(crate) fn examples() -> Vec<SessionInput> {
+    let input = |(name, text): (&'static str, &'static str)| SessionInput {
+        source: InputSource::Bundled(name, text.as_bytes()),
         size: text.len() as u64,
         likely: None,
         forced: None,
@@ -141,7 +141,7 @@ pub(crate) fn examples() -> Vec<Input> {
 struct Finder {
     forced: Option<&'static dyn Format>,
     cutoff: Option<Millis>,
-    found: Found,
+    found: FoundInputs,
     walk: Walk,
     seen: HashSet<PathBuf>,
 }
@@ -169,8 +169,13 @@ impl Finder {
 
     fn named(&mut self, path: &Path) {
         if path.as_os_str() == "-" {
-            let input =
-                Input { source: Source::Stdin, size: 0, likely: None, forced: self.forced, named: true };
+            let input = SessionInput {
+                source: InputSource::Stdin,
+                size: 0,
+                likely: None,
+                forced: self.forced,
+                named: true,
+            };
             return self.found.inputs.push(input);
         }
         match std::fs::metadata(path) {
@@ -220,8 +225,8 @@ impl Finder {
         }
         if self.seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
             let size = about.map_or(0, |a| a.len());
-            self.found.inputs.push(Input {
-                source: Source::File(path),
+            self.found.inputs.push(SessionInput {
+                source: InputSource::File(path),
                 size,
                 likely,
                 forced: self.forced,

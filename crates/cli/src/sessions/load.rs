@@ -6,7 +6,7 @@ use deloop_types::Step;
 use indicatif::ProgressBar;
 
 use crate::exit::Failure;
-use crate::sessions::{Input, ReadError, read};
+use crate::sessions::{ReadError, SessionInput, read};
 
 /// A longer session is cut off here.
 const STEPS: usize = 1_000_000;
@@ -18,7 +18,7 @@ const STEPS: usize = 1_000_000;
 pub(crate) fn load(path: &Path, session: &str) -> Result<Vec<Step>, Failure> {
     let (mut named, mut first): (Vec<Step>, Vec<Step>) = (Vec::new(), Vec::new());
     let failed = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
-    read(&Input::file(path), &ProgressBar::hidden(), &mut |item, _| {
+    read(&SessionInput::file(path), &ProgressBar::hidden(), &mut |item, _| {
         let step = item.step;
         if step.session.as_str() == session {
             first.clear();

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Input, Problem, ReadError};
+use super::{Problem, ReadError, SessionInput};
 
 /// Less than this is read too fast for a progress bar.
 const WORTH_A_BAR: u64 = 64 << 20;
@@ -25,8 +25,8 @@ pub(crate) enum InputOutcome<T> {
 /// Works on each input, on all cores and behind a progress bar, and returns the results in the order of the inputs.
 /// `work` is given the input's index. A panic loses that input only.
 pub(crate) fn each<T: Send>(
-    inputs: &[Input],
-    work: &(dyn Fn(usize, &Input, &ProgressBar) -> Result<T, ReadError> + Sync),
+    inputs: &[SessionInput],
+    work: &(dyn Fn(usize, &SessionInput, &ProgressBar) -> Result<T, ReadError> + Sync),
 ) -> Vec<InputOutcome<T>> {
     let progress = bar(inputs.iter().map(|i| i.size).sum());
     let mut order: Vec<usize> = (0..inputs.len()).collect();

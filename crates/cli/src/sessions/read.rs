@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use super::encoding::{Encoding, decoded, mended};
 use super::notes::FileNotes;
 use super::unpack::{fill, unpack};
-use super::{Input, Source, opencode};
+use super::{InputSource, SessionInput, opencode};
 use crate::lines::{LONGEST, Line, Lines};
 use crate::safe_file;
 
@@ -51,37 +51,17 @@ impl std::convert::From<io::Error> for ReadError {
 
 /// Reads an input and hands out each item with the number of its line, from 1; 0 where there are no lines.
 pub(crate) fn read(
-    input: &Input,
+    input: &SessionInput,
     progress: &ProgressBar,
     emit: &mut dyn FnMut(Item, u64),
 ) -> Result<FileRead, ReadError> {
-    if let Source::File(path) = &input.source
+    if let InputSource::File(path) = &input.source
         && let Some(read) = opencode::read(path, emit)?
     {
         return Ok(read);
     }
-    let mut size = input.size;
-    let raw: Box<dyn Read> = match &input.source {
-        Source::Stdin => Box::new(io::stdin().lock()),
-        Source::Kept(file) => {
-            let mut file = file.as_ref();
-            file.seek(io::SeekFrom::Start(0))?;
-            Box::new(file)
-        }
-        Source::Bundled(_, bytes) => Box::new(*bytes),
-        Source::File(path) => {
-            let file = safe_file::open_named(path)?;
-            let about = file.metadata()?;
-            // What is written to it from now on is not ours to wait for.
-            if about.is_file() {
-                size = about.len();
-                Box::new(file.take(size))
-            } else {
-                Box::new(file)
-            }
-        }
-    };
-    let unpacked = unpack(Box::new(Counted { inner: raw, progress }), size)?;
+    let (raw, size) = open(input)?;
+    let unpacked = unpack(Box::new(ProgressReader { inner: raw, progress }), size)?;
     let mut bytes = unpacked.bytes;
     let mut start = [0; 3];
     let length = fill(&mut bytes, &mut start)?;
@@ -97,7 +77,7 @@ pub(crate) fn read(
     };
     let format = choose(input, &head).ok_or(ReadError::UnknownFormat)?;
     let path = match &input.source {
-        Source::Stdin | Source::Kept(_) => None,
+        InputSource::Stdin | InputSource::Kept(_) => None,
         _ => Some(unpacked_name(input.path())),
     };
     let reader = format.reader(&From { path: path.as_deref() });
@@ -126,7 +106,7 @@ pub(crate) fn read(
             noun(report.unreadable)
         ));
     }
-    if let Source::File(path) = &input.source
+    if let InputSource::File(path) = &input.source
         && std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() != size)
     {
         notes.push("changed while it was read; later lines are not counted".to_owned());
@@ -134,7 +114,30 @@ pub(crate) fn read(
     Ok(FileRead { format, report, notes, bytes })
 }
 
-fn choose(input: &Input, head: &[u8]) -> Option<&'static dyn Format> {
+/// Opens an input and returns its bytes, packed or not, with their number; 0 where that is not known.
+fn open(input: &SessionInput) -> io::Result<(Box<dyn Read + '_>, u64)> {
+    Ok(match &input.source {
+        InputSource::Stdin => (Box::new(io::stdin().lock()), input.size),
+        InputSource::Kept(file) => {
+            let mut file = file.as_ref();
+            file.seek(io::SeekFrom::Start(0))?;
+            (Box::new(file), input.size)
+        }
+        InputSource::Bundled(_, bytes) => (Box::new(*bytes), input.size),
+        InputSource::File(path) => {
+            let file = safe_file::open_named(path)?;
+            let about = file.metadata()?;
+            // What is written to it from now on is not ours to wait for.
+            if about.is_file() {
+                (Box::new(file.take(about.len())), about.len())
+            } else {
+                (Box::new(file), input.size)
+            }
+        }
+    })
+}
+
+fn choose(input: &SessionInput, head: &[u8]) -> Option<&'static dyn Format> {
     if head.trim_ascii().is_empty() {
         return None;
     }
@@ -277,12 +280,12 @@ impl Read for Broken {
     }
 }
 
-struct Counted<'a, R> {
+struct ProgressReader<'a, R> {
     inner: R,
     progress: &'a ProgressBar,
 }
 
-impl<R: Read> Read for Counted<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
         self.progress.inc(length as u64);
@@ -303,8 +306,13 @@ mod tests {
         let line = "{\"type\":\"turn\",\"text\":\"a\"}\n";
         std::fs::write(&path, line.repeat(5000)).unwrap();
         let size = (line.len() * 5000) as u64;
-        let input =
-            Input { source: Source::File(path.clone()), size, likely: None, forced: None, named: true };
+        let input = SessionInput {
+            source: InputSource::File(path.clone()),
+            size,
+            likely: None,
+            forced: None,
+            named: true,
+        };
         let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
         let mut seen = 0;
         let read = read(&input, &ProgressBar::hidden(), &mut |_, number| {

@@ -18,7 +18,7 @@ use crate::replay::{ReplayedFiles, Spend};
 use crate::safe_file;
 use crate::scan::numbers::{bytes, cost, count, dollars, duration, plural};
 use crate::scan::report::ScanReport;
-use crate::sessions::Input;
+use crate::sessions::SessionInput;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -30,7 +30,7 @@ pub(crate) fn write(
     path: &Path,
     report: &ScanReport,
     read: &ReplayedFiles,
-    inputs: &[Input],
+    inputs: &[SessionInput],
     engine: &Engine,
     redaction: &Redaction,
 ) -> Result<(), Failure> {
@@ -86,7 +86,8 @@ fn head(report: &ScanReport) -> Markup {
             p {
                 (plural(report.totals.sessions, "session")) ", " (bytes(report.totals.bytes))
                 @if let (Some(from), Some(to)) = (from, to) {
-                    ", " time { (day(from)) } " to " time { (day(to)) }
+                    ", " time { (day(from)) }
+                    @if day(from) != day(to) { " to " time { (day(to)) } }
                 }
             }
             @if report.examples {
@@ -103,7 +104,8 @@ fn tiles(report: &ScanReport) -> Markup {
     let share =
         |part: f64, whole: f64| (whole > 0.0).then(|| format!("{:.0} % of the total", 100.0 * part / whole));
     #[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
-    let of_turns = share(totals.repeated_turns as f64, totals.turns as f64);
+    let of_turns = share(totals.repeated_turns as f64, totals.turns as f64)
+        .map(|share| format!("{share}, {}", duration(totals.minutes)));
     let tile = |label: &str, value: String, note: Option<String>, strong: bool| {
         html! {
             div.tile.strong[strong] {
@@ -115,7 +117,6 @@ fn tiles(report: &ScanReport) -> Markup {
     };
     let mut notes: Vec<String> = share(spent.usd, totals.spend.usd).into_iter().collect();
     notes.push(format!("{} tokens", count(spent.tokens())));
-    notes.push(duration(totals.minutes));
     if spent.unpriced_tokens > 0 {
         notes.push(format!("{} of unknown price", count(spent.unpriced_tokens)));
     }
@@ -124,7 +125,7 @@ fn tiles(report: &ScanReport) -> Markup {
     let label = if unpriced { "Tokens spent on repeats" } else { "Spent on repeats" };
     let sessions = format!("in {} of {}", totals.sessions_with_loops, plural(totals.sessions, "session"));
     html! {
-        section.tiles aria-label="Totals" {
+        section.tiles aria-label="ScanTotals" {
             (tile(label, money, Some(notes.join(", ")), true))
             (tile("Avoidable", dollars(after), Some("spent after deloop would have stepped in".to_owned()), false))
             (tile("Loops", count(totals.loops), Some(sessions), false))

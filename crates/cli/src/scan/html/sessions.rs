@@ -7,11 +7,11 @@ use maud::{Markup, html};
 
 use super::prose;
 use crate::redaction::Redaction;
-use crate::replay::{CallCell, ReplayedFiles, Selection, StepKind, Transcript, transcript};
+use crate::replay::{CallCell, ReplayedFiles, Selection, SessionTranscript, StepKind, transcript};
 use crate::scan::numbers::{cost, count, duration, minute, plural};
 use crate::scan::report::{LoopRow, ScanReport, SessionRow};
 use crate::scan::table::{id, place};
-use crate::sessions::Input;
+use crate::sessions::SessionInput;
 
 /// How many sessions are shown, the costliest first.
 const SESSIONS: usize = 60;
@@ -27,14 +27,14 @@ pub(super) struct SessionCard<'a> {
     row: &'a SessionRow,
     loops: Vec<&'a LoopRow>,
     selection: Selection,
-    pub(super) transcript: Transcript,
+    pub(super) transcript: SessionTranscript,
 }
 
 /// Returns the sessions with loops, the costliest first, each read again for its steps.
 pub(super) fn cards<'a>(
     report: &'a ScanReport,
     read: &ReplayedFiles,
-    inputs: &[Input],
+    inputs: &[SessionInput],
     engine: &Engine,
     redaction: &Redaction,
 ) -> Vec<SessionCard<'a>> {
