@@ -124,6 +124,7 @@ impl Episodes {
                 agent: at.agent,
                 turn: at.turn,
                 since: turns.at_step(at.agent, since),
+                known: episode.turns.last().copied().unwrap_or(0),
                 record: at.record,
             };
             occurrences(finding, &site).into_iter().for_each(|turn| episode.occurs(turn));

@@ -33,21 +33,28 @@ pub(super) struct FindingSite<'a> {
     pub(super) turn: u32,
     /// The turn at which the pattern began.
     pub(super) since: u32,
+    /// The latest turn that is known to be an occurrence; 0 if none is.
+    pub(super) known: u32,
     /// The call that came back; `None` if the finding was made at a turn or a call.
     pub(super) record: Option<&'a CallRecord>,
 }
 
-/// Returns the numbers of the turns in which what was found occurs, newest first.
+/// Returns the numbers of the turns after the known ones in which what was found occurs, newest first.
 pub(super) fn occurrences(finding: &Finding, site: &FindingSite<'_>) -> Vec<u32> {
     let count = usize::try_from(finding.count).unwrap_or(usize::MAX);
     let mut turns = vec![site.turn];
     if let Some(record) = site.record {
-        for (turn, other) in site.recent.0.iter().rev() {
+        let unknown = site.recent.0.iter().rev().take_while(|(turn, _)| *turn > site.known);
+        for (turn, other) in unknown {
             if *turn >= site.since && is_occurrence(finding, record, other) && turns.last() != Some(turn) {
                 turns.push(*turn);
             }
         }
         turns.truncate(count.max(1));
+        return turns;
+    }
+    // From its first report on, every occurrence is reported.
+    if site.known >= site.since {
         return turns;
     }
     // What is found at a call or a turn mostly comes in a row. Where there is more in between than was counted, only

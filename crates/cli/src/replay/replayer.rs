@@ -69,6 +69,8 @@ struct SessionReplay {
     model: Option<String>,
     /// By engine.
     actions: Vec<Vec<Intervention>>,
+    /// Actions beyond [`ACTIONS`].
+    unlisted: u64,
 }
 
 struct AgentReplay {
@@ -176,15 +178,24 @@ impl<'a> Replayer<'a> {
     }
 
     /// Returns the sessions in the order of their first steps, the models that their usage refers to, and what people should know.
-    pub(crate) fn finish(self) -> (Vec<Replay>, Vec<String>, Option<String>) {
+    pub(crate) fn finish(self) -> (Vec<Replay>, Vec<String>, Vec<String>) {
+        let unlisted: u64 = self.sessions.iter().map(|s| s.unlisted).sum();
         let all: Vec<Replay> = self.sessions.into_iter().map(SessionReplay::finish).collect();
         let mut models = vec![String::new(); self.models.len()];
         for (name, number) in self.models {
             models[usize::from(number)] = name;
         }
-        let note =
-            format!("has more than {AGENTS} agents; {} steps of the others were not judged", self.unjudged);
-        (all, models, (self.unjudged > 0).then_some(note))
+        let mut notes = Vec::new();
+        if self.unjudged > 0 {
+            notes.push(format!(
+                "has more than {AGENTS} agents; {} steps of the others were not judged",
+                self.unjudged
+            ));
+        }
+        if unlisted > 0 {
+            notes.push(format!("only the first {ACTIONS} actions are listed; {unlisted} more are not"));
+        }
+        (all, models, notes)
     }
 }
 
@@ -269,8 +280,11 @@ impl SessionReplay {
             let before = std::mem::replace(&mut agent.acted[engine], decision.action);
             acted = (before, decision.action) != (Action::Stop, Action::Stop);
         }
-        if acted && self.actions[engine].len() < ACTIONS {
-            self.actions[engine].push(Intervention::new(decision, at, agent.turn, number));
+        match self.actions[engine].len() < ACTIONS {
+            true if acted => {
+                self.actions[engine].push(Intervention::new(decision, at, agent.turn, number));
+            }
+            listed => self.unlisted += u64::from(acted && !listed),
         }
         if loops && !decision.findings.is_empty() {
             let found = FindingStep {

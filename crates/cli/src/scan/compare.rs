@@ -16,7 +16,7 @@ use crate::scan::args::CompareArgs;
 use crate::scan::assemble::{ReportContext, SessionPart, settle};
 use crate::scan::comparison::{Comparison, LoopPair, LoopView, Side};
 use crate::scan::numbers::{cost, dollars, duration, plural};
-use crate::scan::table::{Screen, id};
+use crate::scan::table::{Screen, id, no_sessions};
 use crate::scan::{cutoff, judge, replay};
 use crate::sessions::{examples, find, print_problems};
 
@@ -34,14 +34,14 @@ pub(crate) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8, Failure
         found.inputs = examples();
     }
     let mut read = replay(&mut found, &engines);
-    settle(&mut read.files, cutoff);
+    let older = found.older + settle(&mut read.files, cutoff);
     let redaction = Redaction::new(args.redact);
     let context = ReportContext {
         inputs: &found.inputs,
         prices: &prices,
         redaction: &redaction,
         cutoff,
-        older: found.older,
+        older,
         min_level: args.min_level,
         profile: String::new(),
         examples: false,
@@ -58,6 +58,9 @@ pub(crate) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8, Failure
         }
         serde_json::to_writer_pretty(&mut *out, &all)?;
         out.write_all(b"\n")?;
+    } else if all.sessions == 0 {
+        let since = cutoff.map(|t| t.to_string());
+        writeln!(out, "{}", no_sessions(since.as_deref(), older))?;
     } else {
         all.print(args.top, Screen::here(), out)?;
     }
@@ -120,9 +123,8 @@ impl Comparison {
         if self.both > 0 {
             writeln!(
                 out,
-                "Of the loops that both found, {a} steps in earlier {}, {b} {}.",
-                times(self.earlier_a),
-                times(self.earlier_b)
+                "Of the loops that both found, {a} steps in earlier in {}, {b} in {}.",
+                self.earlier_a, self.earlier_b
             )?;
         }
         Ok(())
@@ -145,13 +147,5 @@ impl Comparison {
             ]);
         }
         table
-    }
-}
-
-fn times(number: u64) -> String {
-    match number {
-        0 => "never".to_owned(),
-        1 => "once".to_owned(),
-        _ => format!("{number} times"),
     }
 }

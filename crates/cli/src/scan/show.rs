@@ -12,9 +12,9 @@ use crate::redaction::Redaction;
 use crate::replay::{ReplayedFiles, Selection, ShownCall, StepKind, StepView, TranscriptEntry, transcript};
 use crate::scan::args::ShowArgs;
 use crate::scan::assemble::{ReportContext, settle};
-use crate::scan::numbers::{cost, count, duration, minute, plural};
+use crate::scan::numbers::{cost, count, minute, plural};
 use crate::scan::report::{LoopRow, ScanReport, SessionRow};
-use crate::scan::table::{Screen, place, shortened, spent};
+use crate::scan::table::{Screen, and_time, place, shortened, spent};
 use crate::scan::{cutoff, judge, replay_loops};
 use crate::sessions::{FoundInputs, InputSource, ReadError, SessionInput, examples, find, print_problems};
 
@@ -214,12 +214,12 @@ impl SessionPrinter<'_> {
         if row.loops > 0 {
             writeln!(
                 self.out,
-                "{}: {} repeated, {} tokens, {}, {}",
+                "{}: {} repeated, {} tokens, {}{}",
                 plural(row.loops, "loop"),
                 plural(row.repeated_turns, "turn"),
                 count(row.loop_spend.tokens()),
                 cost(&row.loop_spend),
-                duration(row.minutes)
+                and_time(row.minutes)
             )?;
         }
         writeln!(self.out, "{}\n", row.file)?;

@@ -126,11 +126,7 @@ fn totals(report: &ScanReport, screen: Screen, out: &mut dyn Write) -> Result<()
     let totals = &report.totals;
     let since = report.since.as_deref().map_or_else(String::new, |t| format!(" since {}", minute(t)));
     if totals.sessions == 0 {
-        let older = match report.older {
-            0 => String::new(),
-            older => format!("; skipped {} that ended before", count(older)),
-        };
-        writeln!(out, "No sessions found{since}{older}.")?;
+        writeln!(out, "{}", no_sessions(report.since.as_deref(), report.older))?;
         return Ok(());
     }
     let sessions = format!("{}{since} ({})", plural(totals.sessions, "session"), bytes(totals.bytes));
@@ -154,11 +150,11 @@ fn totals(report: &ScanReport, screen: Screen, out: &mut dyn Write) -> Result<()
         format!("{} in {} of {sessions}", plural(totals.loops, "loop"), totals.sessions_with_loops);
     writeln!(
         out,
-        "{}: {} of {} repeated{turns}, {}, {money}.",
+        "{}: {} of {} repeated{turns}, {money}{}.",
         screen.paint("1", &headline),
         count(totals.repeated_turns),
         plural(totals.turns, "turn"),
-        duration(totals.minutes),
+        and_time(totals.minutes),
     )?;
     let after: f64 = report.loops.iter().map(|l| l.spend_after.usd).sum();
     if after >= 0.005 {
@@ -220,7 +216,23 @@ fn tokens(row: &LoopRow) -> String {
 /// Returns what the repeated turns of a loop took: "6 turns repeated, 77.7k tokens, $0.05, 6 min".
 pub(crate) fn spent(row: &LoopRow) -> String {
     let turns = plural(row.repeated.len() as u64, "turn");
-    format!("{turns} repeated, {} tokens, {}, {}", tokens(row), cost(&row.spend), duration(row.minutes))
+    format!("{turns} repeated, {} tokens, {}{}", tokens(row), cost(&row.spend), and_time(row.minutes))
+}
+
+/// Returns that there are no sessions, and how many were skipped because of `--since`.
+pub(crate) fn no_sessions(since: Option<&str>, older: u64) -> String {
+    let since = since.map_or_else(String::new, |t| format!(" since {}", minute(t)));
+    let older = match older {
+        0 => String::new(),
+        1 => "; skipped 1 older file or session".to_owned(),
+        older => format!("; skipped {} older files and sessions", count(older)),
+    };
+    format!("No sessions found{since}{older}.")
+}
+
+/// Returns a duration to be added to a list, if it is known: ", 6 min".
+pub(crate) fn and_time(minutes: f64) -> String {
+    if minutes > 0.0 { format!(", {}", duration(minutes)) } else { String::new() }
 }
 
 /// Returns where a loop is and what deloop would have done: "turns 2 to 8 of 9; nudge at turns 4, 6; block at turn 7".

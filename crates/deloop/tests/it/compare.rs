@@ -31,7 +31,7 @@ fn two_sides_are_set_against_each_other() {
         text.contains("2 sessions: both found 1 loop, only signature found 1, only doom-loop found 0."),
         "{text}"
     );
-    assert!(text.contains("signature steps in earlier once, doom-loop never"), "{text}");
+    assert!(text.contains("signature steps in earlier in 1, doom-loop in 0"), "{text}");
 }
 
 /// A user's own configuration against what it is laid over.

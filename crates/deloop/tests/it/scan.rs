@@ -353,7 +353,7 @@ fn a_scan_of_nothing_but_old_sessions_says_so() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("s.jsonl"), stuck("s1", "m", 7)).unwrap();
     let text = printed(home.path(), &["s.jsonl", "--since", "2026-04-01"]);
-    assert_eq!(text, "No sessions found since 2026-04-01 00:00; skipped 1 that ended before.\n");
+    assert_eq!(text, "No sessions found since 2026-04-01 00:00; skipped 1 older file or session.\n");
     let report = scan(home.path(), &["s.jsonl", "--since", "2026-04-01"]);
     assert_eq!((&report["older"], &report["totals"]["bytes"]), (&json!(1), &json!(0)));
 }

@@ -16,8 +16,9 @@ use crate::exit::Failure;
 use crate::redaction::Redaction;
 use crate::replay::{ReplayedFiles, Spend};
 use crate::safe_file;
-use crate::scan::numbers::{bytes, cost, count, dollars, duration, plural};
+use crate::scan::numbers::{bytes, cost, count, dollars, plural};
 use crate::scan::report::ScanReport;
+use crate::scan::table::and_time;
 use crate::sessions::SessionInput;
 
 const STYLE: &str = include_str!("report.css");
@@ -105,7 +106,7 @@ fn tiles(report: &ScanReport) -> Markup {
         |part: f64, whole: f64| (whole > 0.0).then(|| format!("{:.0} % of the total", 100.0 * part / whole));
     #[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
     let of_turns = share(totals.repeated_turns as f64, totals.turns as f64)
-        .map(|share| format!("{share}, {}", duration(totals.minutes)));
+        .map(|share| format!("{share}{}", and_time(totals.minutes)));
     let tile = |label: &str, value: String, note: Option<String>, strong: bool| {
         html! {
             div.tile.strong[strong] {
