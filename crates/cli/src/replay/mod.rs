@@ -21,7 +21,7 @@ pub(crate) use replayer::{ReplayScope, Replayer};
 pub(crate) use selection::Selection;
 pub(crate) use spend::{Spend, prices_of, spend_of};
 pub(crate) use transcript::{
-    CallCell, SessionTranscript, ShownCall, StepKind, StepView, TranscriptEntry, transcript,
+    CallCell, SessionTranscript, ShownCall, StepKind, StepView, TranscriptEntry, TranscriptSize, transcript,
 };
 pub(crate) use usage::{NO_MODEL, RequestUsage, count_once};
 

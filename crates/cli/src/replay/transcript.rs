@@ -16,8 +16,8 @@ use super::{Selection, small};
 use crate::redaction::Redaction;
 use crate::sessions::{ReadError, SessionInput, read};
 
-/// How many calls and steps a transcript holds at most; later ones are left out.
-const MOST: usize = 200_000;
+/// How many calls a transcript holds at most; later ones are left out.
+const CELLS: usize = 200_000;
 /// How many calls of an agent may wait for their results.
 const OPEN: usize = 1024;
 
@@ -102,20 +102,29 @@ pub(crate) struct ActionView {
     pub(crate) message: Option<String>,
 }
 
-/// Reads a session again and returns the selected steps, each text with at most `room` characters.
+/// How much of a session is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TranscriptSize {
+    /// Steps at most; later ones are left out.
+    pub(crate) steps: usize,
+    /// Characters of each text at most.
+    pub(crate) room: usize,
+}
+
+/// Reads a session again and returns the selected steps.
 pub(crate) fn transcript(
     input: &SessionInput,
     session: &str,
     engine: &Engine,
     selection: &Selection,
     redaction: &Redaction,
-    room: usize,
+    size: TranscriptSize,
 ) -> Result<SessionTranscript, ReadError> {
     let mut builder = TranscriptBuilder {
         engine,
         selection,
         redaction,
-        room,
+        size,
         store: MemoryStore::new(Limits { idle: u64::MAX, ..Limits::default() }),
         transcript: SessionTranscript::default(),
         left_out: LeftOut::default(),
@@ -139,7 +148,7 @@ struct TranscriptBuilder<'a> {
     engine: &'a Engine,
     selection: &'a Selection,
     redaction: &'a Redaction,
-    room: usize,
+    size: TranscriptSize,
     store: MemoryStore<Session>,
     transcript: SessionTranscript,
     left_out: LeftOut,
@@ -193,13 +202,13 @@ impl TranscriptBuilder<'_> {
             turn,
             action: decision.action,
             level: decision.level,
-            message: message.map(|m| self.redaction.text(&m, self.room)),
+            message: message.map(|m| self.redaction.text(&m, self.size.room)),
         }
     }
 
     /// Returns the turn that a step belongs to, and what is shown of it if anything is.
     fn kind(&mut self, body: &Body, at: u32, agent: &mut AgentCalls) -> (u32, Option<StepKind>) {
-        let full = self.transcript.entries.len() >= MOST;
+        let full = self.transcript.entries.len() >= self.size.steps;
         match body {
             Body::Turn(turn) => {
                 self.turns += 1;
@@ -214,7 +223,7 @@ impl TranscriptBuilder<'_> {
                     self.left_out.user_message();
                     return (agent.turn, None);
                 }
-                let text = self.redaction.text(user.text.trim(), self.room);
+                let text = self.redaction.text(user.text.trim(), self.size.room);
                 (agent.turn, Some(StepKind::User { text, human }))
             }
             Body::Compact => {
@@ -226,7 +235,7 @@ impl TranscriptBuilder<'_> {
     }
 
     fn turn(&mut self, turn: &Turn, at: u32, agent: &mut AgentCalls, shown: bool) -> Option<StepKind> {
-        let (redaction, room) = (self.redaction, self.room);
+        let (redaction, room) = (self.redaction, self.size.room);
         let number = agent.turn;
         let cell = |tool, exact, near, agent| CallCell {
             step: at,
@@ -240,7 +249,7 @@ impl TranscriptBuilder<'_> {
         };
         if turn.calls.is_empty() {
             let print = short_hash(turn.text.trim().as_bytes());
-            if self.transcript.cells.len() < MOST {
+            if self.transcript.cells.len() < CELLS {
                 self.transcript.cells.push(cell(u16::MAX, print, print, agent.number));
             }
             if !shown {
@@ -253,7 +262,7 @@ impl TranscriptBuilder<'_> {
             if !shown {
                 self.left_out.call(kind);
             }
-            if self.transcript.cells.len() >= MOST {
+            if self.transcript.cells.len() >= CELLS {
                 continue;
             }
             let near = short_hash(format!("{}\0{}", call.tool, normalise(&call.args)).as_bytes());
@@ -303,7 +312,7 @@ impl TranscriptBuilder<'_> {
         let text = output_text(&result.output);
         let exact = call.map_or(0, |call| call.exact ^ short_hash(mask(&text).as_bytes()) | 1);
         let redaction = self.redaction;
-        let text = if redaction.redact { String::new() } else { redaction.text(text.trim(), self.room) };
+        let text = if redaction.redact { String::new() } else { redaction.text(text.trim(), self.size.room) };
         (turn, Some(StepKind::Result { outcome, text, again: false, exact }))
     }
 

@@ -9,7 +9,9 @@ use deloop_types::{Action, Millis, Outcome};
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::redaction::Redaction;
-use crate::replay::{ReplayedFiles, Selection, ShownCall, StepKind, StepView, TranscriptEntry, transcript};
+use crate::replay::{
+    ReplayedFiles, Selection, ShownCall, StepKind, StepView, TranscriptEntry, TranscriptSize, transcript,
+};
 use crate::scan::args::ShowArgs;
 use crate::scan::assemble::{ReportContext, settle};
 use crate::scan::numbers::{cost, count, minute, plural};
@@ -18,8 +20,8 @@ use crate::scan::table::{Screen, and_time, place, shortened, spent};
 use crate::scan::{cutoff, judge, replay_loops};
 use crate::sessions::{FoundInputs, InputSource, ReadError, SessionInput, examples, find, print_problems};
 
-/// Characters of a text.
-const ROOM: usize = 600;
+/// A longer session is cut off.
+const SIZE: TranscriptSize = TranscriptSize { steps: 200_000, room: 600 };
 /// Lines of a text.
 const LINES: usize = 4;
 
@@ -168,7 +170,7 @@ impl SessionPrinter<'_> {
         let actions = row.actions.iter().map(|a| (a.step, a.turn));
         let selection = Selection::new(found.iter(), actions, self.args.all);
         let input = scanned.input(row);
-        let transcript = transcript(input, &replay.session, self.engine, &selection, self.redaction, ROOM)
+        let transcript = transcript(input, &replay.session, self.engine, &selection, self.redaction, SIZE)
             .map_err(|e| match e {
                 ReadError::UnknownFormat => Failure::new("the session is gone"),
                 ReadError::Io(error) => Failure::from(error),

@@ -7,7 +7,9 @@ use maud::{Markup, html};
 
 use super::prose;
 use crate::redaction::Redaction;
-use crate::replay::{CallCell, ReplayedFiles, Selection, SessionTranscript, StepKind, transcript};
+use crate::replay::{
+    CallCell, ReplayedFiles, Selection, SessionTranscript, StepKind, TranscriptSize, transcript,
+};
 use crate::scan::numbers::{cost, count, duration, minute, plural};
 use crate::scan::report::{LoopRow, ScanReport, SessionRow};
 use crate::scan::table::{id, place};
@@ -17,8 +19,8 @@ use crate::sessions::SessionInput;
 const SESSIONS: usize = 60;
 /// How many cells of a strip are shown; a longer session is shown around its loops.
 const CELLS: usize = 1200;
-/// Characters of a text.
-const ROOM: usize = 700;
+/// A page with more steps of one session would be slow to open.
+const SIZE: TranscriptSize = TranscriptSize { steps: 2000, room: 700 };
 /// How many colours there are.
 const COLOURS: u32 = 8;
 
@@ -56,7 +58,7 @@ pub(super) fn cards<'a>(
         let input = &inputs[file.input];
         // What cannot be read a second time is shown without its steps.
         let transcript =
-            transcript(input, &replay.session, engine, &selection, redaction, ROOM).unwrap_or_default();
+            transcript(input, &replay.session, engine, &selection, redaction, SIZE).unwrap_or_default();
         Some(SessionCard { row, loops, selection, transcript })
     };
     places.into_iter().filter_map(card).collect()
