@@ -1,11 +1,11 @@
-//! `deloop demo`: a stuck session, as deloop sees it.
+//! `deloop demo`: plays a stuck session and shows what deloop does about it.
 
 use std::io::{IsTerminal, Write};
 
 use deloop_detect::short_call;
 use deloop_engine::Guard;
 use deloop_store::Limits;
-use deloop_types::{Action, Body, Step};
+use deloop_types::{Action, Body, Outcome, Step};
 
 use crate::args::DemoArgs;
 use crate::config;
@@ -16,12 +16,18 @@ const SESSION: &str = include_str!("../examples/stuck.jsonl");
 
 pub(crate) fn run(args: &DemoArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let config = config::load(&args.rules)?;
-    writeln!(out, "An agent's session, judged step by step with the profile `{}`:\n", config.profile.name)?;
+    writeln!(out, "A stuck session, judged step by step by the profile `{}`:\n", config.profile.name)?;
     let guard = Guard::with(config.profile, config.options, Limits::default());
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut refused: Option<(Vec<String>, String)> = None;
     for line in SESSION.lines() {
-        let step: Step = line.parse().map_err(|e: deloop_types::StepError| Failure::new(e.to_string()))?;
-        tell(&step, out)?;
+        let mut step: Step =
+            line.parse().map_err(|e: deloop_types::StepError| Failure::new(e.to_string()))?;
+        match refused.take() {
+            // A call that was refused never runs: what comes back is the refusal.
+            Some((calls, message)) if refuse(&mut step, &calls, &message) => {}
+            _ => print_step(&step, out)?,
+        }
         let decision = guard.observe(&step);
         if decision.action == Action::Continue {
             continue;
@@ -33,13 +39,16 @@ pub(crate) fn run(args: &DemoArgs, out: &mut dyn Write) -> Result<u8, Failure> {
             writeln!(out, "{on}        {text}{off}")?;
         }
         if decision.action == Action::Stop {
-            writeln!(out, "\nThe run is over: {}.", decision.status.as_deref().unwrap_or("stopped"))?;
+            writeln!(out, "\nThe run has ended: {}.", decision.status.as_deref().unwrap_or("stopped"))?;
             break;
+        }
+        if matches!(decision.action, Action::Ask | Action::Block) {
+            refused = Some((decision.calls, decision.message.unwrap_or_default()));
         }
     }
     writeln!(
         out,
-        "\nNext: `deloop stream` guards a run of your own; `deloop explain` tells what deloop finds."
+        "\nNext: run `deloop install` to guard your own agents, or `deloop explain` to see what deloop detects."
     )?;
     Ok(exit::OK)
 }
@@ -51,7 +60,17 @@ fn colour_of(action: Action) -> &'static str {
     }
 }
 
-fn tell(step: &Step, out: &mut dyn Write) -> Result<(), Failure> {
+/// Turns the result of a refused call into the refusal; returns whether it is one.
+fn refuse(step: &mut Step, calls: &[String], message: &str) -> bool {
+    let Body::Result(result) = &mut step.body else { return false };
+    if !result.id.as_ref().is_some_and(|id| calls.contains(id)) {
+        return false;
+    }
+    (result.ok, result.outcome, result.output) = (None, Some(Outcome::Denied), message.into());
+    true
+}
+
+fn print_step(step: &Step, out: &mut dyn Write) -> Result<(), Failure> {
     match &step.body {
         Body::User(user) => writeln!(out, "user  {}", user.text)?,
         Body::Turn(turn) => {

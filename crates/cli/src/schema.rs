@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::args::{SchemaArgs, SchemaOf};
 use crate::exit::{self, Failure};
 use crate::hook::behavioral::{Input, Output, ToolEvent};
-use crate::scan::compare::Comparison;
-use crate::scan::report::Report;
+use crate::scan::Comparison;
+use crate::scan::report::ScanReport;
 
 pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     serde_json::to_writer_pretty(&mut *out, &schema(args.of))?;
@@ -24,7 +24,7 @@ fn schema(of: SchemaOf) -> Value {
         SchemaOf::Step => Step::schema(),
         SchemaOf::Decision => schemars::schema_for!(Decision).to_value(),
         SchemaOf::Event => schemars::schema_for!(Event).to_value(),
-        SchemaOf::Scan => schemars::schema_for!(Report).to_value(),
+        SchemaOf::Scan => schemars::schema_for!(ScanReport).to_value(),
         SchemaOf::Compare => schemars::schema_for!(Comparison).to_value(),
         SchemaOf::HookInput => schemars::schema_for!(Input).to_value(),
         SchemaOf::HookOutput => schemars::schema_for!(Output).to_value(),

@@ -1,4 +1,4 @@
-//! `deloop steps`: session files of any format as native Steps.
+//! `deloop steps`: prints session files of any format as native Steps.
 
 use std::io::Write;
 
@@ -7,10 +7,7 @@ use indicatif::ProgressBar;
 use crate::args::StepsArgs;
 use crate::exit::{self, Failure};
 use crate::print;
-use crate::scan::args::SourceArgs;
-use crate::scan::find::find;
-use crate::scan::problem::Problem;
-use crate::scan::read::{Unread, read};
+use crate::sessions::{Problem, ReadError, SourceArgs, find, read};
 
 pub(crate) fn run(args: &StepsArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let source = SourceArgs { paths: args.files.clone(), format: args.format.clone(), since: None };
@@ -30,13 +27,10 @@ pub(crate) fn run(args: &StepsArgs, out: &mut dyn Write) -> Result<u8, Failure> 
         let path = input.path();
         match done {
             Ok(done) => problems.extend(done.notes.into_iter().map(|note| Problem::note(path, note))),
-            // In a folder there may be files that are no sessions.
-            Err(Unread::NoSession) if !input.named => {}
-            Err(Unread::NoSession) => problems.push(Problem::lost(
-                path,
-                "is of no format that deloop knows; `--format` names one (see `deloop steps --help`)",
-            )),
-            Err(Unread::Failed(error)) => problems.push(Problem::unread(path, &error)),
+            // Folders also hold files that are no sessions.
+            Err(ReadError::UnknownFormat) if !input.named => {}
+            Err(ReadError::UnknownFormat) => problems.push(Problem::unknown_format(path)),
+            Err(ReadError::Io(error)) => problems.push(Problem::unread(path, &error)),
         }
     }
     for problem in &problems {

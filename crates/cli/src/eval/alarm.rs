@@ -3,8 +3,43 @@
 use deloop_types::Action;
 use serde::Serialize;
 
-use crate::eval::label::{Label, SessionLabels};
-use crate::eval::replay::Fire;
+use crate::eval::label::{LoopLabel, SessionLabels};
+use crate::replay::Intervention;
+
+/// A decision that was more than `continue`.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Fire {
+    /// The agent's turn, from 0 as in the labels.
+    pub(crate) turn: u64,
+    /// The session's step.
+    pub(crate) step: u64,
+    pub(crate) action: Action,
+    pub(crate) level: u32,
+    pub(crate) detector: String,
+    pub(crate) summary: String,
+    /// Tells one pattern from another of the same detector.
+    #[serde(skip)]
+    pub(crate) pattern: u64,
+}
+
+impl Fire {
+    pub(crate) fn new(action: &Intervention) -> Self {
+        Self {
+            turn: u64::from(action.turn.saturating_sub(1)),
+            step: action.step.into(),
+            action: action.action,
+            level: action.level,
+            detector: action.detector.clone(),
+            summary: action.summary.clone(),
+            pattern: action.pattern,
+        }
+    }
+
+    /// Returns whether it takes a decision out of the agent's hands.
+    pub(crate) fn hard(&self) -> bool {
+        self.action >= Action::Ask
+    }
+}
 
 /// A fire this many turns after the last one of an alarm still belongs to it.
 const TOGETHER: u64 = 10;
@@ -66,8 +101,8 @@ fn alarm(fires: Vec<Fire>, labels: &SessionLabels) -> Option<Alarm> {
     let (first_turn, last_turn) = (fires.first()?.turn, fires.last()?.turn);
     let action = fires.iter().map(|f| f.action).max()?;
     let strongest = fires.iter().find(|f| f.action == action)?;
-    let within = |label: &Label| fires.iter().any(|f| label.covers(f.turn));
-    let has_turns = |label: &Label| label.onset_turn.is_some();
+    let within = |label: &LoopLabel| fires.iter().any(|f| label.covers(f.turn));
+    let has_turns = |label: &LoopLabel| label.onset_turn.is_some();
     let worth = if labels.loops().any(within) {
         Worth::Right
     } else if labels.borderline().any(|label| !has_turns(label) || within(label)) {

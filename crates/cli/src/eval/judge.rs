@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::eval::alarm::{Alarm, Worth, alarms};
+use crate::eval::alarm::{Alarm, Fire, Worth, alarms};
 use crate::eval::label::{Class, SessionLabels};
-use crate::eval::replay::{FileReplay, Fire, Replay};
+use crate::replay::{Replay, ReplayedFile};
 
 /// What is known about a session, whatever the rules.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct About {
+pub(crate) struct EvalSession {
     /// The set it belongs to.
     pub(crate) set: String,
     /// Relative to the set's corpus folder.
@@ -29,7 +29,7 @@ pub(crate) struct About {
 
 /// A loop that should be found.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Episode {
+pub(crate) struct LabelledLoop {
     pub(crate) onset_turn: Option<u64>,
     pub(crate) last_turn: Option<u64>,
     pub(crate) kind: String,
@@ -42,21 +42,21 @@ pub(crate) struct Episode {
 /// One judged session.
 #[derive(Debug, Clone)]
 pub(crate) struct Judged {
-    pub(crate) about: Arc<About>,
+    pub(crate) about: Arc<EvalSession>,
     pub(crate) class: Class,
-    pub(crate) episodes: Vec<Episode>,
+    pub(crate) episodes: Vec<LabelledLoop>,
     pub(crate) alarms: Vec<Alarm>,
     /// The readers' reasons.
     pub(crate) why: String,
 }
 
 impl Judged {
-    pub(crate) fn new(about: &Arc<About>, labels: &SessionLabels, fires: &[Fire]) -> Self {
+    pub(crate) fn new(about: &Arc<EvalSession>, labels: &SessionLabels, fires: &[Fire]) -> Self {
         let episodes = labels.loops().map(|label| {
             let first = fires.iter().find(|f| label.covers(f.turn));
             let delay =
                 first.zip(label.onset_turn).map(|(f, onset)| f.turn.cast_signed() - onset.cast_signed());
-            Episode {
+            LabelledLoop {
                 onset_turn: label.onset_turn,
                 last_turn: label.last_turn,
                 kind: label.kind.clone().unwrap_or_default(),
@@ -85,8 +85,14 @@ impl Judged {
     }
 }
 
-impl About {
-    pub(crate) fn new(set: &str, path: &str, id: Option<String>, file: &FileReplay, replay: &Replay) -> Self {
+impl EvalSession {
+    pub(crate) fn new(
+        set: &str,
+        path: &str,
+        id: Option<String>,
+        file: &ReplayedFile,
+        replay: &Replay,
+    ) -> Self {
         Self {
             set: set.to_owned(),
             path: path.to_owned(),

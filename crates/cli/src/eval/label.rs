@@ -16,12 +16,12 @@ const LATE: u64 = 2;
 
 /// One line of a labels file: an episode, or a word on the whole session.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Label {
+pub(crate) struct LoopLabel {
     /// The file, relative to the corpus folder.
     pub(crate) path: String,
     /// The session in it, if the file holds several.
     pub(crate) id: Option<String>,
-    pub(crate) label: Verdict,
+    pub(crate) label: LabelKind,
     /// The agent turn, from 0, at which an observer should first step in.
     pub(crate) onset_turn: Option<u64>,
     /// The agent turn at which the episode ends.
@@ -35,7 +35,7 @@ pub(crate) struct Label {
 /// What a reader called an episode or a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub(crate) enum LabelKind {
     /// A loop.
     Loop,
     /// Visible repetition that makes progress.
@@ -50,17 +50,17 @@ pub(crate) enum Verdict {
     NoResourceAbuse,
 }
 
-impl Verdict {
+impl LabelKind {
     /// Whether this label is about resource abuse rather than loops.
     pub(crate) fn is_abuse(self) -> bool {
         matches!(self, Self::ResourceAbuse | Self::NoResourceAbuse)
     }
 }
 
-impl Label {
+impl LoopLabel {
     /// Whether it marks something that should be found.
     pub(crate) fn is_loop(&self) -> bool {
-        matches!(self.label, Verdict::Loop | Verdict::ResourceAbuse)
+        matches!(self.label, LabelKind::Loop | LabelKind::ResourceAbuse)
     }
 
     /// Returns the first and last turn at which a fire counts for this episode.
@@ -80,7 +80,7 @@ impl Label {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionLabels {
     pub(crate) id: Option<String>,
-    pub(crate) lines: Vec<Label>,
+    pub(crate) lines: Vec<LoopLabel>,
 }
 
 /// What the labels make of a session as a whole.
@@ -95,12 +95,12 @@ pub(crate) enum Class {
 }
 
 impl SessionLabels {
-    pub(crate) fn loops(&self) -> impl Iterator<Item = &Label> {
+    pub(crate) fn loops(&self) -> impl Iterator<Item = &LoopLabel> {
         self.lines.iter().filter(|l| l.is_loop())
     }
 
-    pub(crate) fn borderline(&self) -> impl Iterator<Item = &Label> {
-        self.lines.iter().filter(|l| l.label == Verdict::Borderline)
+    pub(crate) fn borderline(&self) -> impl Iterator<Item = &LoopLabel> {
+        self.lines.iter().filter(|l| l.label == LabelKind::Borderline)
     }
 
     pub(crate) fn class(&self) -> Class {
@@ -118,7 +118,7 @@ impl SessionLabels {
 ///
 /// # Errors
 /// When the file cannot be read or a line is not a label; the message names the line.
-pub(crate) fn read(path: &Path) -> Result<Vec<Label>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Vec<LoopLabel>, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
     let text = safe_file::read_text(path, LONGEST, Links::Follow).map_err(|e| failed(&e))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());

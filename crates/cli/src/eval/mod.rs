@@ -1,7 +1,7 @@
-//! `deloop eval`: what profiles find in labelled sessions, and how often they disturb honest work.
+//! `deloop eval`: measures what profiles find in labelled sessions, and how often they disturb honest work.
 //!
-//! Find the files of each set, replay each file once through all variants of the rules, judge the fires by the
-//! labels, add up, print.
+//! Find the files of each set, replay each file once with all variants of the rules, judge the actions by the labels, add
+//! up, print.
 
 mod ablation;
 mod alarm;
@@ -10,7 +10,6 @@ mod label;
 mod poisson;
 mod print;
 mod rates;
-mod replay;
 mod report;
 mod score;
 mod set;
@@ -23,15 +22,13 @@ use deloop_engine::{Engine, Options};
 use crate::args::{EvalArgs, RuleArgs};
 use crate::config;
 use crate::exit::{self, Failure};
-use crate::scan::find::Input;
-use crate::scan::pool::{Outcome, each};
-use crate::scan::problem::Problem;
-use crate::scan::tell;
+use crate::replay::{ReplayScope, ReplayedFile, replay_all};
+use crate::sessions::{Problem, SessionInput, print_problems};
 use ablation::ablations;
-use judge::{About, Judged};
+use alarm::Fire;
+use judge::{EvalSession, Judged};
 use label::SessionLabels;
-use replay::{FileReplay, replay};
-use report::{ProfileReport, Report};
+use report::{EvalReport, ProfileReport};
 use set::{Set, SetFile, sets};
 
 /// A profile and its ablations, as a range of the engines.
@@ -57,7 +54,7 @@ pub(crate) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<u8, Failure> {
             rows.map(|(without, variant)| ablation::row(without, &names, whole, variant)).collect();
         ProfileReport::new(&variants.profile, &names, whole, ablation)
     });
-    let report = Report { profiles: profiles.collect(), problems };
+    let report = EvalReport { profiles: profiles.collect(), problems };
     if args.json {
         serde_json::to_writer_pretty(&mut *out, &report)?;
         writeln!(out)?;
@@ -65,7 +62,7 @@ pub(crate) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         print::print(&report, args.verbose, out)?;
     }
     out.flush()?;
-    tell(&report.problems);
+    print_problems(&report.problems);
     Ok(if judged.missing { exit::COULD_NOT_RUN } else { exit::OK })
 }
 
@@ -103,23 +100,16 @@ impl Sessions {
     fn judge(sets: &[Set], engines: &[Engine], labelled_only: bool) -> Self {
         let files: Vec<(&str, &SetFile)> =
             sets.iter().flat_map(|set| set.files.iter().map(|file| (set.name.as_str(), file))).collect();
-        let inputs: Vec<Input> = files.iter().map(|(_, file)| file.input.clone()).collect();
-        let outcomes = each(&inputs, &|index, input, progress| {
-            replay(input, progress, engines, files[index].1.labels.whole())
+        let inputs: Vec<SessionInput> = files.iter().map(|(_, file)| file.input.clone()).collect();
+        let read = replay_all(&inputs, engines, &|index| match files[index].1.labels.whole() {
+            true => ReplayScope::WholeFile,
+            false => ReplayScope::Actions,
         });
-        let mut all =
-            Self { by_engine: vec![Vec::new(); engines.len()], problems: Vec::new(), missing: false };
-        for ((set, file), outcome) in files.into_iter().zip(outcomes) {
-            match outcome {
-                Outcome::Read(read) => all.file(set, file, &read, labelled_only),
-                // Folders also hold files that are no sessions.
-                Outcome::Other if !file.input.named => {}
-                Outcome::Other => all.lost(file, "is of no format that deloop knows"),
-                Outcome::Lost(problem) => {
-                    all.missing |= file.input.named;
-                    all.problems.push(problem);
-                }
-            }
+        let by_engine = vec![Vec::new(); engines.len()];
+        let mut all = Self { by_engine, problems: read.problems, missing: read.missing };
+        for file in &read.files {
+            let (set, labelled) = files[file.input];
+            all.file(set, labelled, file, labelled_only);
         }
         all
     }
@@ -129,9 +119,8 @@ impl Sessions {
         self.problems.push(Problem::lost(file.input.path(), problem));
     }
 
-    fn file(&mut self, set: &str, file: &SetFile, read: &FileReplay, labelled_only: bool) {
+    fn file(&mut self, set: &str, file: &SetFile, read: &ReplayedFile, labelled_only: bool) {
         let labels = &file.labels;
-        self.problems.extend(read.notes.iter().map(|note| Problem::note(file.input.path(), note)));
         if labels.whole() && read.sessions.is_empty() {
             self.lost(file, "has a label, but holds no session");
         }
@@ -149,11 +138,12 @@ impl Sessions {
                 continue;
             }
             let id = (several || known.is_some_and(|k| k.id.is_some())).then(|| one.session.clone());
-            let mut about = About::new(set, &file.path, id, read, one);
+            let mut about = EvalSession::new(set, &file.path, id, read, one);
             about.labelled = known.is_some();
             let about = Arc::new(about);
-            for (fires, judged) in one.fires.iter().zip(&mut self.by_engine) {
-                judged.push(Judged::new(&about, known.unwrap_or(&unlabelled), fires));
+            for (verdict, judged) in one.verdicts.iter().zip(&mut self.by_engine) {
+                let fires: Vec<Fire> = verdict.actions.iter().map(Fire::new).collect();
+                judged.push(Judged::new(&about, known.unwrap_or(&unlabelled), &fires));
             }
         }
     }

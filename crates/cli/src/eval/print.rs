@@ -4,16 +4,16 @@ use std::io::Write;
 
 use crate::eval::ablation::AblationRow;
 use crate::eval::alarm::Alarm;
-use crate::eval::judge::About;
-use crate::eval::report::{Listed, ProfileReport, Report, Row};
+use crate::eval::judge::EvalSession;
+use crate::eval::report::{EvalReport, FigureRow, Listed, ProfileReport};
 use crate::exit::Failure;
-use crate::scan::veil::harmless;
+use crate::redaction::harmless;
 
 /// How much of a name is shown.
 const NAME: usize = 26;
 
 /// Prints all of it; with `verbose`, every fire of what is listed.
-pub(crate) fn print(report: &Report, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn print(report: &EvalReport, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
     for (index, profile) in report.profiles.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
@@ -75,7 +75,7 @@ fn rates_head(title: &str, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn rates(row: &Row, out: &mut dyn Write) -> Result<(), Failure> {
+fn rates(row: &FigureRow, out: &mut dyn Write) -> Result<(), Failure> {
     let r = &row.rates;
     let rate = format!(
         "{:.2} ({:.2} to {:.2})",
@@ -110,7 +110,7 @@ fn score_head(title: &str, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn score(row: &Row, out: &mut dyn Write) -> Result<(), Failure> {
+fn score(row: &FigureRow, out: &mut dyn Write) -> Result<(), Failure> {
     let s = &row.score;
     writeln!(
         out,
@@ -129,7 +129,7 @@ fn score(row: &Row, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn ablation(profile: &ProfileReport, out: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(out, "\nwhat switching off one thing changes:")?;
+    writeln!(out, "\neffect of switching off one part at a time:")?;
     write!(out, "{:<NAME$}", "")?;
     for set in &profile.sets {
         write!(out, " | {:<20}", name(&set.name).chars().take(20).collect::<String>())?;
@@ -139,7 +139,7 @@ fn ablation(profile: &ProfileReport, out: &mut dyn Write) -> Result<(), Failure>
         write!(out, " | {:>5} {:>6} {:>7}", "found", "false", "F1")?;
     }
     write!(out, "\n{:<NAME$}", "nothing")?;
-    for Row { rates, score, .. } in &profile.sets {
+    for FigureRow { rates, score, .. } in &profile.sets {
         write!(out, " | {:>5} {:>6} {:>7.3}", rates.episodes_found, rates.alarms_false, score.f1)?;
     }
     for AblationRow { without, sets } in &profile.ablation {
@@ -209,7 +209,7 @@ fn fires(alarm: &Alarm, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn place(about: &About) -> String {
+fn place(about: &EvalSession) -> String {
     let id = about.id.as_deref().map(|id| format!(" {id}")).unwrap_or_default();
     harmless(&format!("{}: {}{id}", about.set, about.path))
 }

@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use crate::eval::ablation::AblationRow;
 use crate::eval::alarm::Alarm;
-use crate::eval::judge::{About, Episode, Judged};
+use crate::eval::judge::{EvalSession, Judged, LabelledLoop};
 use crate::eval::rates::Rates;
 use crate::eval::score::Score;
-use crate::scan::problem::Problem;
+use crate::sessions::Problem;
 
 /// The whole result.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct EvalReport {
     pub(crate) profiles: Vec<ProfileReport>,
-    /// Files that could not be read, or not as a whole.
+    /// Files that could not be read, or not completely.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -24,12 +24,12 @@ pub(crate) struct Report {
 #[derive(Serialize)]
 pub(crate) struct ProfileReport {
     pub(crate) profile: String,
-    pub(crate) sets: Vec<Row>,
+    pub(crate) sets: Vec<FigureRow>,
     /// All sets together.
-    pub(crate) all: Row,
+    pub(crate) all: FigureRow,
     /// The same by agent, by model and by project, over all sets.
-    pub(crate) by: BTreeMap<&'static str, Vec<Row>>,
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) by: BTreeMap<&'static str, Vec<FigureRow>>,
+    pub(crate) kinds: Vec<KindCount>,
     pub(crate) missed: Vec<Missed>,
     /// False alarms on sessions with a label.
     pub(crate) false_alarms: Vec<Listed>,
@@ -42,7 +42,7 @@ pub(crate) struct ProfileReport {
 
 /// The figures of one group of sessions.
 #[derive(Serialize)]
-pub(crate) struct Row {
+pub(crate) struct FigureRow {
     pub(crate) name: String,
     pub(crate) rates: Rates,
     pub(crate) score: Score,
@@ -50,7 +50,7 @@ pub(crate) struct Row {
 
 /// How many loops of one kind were found.
 #[derive(Serialize)]
-pub(crate) struct Kind {
+pub(crate) struct KindCount {
     pub(crate) kind: String,
     pub(crate) episodes: u64,
     pub(crate) found: u64,
@@ -60,9 +60,9 @@ pub(crate) struct Kind {
 #[derive(Serialize)]
 pub(crate) struct Missed {
     #[serde(flatten)]
-    pub(crate) about: Arc<About>,
+    pub(crate) about: Arc<EvalSession>,
     #[serde(flatten)]
-    pub(crate) episode: Episode,
+    pub(crate) episode: LabelledLoop,
     /// All alarms of that session.
     pub(crate) alarms: Vec<Alarm>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Missed {
 #[derive(Serialize)]
 pub(crate) struct Listed {
     #[serde(flatten)]
-    pub(crate) about: Arc<About>,
+    pub(crate) about: Arc<EvalSession>,
     /// The readers' reasons to call it what they did.
     pub(crate) why: String,
     #[serde(flatten)]
@@ -83,7 +83,7 @@ type Key = fn(&Judged) -> &str;
 const BREAKDOWNS: [(&str, Key); 3] =
     [("agent", |j| &j.about.agent), ("model", |j| &j.about.model), ("project", |j| &j.about.project)];
 
-impl Row {
+impl FigureRow {
     fn new(name: &str, judged: &[&Judged]) -> Self {
         Self { name: name.to_owned(), rates: Rates::of(judged), score: Score::of(judged) }
     }
@@ -94,7 +94,7 @@ impl ProfileReport {
         let all: Vec<&Judged> = judged.iter().collect();
         let part = |name: &str, key: Key| {
             let some: Vec<&Judged> = all.iter().copied().filter(|j| key(j) == name).collect();
-            Row::new(name, &some)
+            FigureRow::new(name, &some)
         };
         let by = BREAKDOWNS.map(|(title, key)| {
             let names: BTreeSet<&str> = all.iter().map(|j| key(j)).collect();
@@ -114,7 +114,7 @@ impl ProfileReport {
         Self {
             profile: profile.to_owned(),
             sets: sets.iter().map(|set| part(set, |j| &j.about.set)).collect(),
-            all: Row::new("all", &all),
+            all: FigureRow::new("all", &all),
             by: BTreeMap::from(by),
             kinds: kinds(judged),
             missed: missed(judged),
@@ -125,14 +125,14 @@ impl ProfileReport {
     }
 }
 
-fn kinds(judged: &[Judged]) -> Vec<Kind> {
+fn kinds(judged: &[Judged]) -> Vec<KindCount> {
     let mut kinds: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for episode in judged.iter().flat_map(|j| &j.episodes) {
         let (episodes, found) = kinds.entry(&episode.kind).or_default();
         *episodes += 1;
         *found += u64::from(episode.found);
     }
-    let kind = |(kind, (episodes, found)): (&str, _)| Kind { kind: kind.to_owned(), episodes, found };
+    let kind = |(kind, (episodes, found)): (&str, _)| KindCount { kind: kind.to_owned(), episodes, found };
     kinds.into_iter().map(kind).collect()
 }
 

@@ -31,8 +31,8 @@ pub(crate) struct Score {
 
 impl Score {
     pub(crate) fn of(all: &[&Judged]) -> Self {
-        let all: Vec<Session> = all.iter().filter_map(|j| Session::of(j)).collect();
-        let count = |keep: &dyn Fn(&Session) -> bool| all.iter().filter(|s| keep(s)).count() as u64;
+        let all: Vec<ScoredSession> = all.iter().filter_map(|j| ScoredSession::of(j)).collect();
+        let count = |keep: &dyn Fn(&ScoredSession) -> bool| all.iter().filter(|s| keep(s)).count() as u64;
         let mut score = Self {
             sessions: all.len() as u64,
             positives: count(&|s| s.positive),
@@ -49,14 +49,14 @@ impl Score {
     }
 }
 
-struct Session {
+struct ScoredSession {
     positive: bool,
     hit: bool,
     false_alarm: bool,
     false_hard: bool,
 }
 
-impl Session {
+impl ScoredSession {
     fn of(judged: &Judged) -> Option<Self> {
         (judged.about.labelled && judged.class != Class::Borderline).then(|| Self {
             positive: judged.class == Class::Loop,
@@ -75,7 +75,7 @@ fn rates(hits: u64, alarms: u64, positives: u64) -> (f64, f64, f64) {
 }
 
 /// A 95 % interval of F1: 1,000 resamples of the sessions, with a fixed seed so that it is the same each time.
-fn interval(all: &[Session]) -> (f64, f64) {
+fn interval(all: &[ScoredSession]) -> (f64, f64) {
     if all.is_empty() {
         return (0.0, 0.0);
     }

@@ -4,11 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::args::EvalArgs;
-use crate::eval::label::{self, Label, SessionLabels};
+use crate::eval::label::{self, LoopLabel, SessionLabels};
 use crate::exit::Failure;
-use crate::scan::args::SourceArgs;
-use crate::scan::find::{Input, Source, find};
-use crate::scan::problem::Problem;
+use crate::sessions::{Problem, SessionInput, SourceArgs, find};
 
 /// The files of one set.
 pub(crate) struct Set {
@@ -22,7 +20,7 @@ pub(crate) struct Set {
 pub(crate) struct SetFile {
     /// Relative to the corpus folder, as in the labels.
     pub(crate) path: String,
-    pub(crate) input: Input,
+    pub(crate) input: SessionInput,
     pub(crate) labels: FileLabels,
 }
 
@@ -76,9 +74,7 @@ fn set(name: String, labels: &Path, corpus: &Path, args: &EvalArgs) -> Result<Se
         let file = corpus.join(&path);
         known.insert(real(&file));
         if !labels.sessions.is_empty() {
-            let size = std::fs::metadata(&file).map_or(0, |about| about.len());
-            let input = Input { source: Source::File(file), size, likely: None, forced: None, named: true };
-            files.push(SetFile { path, input, labels });
+            files.push(SetFile { path, input: SessionInput::file(&file), labels });
         }
     }
     let mut problems = Vec::new();
@@ -98,7 +94,7 @@ fn set(name: String, labels: &Path, corpus: &Path, args: &EvalArgs) -> Result<Se
 }
 
 /// Groups labels by file and session, in the order of the labels file.
-fn by_file(labels: Vec<Label>, abuse: bool) -> Result<Vec<(String, FileLabels)>, Failure> {
+fn by_file(labels: Vec<LoopLabel>, abuse: bool) -> Result<Vec<(String, FileLabels)>, Failure> {
     let mut files: Vec<(String, FileLabels)> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     for label in labels {

@@ -10,7 +10,7 @@ use deloop_formats::{Base, Place};
 use super::args::Scope;
 use crate::exit::Failure;
 use crate::safe_file::{self, Links};
-use crate::scan::places::{self, System};
+use crate::sessions::agent_folders::{self, System};
 
 /// No agent has larger settings.
 const LONGEST_SETTINGS: u64 = 16 << 20;
@@ -56,7 +56,7 @@ pub(crate) fn read_settings(agent: &Installable, scope: Scope) -> Option<(PathBu
 
 fn user_file(agent: &Installable) -> Option<PathBuf> {
     let place = Place { base: agent.wiring.base, folder: agent.wiring.user, suffix: "" };
-    places::folder(&place, System::here(), &|name| std::env::var_os(name))
+    agent_folders::folder(&place, System::here(), &|name| std::env::var_os(name))
 }
 
 fn below(folder: PathBuf, path: &str) -> PathBuf {
@@ -72,7 +72,7 @@ pub(crate) fn is_here(agent: &Installable) -> bool {
 fn own_folder(agent: &Installable) -> Option<PathBuf> {
     let folder = |base, folder| {
         let place = Place { base, folder, suffix: "" };
-        places::folder(&place, System::here(), &|name| std::env::var_os(name))
+        agent_folders::folder(&place, System::here(), &|name| std::env::var_os(name))
     };
     let first = agent.wiring.user.split('/').next().unwrap_or_default();
     match agent.wiring.base {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::named;
 use super::words::{action, delivery, outcome, time};
 use crate::exit::{self, Failure};
-use crate::scan::veil::Veil;
+use crate::redaction::Redaction;
 use deloop_live::RecentCall;
 
 /// A finding as it was written down.
@@ -28,7 +28,7 @@ pub(crate) fn is_id(word: &str) -> bool {
 
 pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     let (_, row) = named::decision(id)?;
-    let veil = Veil::new(false);
+    let redaction = Redaction::new(false);
     let rung = row.rung.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
     writeln!(out, "{}: {}, {}", row.id, action(&row), time(row.ts))?;
     let subagent = row
@@ -43,20 +43,20 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     let findings: Vec<Found> = read(row.findings.as_deref());
     for found in &findings {
         let Found { detector, count, since, summary } = found;
-        writeln!(out, "  {detector}: {} ({count} times, since step {since})", veil.line(summary, 300))?;
+        writeln!(out, "  {detector}: {} ({count} times, since step {since})", redaction.line(summary, 300))?;
     }
     if findings.is_empty() {
-        writeln!(out, "  {}", super::words::summary(&row, &veil, 300))?;
+        writeln!(out, "  {}", super::words::summary(&row, &redaction, 300))?;
     }
     writeln!(out, "\nThe rule")?;
     writeln!(out, "  rung {}{rung} of the profile's ladder", row.level)?;
     if let Some(detector) = findings.first().map(|f| f.detector.as_str()).or(row.detector.as_deref()) {
         writeln!(out, "  `deloop explain {detector}` explains the detector")?;
     }
-    steps(&row, &veil, out)?;
+    steps(&row, &redaction, out)?;
     if let Some(message) = &row.message {
         writeln!(out, "\nWhat was said")?;
-        for line in veil.text(message, 4000).lines() {
+        for line in redaction.text(message, 4000).lines() {
             writeln!(out, "  {line}")?;
         }
     }
@@ -75,7 +75,7 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn steps(row: &RecordedDecision, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
+fn steps(row: &RecordedDecision, redaction: &Redaction, out: &mut dyn Write) -> Result<(), Failure> {
     let trail: Vec<RecentCall> = read(row.recent_calls.as_deref());
     if trail.is_empty() {
         return Ok(());
@@ -89,10 +89,10 @@ fn steps(row: &RecordedDecision, veil: &Veil, out: &mut dyn Write) -> Result<(),
                 format!("{}, output #{output}", ended(came))
             }
         };
-        let call = veil.line(&crumb.call, 100);
+        let call = redaction.line(&crumb.call, 100);
         writeln!(out, "  step {:>4}  #{}  {call}: {came}", crumb.step, crumb.print)?;
         if let Some(evidence) = &crumb.evidence {
-            writeln!(out, "             = {}", veil.line(evidence, 100))?;
+            writeln!(out, "             = {}", redaction.line(evidence, 100))?;
         }
     }
     Ok(())

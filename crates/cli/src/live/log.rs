@@ -13,8 +13,8 @@ use super::named::told;
 use super::summary::Summary;
 use super::words::{line, short, time};
 use crate::exit::{self, Failure};
-use crate::scan::since::since;
-use crate::scan::veil::Veil;
+use crate::redaction::Redaction;
+use crate::sessions::since::since;
 use crate::state::{State, now};
 
 /// How often `--follow` looks.
@@ -57,8 +57,8 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         }
         return Ok(exit::OK);
     }
-    let veil = Veil::new(false);
-    print(&rows, args.json, &veil, out)?;
+    let redaction = Redaction::new(false);
+    print(&rows, args.json, &redaction, out)?;
     if !args.json {
         if rows.is_empty() && !args.follow {
             writeln!(out, "nothing was decided{}", if since.is_some() { " since then" } else { "" })?;
@@ -66,18 +66,23 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         standing(&store, now, out)?;
     }
     if args.follow {
-        follow(&store, filter, &rows, args.json, &veil, out)?;
+        follow(&store, filter, &rows, args.json, &redaction, out)?;
     }
     Ok(exit::OK)
 }
 
-fn print(rows: &[RecordedDecision], as_json: bool, veil: &Veil, out: &mut dyn Write) -> Result<(), Failure> {
+fn print(
+    rows: &[RecordedDecision],
+    as_json: bool,
+    redaction: &Redaction,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     for row in rows {
         if as_json {
-            serde_json::to_writer(&mut *out, &object(row, veil))?;
+            serde_json::to_writer(&mut *out, &object(row, redaction))?;
             writeln!(out)?;
         } else {
-            writeln!(out, "{}", line(row, veil))?;
+            writeln!(out, "{}", line(row, redaction))?;
         }
     }
     Ok(())
@@ -101,7 +106,7 @@ fn follow(
     mut filter: DecisionFilter<'_>,
     shown: &[RecordedDecision],
     as_json: bool,
-    veil: &Veil,
+    redaction: &Redaction,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let mut seen: HashSet<String> = shown.iter().map(|row| row.id.clone()).collect();
@@ -112,7 +117,7 @@ fn follow(
         let mut rows = store.decisions(&filter, ALL).map_err(told)?;
         rows.reverse();
         rows.retain(|row| seen.insert(row.id.clone()));
-        print(&rows, as_json, veil, out)?;
+        print(&rows, as_json, redaction, out)?;
         if let Some(row) = rows.last() {
             filter.since = Some(row.ts);
         }
@@ -120,11 +125,11 @@ fn follow(
 }
 
 /// A decision as JSON.
-fn object(row: &RecordedDecision, veil: &Veil) -> Value {
+fn object(row: &RecordedDecision, redaction: &Redaction) -> Value {
     let parsed = |text: &Option<String>| -> Value {
         text.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
     };
-    let masked = |text: &Option<String>| text.as_deref().map(|text| veil.text(text, 4000));
+    let masked = |text: &Option<String>| text.as_deref().map(|text| redaction.text(text, 4000));
     json!({
         "id": row.id, "ts": row.ts.to_string(), "agent": row.agent, "session": row.session,
         "subagent": row.subagent, "run": row.run, "step": row.step, "action": row.action, "would": row.would,

@@ -8,7 +8,7 @@ use super::args::{PauseArgs, ResumeArgs};
 use super::named::{self, told};
 use super::words::{short, time};
 use crate::exit::{self, Failure};
-use crate::scan::since::since;
+use crate::sessions::since::since;
 use crate::state::{State, now};
 
 pub(crate) fn pause(args: &PauseArgs, out: &mut dyn Write) -> Result<u8, Failure> {

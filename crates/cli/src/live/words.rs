@@ -3,7 +3,7 @@
 use deloop_live::RecordedDecision;
 use deloop_types::Millis;
 
-use crate::scan::veil::Veil;
+use crate::redaction::Redaction;
 
 /// To the second, in UTC.
 pub(crate) fn time(ts: Millis) -> String {
@@ -47,13 +47,13 @@ pub(super) fn outcome(row: &RecordedDecision) -> Option<&'static str> {
 }
 
 /// What repeated.
-pub(super) fn summary(row: &RecordedDecision, veil: &Veil, room: usize) -> String {
+pub(super) fn summary(row: &RecordedDecision, redaction: &Redaction, room: usize) -> String {
     let text = row.summary.as_deref().or(row.status.as_deref()).unwrap_or("no reason was written down");
-    veil.line(text, room)
+    redaction.line(text, room)
 }
 
 /// One line for a decision.
-pub(crate) fn line(row: &RecordedDecision, veil: &Veil) -> String {
+pub(crate) fn line(row: &RecordedDecision, redaction: &Redaction) -> String {
     let mut state = delivery(row);
     for more in [outcome(row), row.wrong.then_some("wrong, you said")].into_iter().flatten() {
         state = format!("{state}, {more}");
@@ -66,7 +66,7 @@ pub(crate) fn line(row: &RecordedDecision, veil: &Veil) -> String {
         row.agent,
         short(&row.session) + &subagent,
         action(row),
-        summary(row, veil, 160),
+        summary(row, redaction, 160),
         row.id
     )
 }

@@ -14,8 +14,8 @@ use super::named::{self, told};
 use super::redact::Redact;
 use super::words::{short, summary};
 use crate::exit::{self, Failure};
-use crate::scan::sessions::sessions;
-use crate::scan::veil::Veil;
+use crate::redaction::Redaction;
+use crate::sessions::load;
 use crate::state::{State, now};
 use deloop_live::CALL;
 use deloop_live::{RecentCall, repeated};
@@ -72,9 +72,7 @@ fn written(path: &Path, session: &str) -> Option<Vec<Step>> {
     if size > LONGEST {
         return None;
     }
-    let mut sessions = sessions(path).ok()?;
-    let at = sessions.iter().position(|(name, _)| name == session).unwrap_or(0);
-    (at < sessions.len()).then(|| sessions.swap_remove(at).1).filter(|steps| !steps.is_empty())
+    load(path, session).ok()
 }
 
 /// The calls that were kept with the decision.
@@ -114,10 +112,10 @@ fn keep(state: &State, args: &WrongArgs, row: &RecordedDecision, steps: &[Step])
         text.push('\n');
     }
     let file = state.write(&name, text.as_bytes())?;
-    let veil = Veil::new(false);
+    let redaction = Redaction::new(false);
     let mut label = json!({
         "path": name, "label": args.was.as_str(), "kind": row.detector.as_deref().unwrap_or("other"),
-        "why": args.note.clone().unwrap_or_else(|| format!("deloop said: {}", summary(row, &veil, 200))),
+        "why": args.note.clone().unwrap_or_else(|| format!("deloop said: {}", summary(row, &redaction, 200))),
         "by": "a person", "decision": row.id, "action": row.action,
     });
     if args.was == Was::Loop {

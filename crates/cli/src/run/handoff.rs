@@ -12,9 +12,9 @@ use super::child::Push;
 use crate::exit::Failure;
 use crate::live::explain::{ended, read};
 use crate::live::words::{line, time};
+use crate::redaction::Redaction;
 use crate::safe_file::{Expected, Make, Permission, Target};
-use crate::scan::sessions::sessions;
-use crate::scan::veil::Veil;
+use crate::sessions::load;
 use crate::state::State;
 use deloop_live::RecentCall;
 
@@ -69,7 +69,7 @@ fn text(
     sources: &[SessionSource],
     decisions: &[RecordedDecision],
 ) -> String {
-    let veil = Veil::new(false);
+    let redaction = Redaction::new(false);
     let mut out = String::new();
     // Writing to a string does not fail.
     let mut put = |text: std::fmt::Arguments<'_>| {
@@ -83,11 +83,11 @@ fn text(
         Some(Push::Kill) => "it was killed, as it did not end when terminated".to_owned(),
     };
     put(format_args!("# deloop stopped this run\n\n"));
-    put(format_args!("- command: `{}`\n", code(&veil.line(&command.join(" "), 300))));
+    put(format_args!("- command: `{}`\n", code(&redaction.line(&command.join(" "), 300))));
     put(format_args!("- from {} to {}; {how}\n", time(run.started), time(run.ended)));
     put(format_args!("- the work is not done: take what is there as unfinished\n"));
 
-    let summary = veil.line(stop.summary.as_deref().unwrap_or("it repeats itself"), 300);
+    let summary = redaction.line(stop.summary.as_deref().unwrap_or("it repeats itself"), 300);
     let status = stop.status.as_deref().map(|s| format!(" ({s})")).unwrap_or_default();
     put(format_args!(
         "\n## Where it looped{status}\n\n{}. `deloop explain {}` tells more.\n",
@@ -100,19 +100,19 @@ fn text(
         put(format_args!("\n## What it tried last\n\n"));
         for crumb in &trail {
             let came = if crumb.output.is_some() { ended(crumb.came) } else { "no result" };
-            put(format_args!("- `{}`: {came}\n", code(&veil.line(&crumb.call, 120))));
+            put(format_args!("- `{}`: {came}\n", code(&redaction.line(&crumb.call, 120))));
         }
     }
     put(format_args!("\n## What deloop did\n\n"));
     for row in decisions {
-        put(format_args!("- {}\n", md(&line(row, &veil))));
+        put(format_args!("- {}\n", md(&line(row, &redaction))));
     }
     let source = sources.iter().find(|s| s.session == stop.session);
     if let Some(said) =
         source.and_then(|s| s.transcript.as_deref()).and_then(|t| last_words(t, &stop.session))
     {
         put(format_args!("\n## What the agent said last\n\n"));
-        for line in veil.text(&said, 4000).lines() {
+        for line in redaction.text(&said, 4000).lines() {
             put(format_args!("> {line}\n"));
         }
     }
@@ -140,8 +140,7 @@ fn last_words(path: &str, session: &str) -> Option<String> {
     if std::fs::metadata(path).ok()?.len() > LONGEST {
         return None;
     }
-    let sessions = sessions(path).ok()?;
-    let (_, steps) = sessions.iter().find(|(name, _)| name == session).or(sessions.first())?;
+    let steps = load(path, session).ok()?;
     steps.iter().rev().find_map(|step| match &step.body {
         Body::Turn(turn) if step.agent.is_none() => turn.said().map(str::to_owned),
         _ => None,

@@ -1,42 +1,28 @@
-//! What can be typed after `deloop scan`, `deloop show` and `deloop compare`.
+//! The arguments of `deloop scan`, `deloop show` and `deloop compare`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use deloop_formats::FORMATS;
 use deloop_types::Action;
 
 use crate::args::{ModeArg, RuleArgs};
+use crate::sessions::SourceArgs;
 
-/// Which sessions are read.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct SourceArgs {
-    /// Session files, folders, globs, or `-` for standard input; the agents' own folders if none is named
-    pub(crate) paths: Vec<PathBuf>,
-    /// Read every file as this format instead of finding out from its beginning
-    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|f| f.name())))]
-    pub(crate) format: Option<String>,
-    /// Only sessions that were active since then: 30d, 12h, 2w, or a date like 2026-01-31
-    #[arg(long, value_name = "WHEN")]
-    pub(crate) since: Option<String>,
-}
-
-/// Which rules the sessions are judged by.
+/// Which rules judge the sessions.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct JudgeArgs {
-    /// The profile: one of `deloop profiles`, or a TOML file
+    /// A profile (see `deloop profiles`) or a TOML file
     #[arg(long, short, value_name = "PROFILE", env = "DELOOP_PROFILE")]
     pub(crate) profile: Option<String>,
-    /// The configuration file; else deloop.toml or deloop.yaml in the user's config folder, and the nearest one upward
-    /// from here if you trust it (`deloop trust`)
+    /// A configuration file [default: deloop.toml or deloop.yaml in your config folder, and the nearest one in this folder
+    /// or above it that you trust (`deloop trust`)]
     #[arg(long, value_name = "FILE", env = "DELOOP_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 }
 
 impl JudgeArgs {
-    /// The rules for a run that is over: everything is done that the profile asks for, and nobody is there to be asked.
+    /// Returns the rules for a run that is over: deloop does all that the profile asks for, and there is nobody to ask.
     pub(crate) fn rules(&self) -> RuleArgs {
         RuleArgs {
             profile: self.profile.clone(),
@@ -57,22 +43,22 @@ pub(crate) struct ScanArgs {
     /// Only loops that reached this level: a rung (1, 2, …) or an action (warn, nudge, ask, block, stop)
     #[arg(long, value_name = "LEVEL")]
     pub(crate) min_level: Option<Level>,
-    /// Only the N loops that cost most; 0 shows all
+    /// Show the N costliest loops; 0 shows all [default: 20 on screen, all in JSON and CSV]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
-    /// Print JSON; `deloop schema scan` describes it
+    /// Print JSON (see `deloop schema scan`)
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// Print one line of CSV per loop
+    /// Print CSV, one line per loop
     #[arg(long)]
     pub(crate) csv: bool,
-    /// Write a report to look at into this file: one page that needs no network
+    /// Write a self-contained HTML report to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// End with exit code 1 when a loop reached this level
+    /// Exit with code 1 if a loop reached this level
     #[arg(long, value_name = "LEVEL")]
     pub(crate) fail_on: Option<Level>,
-    /// Leave arguments and results out of everything that is printed or written
+    /// Hide arguments and results
     #[arg(long)]
     pub(crate) redact: bool,
 }
@@ -80,19 +66,19 @@ pub(crate) struct ScanArgs {
 /// `deloop show`
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The session: its id, the beginning of it, or its file
+    /// A session id, the start of one, or a file
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) judge: JudgeArgs,
-    /// Print every step, not only those around the loops
+    /// Show every step
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print what each result is evidence of
+    /// Show what each result is evidence of
     #[arg(long)]
     pub(crate) evidence: bool,
-    /// Leave arguments and results out
+    /// Hide arguments and results
     #[arg(long)]
     pub(crate) redact: bool,
 }
@@ -100,10 +86,10 @@ pub(crate) struct ShowArgs {
 /// `deloop compare`
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The one side: a profile of `deloop profiles`, or a configuration file
+    /// A profile (see `deloop profiles`) or a configuration file
     #[arg(long, value_name = "PROFILE|CONFIG")]
     pub(crate) a: String,
-    /// The other side
+    /// The profile or configuration file to compare it with
     #[arg(long, value_name = "PROFILE|CONFIG")]
     pub(crate) b: String,
     #[command(flatten)]
@@ -111,18 +97,18 @@ pub(crate) struct CompareArgs {
     /// Only loops that reached this level: a rung (1, 2, …) or an action (warn, nudge, ask, block, stop)
     #[arg(long, value_name = "LEVEL")]
     pub(crate) min_level: Option<Level>,
-    /// Only the first N differences; 0 shows all
+    /// Show the first N differences; 0 shows all [default: 20 on screen, all in JSON]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
-    /// Print JSON; `deloop schema compare` describes it
+    /// Print JSON (see `deloop schema compare`)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Leave arguments and results out
+    /// Hide arguments and results
     #[arg(long)]
     pub(crate) redact: bool,
 }
 
-/// How far a ladder must have been climbed.
+/// How far up its ladder a loop must have gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     /// To this rung.
@@ -132,7 +118,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// Whether a loop that got to this action on this rung has reached it.
+    /// Returns whether an action on this rung reaches it.
     pub(crate) fn reached(self, action: Action, rung: u32) -> bool {
         match self {
             Self::Rung(least) => rung >= least,

@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use crate::exit::Failure;
-use crate::scan::report::LoopRow;
+use crate::scan::report::{ActionRow, LoopRow};
 
-const HEAD: &str = "session,file,format,agent,model,project,started,ended,pattern,detector,tool,count,step,turn,\
-                    turns,action,level,tokens,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,usd,\
+const HEAD: &str = "session,file,format,agent,model,project,started,ended,pattern,detector,tool,count,step,first_turn,\
+                    last_turn,repeated_turns,actions,action,level,minutes,tokens,input_tokens,output_tokens,cache_read_tokens,cache_write_tokens,usd,\
                     unpriced_tokens";
 
-/// Prints a line of names and one line per loop.
+/// Prints a header and one line per loop.
 pub(crate) fn print(loops: &[LoopRow], out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "{HEAD}")?;
     for row in loops {
@@ -29,10 +29,13 @@ pub(crate) fn print(loops: &[LoopRow], out: &mut dyn Write) -> Result<(), Failur
             option(&row.tool),
             row.count.to_string(),
             row.step.to_string(),
-            row.turn.to_string(),
-            row.turns.to_string(),
+            row.first_turn.to_string(),
+            row.last_turn.to_string(),
+            row.repeated.len().to_string(),
+            cell(&actions(&row.actions)),
             row.action.to_string(),
             row.level.to_string(),
+            format!("{:.2}", row.minutes),
             spend.tokens().to_string(),
             spend.input_tokens.to_string(),
             spend.output_tokens.to_string(),
@@ -46,7 +49,12 @@ pub(crate) fn print(loops: &[LoopRow], out: &mut dyn Write) -> Result<(), Failur
     Ok(())
 }
 
-/// Text as a cell. One that a spreadsheet would take for a formula gets an apostrophe before it.
+/// Returns actions with their turns: `nudge@4 block@7`.
+fn actions(actions: &[ActionRow]) -> String {
+    actions.iter().map(|a| format!("{}@{}", a.action, a.turn)).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns text as a cell. One that a spreadsheet would take for a formula gets an apostrophe before it.
 fn cell(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };

@@ -1,8 +1,8 @@
 //! Numbers as people read them.
 
-use crate::scan::spend::Spend;
+use crate::replay::Spend;
 
-/// 812, 14.2k, 1.2M.
+/// Formats a count: 812, 14.2k, 1.2M.
 pub(crate) fn count(number: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let value = number as f64;
@@ -18,12 +18,12 @@ fn with_unit(value: f64, unit: &str) -> String {
     if value < 99.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
 }
 
-/// $4.12, or <$0.01 for what is less than a cent.
+/// Formats dollars: $4.12, or <$0.01 for less than a cent.
 pub(crate) fn dollars(value: f64) -> String {
     if value > 0.0 && value < 0.005 { "<$0.01".to_owned() } else { format!("${value:.2}") }
 }
 
-/// What something cost; tokens whose price is not known are said to be so, never guessed.
+/// Formats a cost. An unknown price is called unknown, never guessed.
 pub(crate) fn cost(spend: &Spend) -> String {
     match (spend.usd > 0.0, spend.unpriced_tokens > 0) {
         (_, false) if spend.tokens() == 0 && spend.usd == 0.0 => "–".to_owned(),
@@ -33,18 +33,28 @@ pub(crate) fn cost(spend: &Spend) -> String {
     }
 }
 
-/// "1 loop", "2 loops".
+/// Formats a count of things: "1 loop", "2 loops".
 pub(crate) fn plural(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", count(number)) }
 }
 
-/// Bytes: 812 B, 14.2 kB, 1.2 GB.
+/// Formats bytes: 812 B, 14.2 kB, 1.2 GB.
 pub(crate) fn bytes(number: u64) -> String {
     let text = count(number).replace('B', "G").replace('k', " k").replace('M', " M").replace('G', " G");
     if text.contains(' ') { format!("{text}B") } else { format!("{text} B") }
 }
 
-/// The minute of a time: 2026-03-01 10:00.
+/// Formats a duration: <1 min, 12 min, 2.5 h.
+pub(crate) fn duration(minutes: f64) -> String {
+    match minutes {
+        m if m <= 0.0 => "–".to_owned(),
+        m if m < 1.0 => "<1 min".to_owned(),
+        m if m < 90.0 => format!("{m:.0} min"),
+        m => format!("{:.1} h", m / 60.0),
+    }
+}
+
+/// Formats a time to the minute: 2026-03-01 10:00.
 pub(crate) fn minute(rfc3339: &str) -> String {
     rfc3339.get(..16).unwrap_or(rfc3339).replace('T', " ")
 }
@@ -68,6 +78,7 @@ mod tests {
             ("$0.00".into(), "<$0.01".into(), "$4.10".into())
         );
         assert_eq!(minute("2026-03-01T10:00:00Z"), "2026-03-01 10:00");
+        assert_eq!([0.0, 0.4, 6.2, 150.0].map(duration), ["–", "<1 min", "6 min", "2.5 h"]);
     }
 
     #[test]

@@ -1,30 +1,27 @@
 //! `deloop show`: one session around its loops.
 
 use std::io::Write;
+use std::path::Path;
 
 use deloop_engine::Engine;
-use deloop_types::{Action, Outcome};
+use deloop_types::{Action, Millis, Outcome};
 
 use crate::config;
 use crate::exit::{self, Failure};
+use crate::redaction::Redaction;
+use crate::replay::{
+    ReplayedFiles, Selection, ShownCall, StepKind, StepView, TranscriptEntry, TranscriptSize, transcript,
+};
 use crate::scan::args::ShowArgs;
-use crate::scan::find::{self, Found, Input, Source};
+use crate::scan::assemble::{ReportContext, settle};
 use crate::scan::numbers::{cost, count, minute, plural};
-use crate::scan::pool::read_all;
-use crate::scan::read::Unread;
-use crate::scan::report::{Frame, LoopRow, Report, SessionRow};
-use crate::scan::story::{Ask, CallScene, Kind, Scene, story};
-use crate::scan::table::{Screen, shortened};
-use crate::scan::veil::Veil;
-use crate::scan::{cutoff, judge, tell};
+use crate::scan::report::{LoopRow, ScanReport, SessionRow};
+use crate::scan::table::{Screen, and_time, place, shortened, spent};
+use crate::scan::{cutoff, judge, replay_loops};
+use crate::sessions::{FoundInputs, InputSource, ReadError, SessionInput, examples, find, print_problems};
 
-/// Steps shown before and after a loop.
-const AROUND: u32 = 4;
-/// Steps shown of a long loop: at its beginning and at its end.
-const FIRST: u32 = 12;
-const LAST: u32 = 8;
-/// Characters of a text.
-const ROOM: usize = 600;
+/// A longer session is cut off.
+const SIZE: TranscriptSize = TranscriptSize { steps: 200_000, room: 600 };
 /// Lines of a text.
 const LINES: usize = 4;
 
@@ -33,157 +30,168 @@ pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let (engine, prices) = judge(config::load(&args.judge.rules())?)?;
     let profile = engine.profile().name.clone();
     let engines = [engine];
-    let veil = Veil::new(args.redact);
+    let redaction = Redaction::new(args.redact);
     let cutoff = cutoff(&args.source)?;
-    let (inputs, report) = {
-        let mut found = candidates(args, cutoff);
-        found.keep_stdin()?;
-        let make = |inputs: &[Input]| {
-            let frame = Frame {
-                inputs,
-                prices: &prices,
-                veil: &veil,
-                cutoff,
-                min_level: None,
-                profile: profile.clone(),
-                examples: false,
-            };
-            Report::new(read_all(inputs, &engines), &frame)
+    let mut found = candidates(args, cutoff);
+    found.keep_stdin()?;
+    let scan = |inputs: Vec<SessionInput>| {
+        let mut read = replay_loops(&inputs, &engines);
+        let older = settle(&mut read.files, cutoff);
+        let context = ReportContext {
+            inputs: &inputs,
+            prices: &prices,
+            redaction: &redaction,
+            cutoff,
+            older: found.older,
+            min_level: None,
+            profile: profile.clone(),
+            examples: false,
         };
-        // A session's file is mostly named after it: then the others need not be read.
-        let (likely, others): (Vec<Input>, Vec<Input>) =
-            found.inputs.into_iter().partition(|i| names(i, &args.session));
-        let report = make(&likely);
-        if matching(&report, &args.session, &likely).is_empty() {
-            let report = make(&others);
-            (others, report)
-        } else {
-            (likely, report)
-        }
+        let report = ScanReport::new(&read, older, &context);
+        Scanned { inputs, read, report }
     };
-    let rows = matching(&report, &args.session, &inputs);
-    let Some(first) = rows.first() else {
-        tell(&report.problems);
-        return Err(Failure::new(format!(
-            "there is no session `{}`; `deloop scan` lists those with loops, and a path names any other",
-            veil.line(&args.session, 100)
-        )));
-    };
-    let other = rows.iter().find(|r| (&r.session, &r.format) != (&first.session, &first.format));
-    if let Some(other) = other
-        && first.session != args.session
-        && !is_file(&inputs[first.input], &args.session)
-    {
-        return Err(Failure::new(format!(
-            "`{}` is the beginning of more than one session: {}, {}",
-            args.session, first.session, other.session
-        )));
+    // A session's file is mostly named after it: then the others need not be read.
+    let (likely, others): (Vec<SessionInput>, Vec<SessionInput>) =
+        found.inputs.into_iter().partition(|i| may_hold(i, &args.session));
+    let mut scanned = scan(likely);
+    if scanned.matching(&args.session).is_empty() {
+        scanned = scan(others);
     }
-    let screen = Screen::here();
-    let same: Vec<&SessionRow> =
-        rows.iter().filter(|r| (&r.session, &r.format) == (&first.session, &first.format)).copied().collect();
-    let mut shower = Shower { args, engine: &engines[0], veil: &veil, screen, out };
-    for row in same.iter().filter(|r| r.loops > 0 || same.len() == 1 || args.all) {
-        let loops: Vec<&LoopRow> =
-            report.loops.iter().filter(|l| l.session == row.session && l.input == row.input).collect();
-        shower.session(row, loops, &inputs[row.input])?;
+    let rows = scanned.chosen(&args.session, &redaction)?;
+    let mut printer =
+        SessionPrinter { args, engine: &engines[0], redaction: &redaction, screen: Screen::here(), out };
+    for row in rows.iter().filter(|r| r.loops > 0 || rows.len() == 1 || args.all) {
+        printer.session(row, &scanned)?;
     }
     out.flush()?;
-    tell(&report.problems);
+    print_problems(&scanned.report.problems);
     Ok(exit::OK)
 }
 
-fn candidates(args: &ShowArgs, cutoff: Option<deloop_types::Millis>) -> Found {
+fn candidates(args: &ShowArgs, cutoff: Option<Millis>) -> FoundInputs {
     let mut source = args.source.clone();
-    let path = std::path::Path::new(&args.session);
+    let path = Path::new(&args.session);
     if source.paths.is_empty() && (path.is_file() || args.session == "-") {
         source.paths.push(path.to_owned());
     }
     let named = !source.paths.is_empty();
-    let mut found = find::find(&source, cutoff);
+    let mut found = find(&source, cutoff);
     if !named {
-        found.inputs.extend(find::examples());
+        found.inputs.extend(examples());
     }
     found.inputs.sort_by(|a, b| a.path().cmp(b.path()));
     found
 }
 
-fn names(input: &Input, session: &str) -> bool {
-    matches!(input.source, Source::Bundled(..))
+/// Returns whether an input is likely to hold a session, judging by its name.
+fn may_hold(input: &SessionInput, session: &str) -> bool {
+    matches!(input.source, InputSource::Bundled(..))
         || is_file(input, session)
         || input.path().to_string_lossy().contains(session)
 }
 
-fn is_file(input: &Input, session: &str) -> bool {
-    matches!(&input.source, Source::File(path) if path.as_os_str() == session)
-        || (session == "-" && matches!(input.source, Source::Kept(_)))
+fn is_file(input: &SessionInput, session: &str) -> bool {
+    matches!(&input.source, InputSource::File(path) if path.as_os_str() == session)
+        || (session == "-" && matches!(input.source, InputSource::Kept(_)))
 }
 
-/// The sessions that are meant: those of the file, or with the id, or whose id begins so. Those with loops first.
-fn matching<'a>(report: &'a Report, session: &str, inputs: &[Input]) -> Vec<&'a SessionRow> {
-    let all = || report.sessions.iter();
-    let mut rows: Vec<&SessionRow> = all().filter(|r| is_file(&inputs[r.input], session)).collect();
-    if rows.is_empty() {
-        rows = all().filter(|r| r.session == session).collect();
-    }
-    if rows.is_empty() {
-        rows = all().filter(|r| r.session.starts_with(session)).collect();
-    }
-    rows.sort_by_key(|r| std::cmp::Reverse(r.loops));
-    rows
+/// What was read, and the report of it.
+struct Scanned {
+    inputs: Vec<SessionInput>,
+    read: ReplayedFiles,
+    report: ScanReport,
 }
 
-struct Shower<'a> {
+impl Scanned {
+    fn input(&self, row: &SessionRow) -> &SessionInput {
+        &self.inputs[self.read.files[row.place.file].input]
+    }
+
+    /// Returns the sessions of the file, or with the id, or whose id begins so. Those with loops come first.
+    fn matching(&self, session: &str) -> Vec<&SessionRow> {
+        let all = || self.report.sessions.iter();
+        let mut rows: Vec<&SessionRow> = all().filter(|r| is_file(self.input(r), session)).collect();
+        if rows.is_empty() {
+            rows = all().filter(|r| r.session == session).collect();
+        }
+        if rows.is_empty() {
+            rows = all().filter(|r| r.session.starts_with(session)).collect();
+        }
+        rows.sort_by_key(|r| std::cmp::Reverse(r.loops));
+        rows
+    }
+
+    /// Returns the parts of the one session that is meant.
+    ///
+    /// # Errors
+    /// When there is no such session, or more than one.
+    fn chosen(&self, session: &str, redaction: &Redaction) -> Result<Vec<&SessionRow>, Failure> {
+        let mut rows = self.matching(session);
+        let Some(first) = rows.first().copied() else {
+            print_problems(&self.report.problems);
+            return Err(Failure::new(format!(
+                "no session `{}`; `deloop scan` lists sessions with loops, and you can name any session by its file",
+                redaction.line(session, 100)
+            )));
+        };
+        let same = |r: &&SessionRow| (&r.session, &r.format) == (&first.session, &first.format);
+        if let Some(other) = rows.iter().find(|r| !same(r))
+            && first.session != session
+            && !is_file(self.input(first), session)
+        {
+            return Err(Failure::new(format!(
+                "`{}` matches more than one session: {}, {}",
+                redaction.line(session, 100),
+                first.session,
+                other.session
+            )));
+        }
+        rows.retain(|r| same(r));
+        Ok(rows)
+    }
+}
+
+struct SessionPrinter<'a> {
     args: &'a ShowArgs,
     engine: &'a Engine,
-    veil: &'a Veil,
+    redaction: &'a Redaction,
     screen: Screen,
     out: &'a mut dyn Write,
 }
 
-impl Shower<'_> {
-    fn session(&mut self, row: &SessionRow, mut loops: Vec<&LoopRow>, input: &Input) -> Result<(), Failure> {
+impl SessionPrinter<'_> {
+    fn session(&mut self, row: &SessionRow, scanned: &Scanned) -> Result<(), Failure> {
+        let mut loops: Vec<&LoopRow> =
+            scanned.report.loops.iter().filter(|l| l.place.0 == row.place).collect();
         loops.sort_by_key(|l| l.step);
         self.header(row)?;
-        let near = |step: u32| {
-            loops
-                .iter()
-                .any(|l| (l.step.saturating_sub(AROUND)..=l.last_step.saturating_add(AROUND)).contains(&step))
-        };
-        let middle = |step: u32| {
-            loops.iter().any(|l| {
-                l.last_step - l.step > FIRST + LAST + 2
-                    && (l.step + FIRST..l.last_step - LAST).contains(&step)
-            })
-        };
-        let all = self.args.all;
-        let wanted = |step: u32| all || (near(step) && !middle(step)) || (loops.is_empty() && step < 40);
-        let ask = Ask { session: &row.session, loops: &loops, wanted: &wanted, room: ROOM, veil: self.veil };
-        let story = story(input, self.engine, &ask).map_err(|e| match e {
-            Unread::NoSession => Failure::new("the session is gone"),
-            Unread::Failed(error) => Failure::from(error),
-        })?;
-        let mut last = None;
-        let mut next = loops.iter().peekable();
-        for scene in &story.scenes {
-            while let Some(one) = next.next_if(|l| l.step <= scene.step) {
-                self.loop_head(one, &loops)?;
+        let replay = &scanned.read.files[row.place.file].sessions[row.place.session];
+        let found = replay.verdicts.first().map(|v| v.loops.as_slice()).unwrap_or_default();
+        let actions = row.actions.iter().map(|a| (a.step, a.turn));
+        let selection = Selection::new(found.iter(), actions, self.args.all);
+        let input = scanned.input(row);
+        let transcript = transcript(input, &replay.session, self.engine, &selection, self.redaction, SIZE)
+            .map_err(|e| match e {
+                ReadError::UnknownFormat => Failure::new("the session is gone"),
+                ReadError::Io(error) => Failure::from(error),
+            })?;
+        let mut next = loops.iter().enumerate().peekable();
+        for entry in &transcript.entries {
+            match entry {
+                TranscriptEntry::Step(step) => {
+                    while let Some((number, one)) = next.next_if(|(_, l)| l.step <= step.step) {
+                        self.loop_head(one, number + 1, loops.len())?;
+                    }
+                    self.step(step)?;
+                }
+                TranscriptEntry::LeftOut(left_out) => {
+                    let text = format!("     … {left_out} not shown (`--all` shows everything)");
+                    writeln!(self.out, "{}", self.screen.paint("2", &text))?;
+                }
             }
-            let skipped = last.map_or(scene.step, |last: u32| scene.step - last - 1);
-            if skipped > 0 && (last.is_some() || !all) && story_gap(last, scene.step, &wanted) {
-                let what = plural(skipped.into(), "step");
-                writeln!(
-                    self.out,
-                    "{}",
-                    self.screen.paint("2", &format!("     … {what} left out (`--all` shows them)"))
-                )?;
-            }
-            last = Some(scene.step);
-            let inside = loops.iter().any(|l| (l.step..=l.last_step).contains(&scene.step));
-            self.scene(scene, inside)?;
         }
         if loops.is_empty() {
-            writeln!(self.out, "\nNo loop was found in this session.")?;
+            writeln!(self.out, "\nNo loops in this session.")?;
         }
         Ok(())
     }
@@ -205,105 +213,102 @@ impl Shower<'_> {
             count(row.spend.tokens()),
             cost(&row.spend)
         )?;
+        if row.loops > 0 {
+            writeln!(
+                self.out,
+                "{}: {} repeated, {} tokens, {}{}",
+                plural(row.loops, "loop"),
+                plural(row.repeated_turns, "turn"),
+                count(row.loop_spend.tokens()),
+                cost(&row.loop_spend),
+                and_time(row.minutes)
+            )?;
+        }
         writeln!(self.out, "{}\n", row.file)?;
         Ok(())
     }
 
-    fn loop_head(&mut self, one: &LoopRow, loops: &[&LoopRow]) -> Result<(), Failure> {
-        let number = loops.iter().position(|l| l.step == one.step && l.agent == one.agent).unwrap_or(0) + 1;
-        let title =
-            if loops.len() > 1 { format!("Loop {number} of {}", loops.len()) } else { "Loop".to_owned() };
+    fn loop_head(&mut self, one: &LoopRow, number: usize, of: usize) -> Result<(), Failure> {
+        let title = if of > 1 { format!("Loop {number} of {of}") } else { "Loop".to_owned() };
         let agent = one.agent.as_deref().map_or_else(String::new, |a| format!(" ({a})"));
-        writeln!(
-            self.out,
-            "\n{}",
-            self.screen.paint("1;33", &format!("── {title}{agent}: {}", one.pattern))
-        )?;
-        let spent = format!(
-            "   from turn {} of {}: {}, {} tokens, {}; found by {}",
-            one.turn,
-            one.of_turns,
-            plural(one.turns.into(), "turn"),
-            count(one.spend.tokens()),
-            cost(&one.spend),
-            std::iter::once(one.detector.as_str())
-                .chain(one.also.iter().map(String::as_str))
-                .collect::<Vec<_>>()
-                .join(", "),
-        );
-        writeln!(self.out, "{spent}\n")?;
+        let head = format!("── {title}{agent}: {}", one.pattern);
+        writeln!(self.out, "\n{}", self.screen.paint("1;33", &head))?;
+        writeln!(self.out, "   {}", place(one))?;
+        let detectors: Vec<&str> =
+            std::iter::once(&one.detector).chain(&one.also).map(String::as_str).collect();
+        writeln!(self.out, "   {}; found by {}\n", spent(one), detectors.join(", "))?;
         Ok(())
     }
 
-    fn scene(&mut self, scene: &Scene, inside: bool) -> Result<(), Failure> {
-        let agent = scene.agent.as_deref().map_or_else(String::new, |a| format!("[{}] ", shortened(a, 16)));
-        match &scene.kind {
-            Kind::Turn { text, calls } => {
-                let repeats = inside && calls.iter().any(|c| c.group > 0);
-                let time = scene.ts.map(|ts| ts.to_string().get(11..16).unwrap_or_default().to_owned());
-                let mut head = format!("turn {:<4} {}", scene.turn, time.unwrap_or_default());
-                if !text.is_empty() || calls.is_empty() {
-                    self.lines(&format!("{head:<16}{agent}"), text, repeats, "")?;
-                    head = String::new();
-                }
-                for call in calls {
-                    let repeats = inside && call.group > 0;
-                    self.lines(
-                        &format!("{head:<16}{agent}"),
-                        &called(call),
-                        repeats,
-                        if repeats { "33" } else { "36" },
-                    )?;
-                    head = String::new();
-                }
-            }
-            Kind::Result { outcome, text, repeats, .. } => {
+    fn step(&mut self, step: &StepView) -> Result<(), Failure> {
+        let agent = step.agent.as_deref().map_or_else(String::new, |a| format!("[{}] ", shortened(a, 16)));
+        match &step.kind {
+            StepKind::Turn { text, calls } => self.turn(step, text, calls, &agent)?,
+            StepKind::Result { outcome, text, again, .. } => {
                 let word = match outcome {
                     Some(Outcome::Error) => "failed: ",
                     Some(Outcome::Denied) => "denied: ",
                     Some(Outcome::Cancelled) => "cancelled: ",
                     Some(Outcome::Timeout) => "timed out: ",
-                    Some(Outcome::Running) => "still runs: ",
+                    Some(Outcome::Running) => "still running: ",
                     Some(Outcome::Invalid) => "invalid: ",
                     _ => "",
                 };
-                self.lines("              ← ", &format!("{word}{text}"), inside && *repeats, "2")?;
-                if let Some(evidence) = scene.evidence.filter(|_| self.args.evidence) {
-                    writeln!(
-                        self.out,
-                        "   {}",
-                        self.screen.paint("34", &format!("              = {evidence}"))
-                    )?;
+                self.lines("              ← ", &format!("{word}{text}"), step.repeats && *again, "2")?;
+                if let Some(evidence) = step.evidence.filter(|_| self.args.evidence) {
+                    let line = format!("              = {evidence}");
+                    writeln!(self.out, "   {}", self.screen.paint("34", &line))?;
                 }
             }
-            Kind::User { text, human } => {
+            StepKind::User { text, human } => {
                 self.lines(if *human { "user            " } else { "harness         " }, text, false, "1")?;
             }
-            Kind::Compact => self.lines("                ", "the context was cut", false, "2")?,
+            StepKind::Compact => self.lines("                ", "context compacted", false, "2")?,
+            StepKind::Other => {}
         }
-        if let Some(told) = &scene.told {
-            let colour = if told.action >= Action::Ask { "31" } else { "35" };
-            let head = format!("              ▲ deloop: {} (level {})", told.action, told.level);
-            writeln!(self.out, "   {}", self.screen.paint(colour, &head))?;
-            for line in told.message.iter().flat_map(|m| m.lines()) {
-                for part in wrapped(line, usize::from(self.screen.width).saturating_sub(22).max(20)) {
-                    writeln!(
-                        self.out,
-                        "   {}",
-                        self.screen.paint(colour, &format!("                {part}"))
-                    )?;
-                }
+        self.action(step)
+    }
+
+    fn turn(&mut self, step: &StepView, text: &str, calls: &[ShownCall], agent: &str) -> Result<(), Failure> {
+        let time = step.ts.map(|ts| ts.to_string().get(11..16).unwrap_or_default().to_owned());
+        let mut head = format!("turn {:<4} {}", step.turn, time.unwrap_or_default());
+        let mut marked = step.repeats;
+        if !text.is_empty() || calls.is_empty() {
+            self.lines(&format!("{head:<16}{agent}"), text, marked, "")?;
+            (head, marked) = (String::new(), false);
+        }
+        for call in calls {
+            let repeats = marked || step.repeats && call.group > 0;
+            let colour = if repeats { "33" } else { "36" };
+            self.lines(&format!("{head:<16}{agent}"), &called(call), repeats, colour)?;
+            (head, marked) = (String::new(), false);
+        }
+        Ok(())
+    }
+
+    /// Prints what deloop would have done at a step.
+    fn action(&mut self, step: &StepView) -> Result<(), Failure> {
+        let Some(action) = &step.action else { return Ok(()) };
+        let colour = if action.action >= Action::Ask { "31" } else { "35" };
+        let (name, level) = (action.action, action.level);
+        let head = format!("              ▲ deloop: {name} (level {level}) at turn {}", action.turn);
+        writeln!(self.out, "   {}", self.screen.paint(colour, &head))?;
+        let width = usize::from(self.screen.width).saturating_sub(22).max(20);
+        for line in action.message.iter().flat_map(|m| m.lines()) {
+            for part in wrapped(line, width) {
+                let part = format!("                {part}");
+                writeln!(self.out, "   {}", self.screen.paint(colour, &part))?;
             }
         }
         Ok(())
     }
 
-    /// Prints a text with a head before its first line, and a mark when it repeats what was there before.
+    /// Prints a text with a head before its first line, and a mark if it repeats.
     fn lines(&mut self, head: &str, text: &str, repeats: bool, colour: &str) -> Result<(), Failure> {
         let mark = if repeats { self.screen.paint("33", "⟲") } else { " ".to_owned() };
         let width = usize::from(self.screen.width).saturating_sub(head.chars().count() + 4).max(20);
         let mut lines = text.lines().filter(|l| !l.trim().is_empty());
-        let first = lines.next().unwrap_or(if self.veil.redact { "(left out)" } else { "(nothing)" });
+        let first = lines.next().unwrap_or(if self.redaction.redact { "(hidden)" } else { "(empty)" });
         let rest: Vec<&str> = lines.collect();
         let paint = |text: &str| {
             let cut = deloop_detect::clean(text, width);
@@ -322,12 +327,7 @@ impl Shower<'_> {
     }
 }
 
-/// Whether steps that were not wanted lie between the last shown one and this.
-fn story_gap(last: Option<u32>, step: u32, wanted: &dyn Fn(u32) -> bool) -> bool {
-    (last.map_or(0, |l| l + 1)..step).any(|between| !wanted(between))
-}
-
-fn called(call: &CallScene) -> String {
+fn called(call: &ShownCall) -> String {
     if call.args.is_empty() { call.tool.clone() } else { format!("{}  {}", call.tool, call.args) }
 }
 

@@ -27,8 +27,11 @@ fn two_sides_are_set_against_each_other() {
     assert_eq!((&both["a"]["action"], &both["b"]["action"]), (&json!("stop"), &json!("block")));
     assert_eq!((&both["a"]["first_turn"], &both["b"]["first_turn"]), (&json!(3), &json!(4)));
     let text = String::from_utf8(compare(&[]).stdout).unwrap();
-    assert!(text.contains("2 sessions: both found 1 loop, only signature 1, only doom-loop 0."), "{text}");
-    assert!(text.contains("signature steps in earlier once, doom-loop never"), "{text}");
+    assert!(
+        text.contains("2 sessions: both found 1 loop, only signature found 1, only doom-loop found 0."),
+        "{text}"
+    );
+    assert!(text.contains("signature steps in earlier in 1, doom-loop in 0"), "{text}");
 }
 
 /// A user's own configuration against what it is laid over.

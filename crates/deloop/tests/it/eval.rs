@@ -245,9 +245,9 @@ fn mistakes_are_told() {
         fails(&["runs/labels.jsonl", "runs/labels.jsonl", "--corpus", "runs"]).contains("one labels file")
     );
     write(home.path(), "runs/labels.jsonl", "{\"path\":\"gone.jsonl\",\"label\":\"loop\"}\n");
-    assert!(fails(&["runs/labels.jsonl"]).contains("gone.jsonl: there is no such file"));
+    assert!(fails(&["runs/labels.jsonl"]).contains("gone.jsonl: no such file"));
     write(home.path(), "runs/labels.jsonl", "{\"path\":\"notes.json\",\"label\":\"loop\"}\n");
-    assert!(fails(&["runs/labels.jsonl"]).contains("notes.json: is of no format that deloop knows"));
+    assert!(fails(&["runs/labels.jsonl"]).contains("notes.json: unknown session format"));
     write(home.path(), "runs/labels.jsonl", "\n{\"label\":\"loop\"}\n");
     assert!(fails(&["runs/labels.jsonl"]).contains("labels.jsonl: line 2: missing field `path`"));
 }

@@ -1,6 +1,7 @@
 //! Everything through the command that a user types.
 
 mod agent_hooks;
+mod agreement;
 mod bad_input;
 mod behavioral_hook;
 mod binary;

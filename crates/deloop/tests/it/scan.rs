@@ -50,8 +50,8 @@ fn a_home_without_sessions_shows_the_examples() {
     let output = run(deloop(home.path()).arg("scan"), b"");
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(text.starts_with("No sessions were found"), "{text}");
-    assert!(text.contains("example sessions that come with deloop"), "{text}");
+    assert!(text.starts_with("No sessions found"), "{text}");
+    assert!(text.contains("deloop finds in its example sessions"), "{text}");
     assert!(text.contains("`cargo test --workspace` failed the same way 9 times"), "{text}");
     let report = scan(home.path(), &[]);
     assert_eq!((&report["examples"], &report["totals"]["sessions"]), (&json!(false), &json!(0)));
@@ -66,22 +66,24 @@ fn a_loop_is_told_with_what_it_cost() {
     assert_eq!(report["loops"].as_array().unwrap().len(), 1);
     assert_eq!(one["pattern"], "`cargo test` failed the same way 7 times, with nothing changed in between");
     assert_eq!((&one["session"], &one["format"]), (&json!("s1"), &json!("native")));
-    assert_eq!((&one["turn"], &one["turns"], &one["of_turns"]), (&json!(2), &json!(7), &json!(9)));
+    assert_eq!((&one["first_turn"], &one["last_turn"], &one["of_turns"]), (&json!(2), &json!(8), &json!(9)));
+    assert_eq!(one["repeated"], json!([3, 4, 5, 6, 7, 8]), "the first time is no repetition");
     assert_eq!((&one["line"], &one["step"]), (&json!(4), &json!(3)));
     assert_eq!(
         (&one["started"], &one["ended"]),
         (&json!("2026-03-25T10:01:00Z"), &json!("2026-03-25T10:07:00Z"))
     );
-    assert_eq!(one["spend"]["cache_read_tokens"], 70_000);
-    let dollars = 7.0 * (1000.0 * 3.0 + 100.0 * 15.0 + 10_000.0 * 0.3) / 1e6;
+    assert_eq!(one["minutes"], 6.0);
+    assert_eq!(one["spend"]["cache_read_tokens"], 60_000);
+    let dollars = 6.0 * (1000.0 * 3.0 + 100.0 * 15.0 + 10_000.0 * 0.3) / 1e6;
     assert!((one["spend"]["usd"].as_f64().unwrap() - dollars).abs() < 1e-9, "{one}");
     let text = printed(home.path(), &["s.jsonl"]);
     for part in [
         "s1",
         "native · claude-sonnet-4-5 ",
-        "from turn 2 of 9",
-        "77.7k",
-        "$0.05",
+        "turns 2 to 8 of 9",
+        "66.6k",
+        "$0.04",
         "1 loop in 1 of 1 session",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -98,12 +100,12 @@ fn the_transcripts_own_figure_wins_and_an_unknown_model_is_said() {
     std::fs::write(home.path().join("odd.jsonl"), stuck("odd", "house-model", 4)).unwrap();
     let report = scan(home.path(), &["own.jsonl", "odd.jsonl"]);
     let (own, odd) = (&report["loops"][0], &report["loops"][1]);
-    assert_eq!((&own["session"], &own["spend"]["usd"]), (&json!("own"), &json!(2.0)));
-    assert_eq!((&odd["spend"]["usd"], &odd["spend"]["unpriced_tokens"]), (&json!(0.0), &json!(44_400)));
+    assert_eq!((&own["session"], &own["spend"]["usd"]), (&json!("own"), &json!(1.5)));
+    assert_eq!((&odd["spend"]["usd"], &odd["spend"]["unpriced_tokens"]), (&json!(0.0), &json!(33_300)));
     assert!(printed(home.path(), &["odd.jsonl"]).contains("price unknown"));
     trusted_config(home.path(), "deloop.toml", "[prices.house-model]\ninput = 10.0\noutput = 10.0");
     let dollars = scan(home.path(), &["odd.jsonl"])["loops"][0]["spend"]["usd"].as_f64().unwrap();
-    assert!((dollars - 0.444).abs() < 1e-9, "{dollars}");
+    assert!((dollars - 0.333).abs() < 1e-9, "{dollars}");
 }
 
 #[test]
@@ -147,9 +149,9 @@ fn what_is_named_and_not_there_is_said_and_the_rest_is_read() {
     std::fs::write(home.path().join("s.jsonl"), stuck("s1", "m", 4)).unwrap();
     std::fs::write(home.path().join("not.jsonl"), "{\"theme\": \"dark\"}").unwrap();
     for (path, expected) in [
-        ("gone.jsonl", "gone.jsonl: there is no such file or folder"),
-        ("gone*.jsonl", "gone*.jsonl: the pattern matches no file"),
-        ("not.jsonl", "not.jsonl: is of no format that deloop knows"),
+        ("gone.jsonl", "gone.jsonl: no such file or folder"),
+        ("gone*.jsonl", "gone*.jsonl: the pattern matches no files"),
+        ("not.jsonl", "not.jsonl: unknown session format"),
     ] {
         let output = run(deloop(home.path()).args(["scan", path, "s.jsonl"]), b"");
         assert_eq!(output.status.code(), Some(2), "{path}");
@@ -284,16 +286,76 @@ fn a_session_is_shown_around_its_loop() {
         text.contains("   turn 1    10:00 I will look around."),
         "what does not repeat has no mark: {text}"
     );
-    assert!(text.contains("▲ deloop: nudge (level 1)\n"), "{text}");
-    assert!(text.contains("steps left out") && !text.contains("Attempt 10."), "{text}");
-    let (_, all, _) = show(&["session-one", "s.jsonl", "--all"]);
-    assert!(all.contains("Attempt 10.") && !all.contains("left out"), "{all}");
+    assert!(text.contains("▲ deloop: nudge (level 1) at turn 4\n"), "{text}");
+    assert!(
+        (0..20).all(|n| text.contains(&format!("Attempt {n}."))),
+        "every step that repeats is shown: {text}"
+    );
     let (_, by_start, _) = show(&["session-o", "s.jsonl"]);
     assert_eq!(by_start, text);
     let (code, _, error) = show(&["nobody", "s.jsonl"]);
-    assert!(code == Some(2) && error.contains("there is no session `nobody`"), "{error}");
+    assert!(code == Some(2) && error.contains("no session `nobody`"), "{error}");
     let (_, example, _) = show(&["example-tests"]);
     assert!(example.contains("▲ deloop: nudge"), "{example}");
+}
+
+/// A session with work before, between and after the runs of a loop.
+fn worked(session: &str) -> String {
+    let mut lines = Vec::new();
+    let mut turn = |n: usize, tool: &str, args: Value, ok: bool, output: &str| {
+        let ts = format!("2026-03-01T10:{:02}:00Z", lines.len() / 3);
+        lines.push(json!({"type": "turn", "session": session, "ts": ts,
+            "calls": [{"id": format!("c{n}"), "tool": tool, "args": args}]}));
+        lines.push(json!({"type": "usage", "session": session, "ts": ts, "model": "claude-sonnet-4-5",
+            "input_tokens": 1000, "output_tokens": 10}));
+        lines.push(json!({"type": "result", "session": session, "ts": ts, "id": format!("c{n}"), "ok": ok, "output": output}));
+    };
+    for n in 0..20 {
+        turn(n, "Edit", json!({"file_path": format!("src/{n}.rs")}), true, "done");
+    }
+    for n in 20..30 {
+        if n % 2 == 0 {
+            turn(n, "bash", json!({"command": "cargo test"}), false, "error: cannot find value `total`");
+        } else {
+            turn(n, "Read", json!({"file_path": format!("src/{n}.rs")}), true, &format!("pub fn part_{n}()"));
+        }
+    }
+    for n in 30..42 {
+        turn(n, "Grep", json!({"pattern": format!("part_{n}")}), true, &format!("src/{n}.rs: part_{n}"));
+    }
+    lines.iter().map(|l| format!("{l}\n")).collect()
+}
+
+/// Other work in between costs nothing, and what is not shown is said in words.
+#[test]
+fn only_what_repeats_is_counted_and_what_is_left_out_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("s.jsonl"), worked("w")).unwrap();
+    let report = scan(home.path(), &["s.jsonl"]);
+    let one = &report["loops"][0];
+    assert_eq!((&one["first_turn"], &one["last_turn"]), (&json!(21), &json!(29)), "{one}");
+    assert_eq!(one["repeated"], json!([23, 25, 27, 29]));
+    assert_eq!((&one["spend"]["input_tokens"], &one["minutes"]), (&json!(4000), &json!(4.0)));
+    assert_eq!(report["totals"]["loop_spend"], one["spend"]);
+    let output = run(deloop(home.path()).args(["show", "s.jsonl"]), b"");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["… 19 edits not shown", "… 1 read not shown", "… 11 searches not shown"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let all = run(deloop(home.path()).args(["show", "s.jsonl", "--all"]), b"");
+    let all = String::from_utf8(all.stdout).unwrap();
+    assert!(!all.contains("not shown") && all.matches("Grep").count() == 12, "{all}");
+}
+
+/// Sessions that are too old are counted, and none of their bytes.
+#[test]
+fn a_scan_of_nothing_but_old_sessions_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("s.jsonl"), stuck("s1", "m", 7)).unwrap();
+    let text = printed(home.path(), &["s.jsonl", "--since", "2026-04-01"]);
+    assert_eq!(text, "No sessions found since 2026-04-01 00:00; skipped 1 older file or session.\n");
+    let report = scan(home.path(), &["s.jsonl", "--since", "2026-04-01"]);
+    assert_eq!((&report["older"], &report["totals"]["bytes"]), (&json!(1), &json!(0)));
 }
 
 /// Standard input can be read only once, and is shown nevertheless.

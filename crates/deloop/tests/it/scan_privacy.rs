@@ -92,7 +92,7 @@ fn redact_leaves_arguments_and_results_out() {
 fn the_page_stands_alone() {
     let home = tempfile::tempdir().unwrap();
     let output = run(deloop(home.path()).args(["scan", "--html", "r.html"]), b"");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("The report is in r.html."));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Wrote the report to r.html."));
     let page = std::fs::read_to_string(home.path().join("r.html")).unwrap();
     assert!(page.contains("default-src 'none'"));
     for outside in ["http://", "https://", "src=", "href=", "url(", "@import"] {

@@ -103,12 +103,21 @@ fn a_decision_has_the_documented_fields() {
 }
 
 #[test]
+fn a_refused_call_of_the_demo_has_no_result() {
+    let home = tempfile::tempdir().unwrap();
+    let output = run(deloop(home.path()).arg("demo"), b"");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (_, refused) = text.split_once("deloop: block").expect("a refusal");
+    assert!(!refused.contains('✗') && refused.contains("deloop: stop"), "{text}");
+}
+
+#[test]
 fn the_demo_shows_a_nudge_and_a_stop() {
     let home = tempfile::tempdir().unwrap();
     let output = run(deloop(home.path()).args(["demo", "-p", "signature"]), b"");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("deloop: nudge (level 1)") && text.contains("The run is over: LOOP_DETECTED"),
+        text.contains("deloop: nudge (level 1)") && text.contains("The run has ended: LOOP_DETECTED"),
         "{text}"
     );
 }

@@ -52,6 +52,6 @@ fn what_cannot_be_read_is_told_and_the_rest_is_printed() {
     assert_eq!(output.status.code(), Some(2));
     assert!(lines(&output.stdout).len() > 10);
     let said = said(&output);
-    assert!(said.contains("gone.jsonl: there is no such file"), "{said}");
-    assert!(said.contains("notes.txt: is of no format that deloop knows"), "{said}");
+    assert!(said.contains("gone.jsonl: no such file"), "{said}");
+    assert!(said.contains("notes.txt: unknown session format"), "{said}");
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use deloop_policy::undated;
 use deloop_types::Millis;
 use maud::{Markup, html};
 
 use crate::scan::numbers::{count, dollars, plural};
-use crate::scan::prices::undated;
 use crate::scan::report::LoopRow;
 
 const DAY: i64 = 86_400_000;
@@ -32,7 +32,7 @@ impl Measure {
     fn amount(self, one: &LoopRow) -> f64 {
         match self {
             Self::Dollars => one.spend.usd,
-            Self::Turns => f64::from(one.turns),
+            Self::Turns => f64::from(crate::replay::small(one.repeated.len() as u64)),
         }
     }
 
@@ -46,8 +46,8 @@ impl Measure {
 
     fn title(self) -> &'static str {
         match self {
-            Self::Dollars => "Dollars spent inside loops",
-            Self::Turns => "Turns inside loops",
+            Self::Dollars => "Dollars spent on repeats",
+            Self::Turns => "Turns repeated",
         }
     }
 }
@@ -116,31 +116,31 @@ pub(super) fn over_time(loops: &[LoopRow]) -> Markup {
     let x = |index: usize| LEFT + slot * index as f64;
     let every = bars.div_ceil(6);
     html! {
-            section.chart aria-label="Loops over time" {
-                h2 { (measure.title()) " per " (name) }
-                svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(format!("{} per {name}", measure.title())) {
-                    @for line in [0.0, top / 2.0, top] {
-                        line.grid x1=(LEFT) x2=(WIDTH) y1=(round(y(line))) y2=(round(y(line))) {}
-                        text.axis x=(LEFT - 8.0) y=(round(y(line) + 4.0)) text-anchor="end" { (axis(measure, line)) }
+        section.chart aria-label="Loops over time" {
+            h2 { (measure.title()) " per " (name) }
+            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(format!("{} per {name}", measure.title())) {
+                @for line in [0.0, top / 2.0, top] {
+                    line.grid x1=(LEFT) x2=(WIDTH) y1=(round(y(line))) y2=(round(y(line))) {}
+                    text.axis x=(LEFT - 8.0) y=(round(y(line) + 4.0)) text-anchor="end" { (axis(measure, line)) }
+                }
+                @for (index, sum) in sums.iter().enumerate() {
+                    @if sum.loops > 0 {
+                        g.bar {
+                            title { (date(index)) ": " (sum.text(measure)) ", " (plural(sum.loops, "loop")) }
+                            rect.hit x=(round(x(index))) width=(round(slot)) y="0" height=(round(8.0 + plot)) {}
+                            rect.fill x=(round(x(index) + slot * 0.14)) width=(round((slot * 0.72).min(44.0)))
+                                y=(round(y(sum.amount).min(y(0.0) - 2.0))) height=(round((plot * sum.amount / top).max(2.0))) rx="2" {}
+                        }
                     }
-                    @for (index, sum) in sums.iter().enumerate() {
-                        @if sum.loops > 0 {
-                            g.bar {
-                                title { (date(index)) ": " (sum.text(measure)) ", " (plural(sum.loops, "loop")) }
-                                rect.hit x=(round(x(index))) width=(round(slot)) y="0" height=(round(8.0 + plot)) {}
-                                rect.fill x=(round(x(index) + slot * 0.14)) width=(round((slot * 0.72).min(44.0)))
-                                    y=(round(y(sum.amount).min(y(0.0) - 2.0))) height=(round((plot * sum.amount / top).max(2.0))) rx="2" {}
-                            }
-                        }
-                        @if index % every == 0 {
-    @let end = x(index) > WIDTH - 80.0;
-                            text.axis x=(if end { round(WIDTH) } else { round(x(index) + slot * 0.14) }) y=(HEIGHT - 6.0)
-                                text-anchor=(if end { "end" } else { "start" }) { (date(index)) }
-                        }
+                    @if index % every == 0 {
+                        @let end = x(index) > WIDTH - 80.0;
+                        text.axis x=(if end { round(WIDTH) } else { round(x(index) + slot * 0.14) }) y=(HEIGHT - 6.0)
+                            text-anchor=(if end { "end" } else { "start" }) { (date(index)) }
                     }
                 }
             }
         }
+    }
 }
 
 fn axis(measure: Measure, amount: f64) -> String {

@@ -13,33 +13,35 @@ use deloop_engine::Engine;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::exit::Failure;
+use crate::redaction::Redaction;
+use crate::replay::{ReplayedFiles, Spend};
 use crate::safe_file;
-use crate::scan::find::Input;
 use crate::scan::numbers::{bytes, cost, count, dollars, plural};
-use crate::scan::report::Report;
-use crate::scan::spend::Spend;
-use crate::scan::veil::Veil;
+use crate::scan::report::ScanReport;
+use crate::scan::table::and_time;
+use crate::sessions::SessionInput;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 /// The script that the page may run, by its SHA-256; a test compares it with the file.
-const SCRIPT_HASH: &str = "sha256-xAiQuaK6+LRqMnS0AQ9wTVhFOJZS02PQVA+cF+dEmww=";
+const SCRIPT_HASH: &str = "sha256-pXsOTmZ2tUfsU5Wj7+AoM5bQZkVlG1XeZtBjc6j6vcQ=";
 
 /// Writes the page. The sessions with loops are read a second time, for their steps.
 pub(crate) fn write(
     path: &Path,
-    report: &Report,
-    inputs: &[Input],
+    report: &ScanReport,
+    read: &ReplayedFiles,
+    inputs: &[SessionInput],
     engine: &Engine,
-    veil: &Veil,
+    redaction: &Redaction,
 ) -> Result<(), Failure> {
-    let told = sessions::told(report, inputs, engine, veil);
-    let page = page(report, &told);
+    let cards = sessions::cards(report, read, inputs, engine, redaction);
+    let page = page(report, &cards);
     let failed = |e: std::io::Error| Failure::new(format!("{}: {e}", path.display()));
     safe_file::replace_named(path, page.into_string().as_bytes()).map_err(failed)
 }
 
-fn page(report: &Report, told: &[sessions::Told<'_>]) -> Markup {
+fn page(report: &ScanReport, cards: &[sessions::SessionCard<'_>]) -> Markup {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; script-src '{SCRIPT_HASH}'; base-uri 'none'; form-action 'none'"
     );
@@ -60,23 +62,23 @@ fn page(report: &Report, told: &[sessions::Told<'_>]) -> Markup {
                 main {
                     (tiles(report))
                     @if report.loops.is_empty() {
-                        p.none { "No loops were found." }
+                        p.none { "No loops found." }
                     } @else {
                         (charts::over_time(&report.loops))
                         (charts::breakdowns(&report.loops))
-                        (sessions::section(told, report))
+                        (sessions::section(cards, report))
                     }
                     (problems(report))
                 }
                 (foot(report))
-                script type="application/json" id="data" { (PreEscaped(data::json(told))) }
+                script type="application/json" id="data" { (PreEscaped(data::json(cards))) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     }
 }
 
-fn head(report: &Report) -> Markup {
+fn head(report: &ScanReport) -> Markup {
     let from = report.sessions.iter().filter_map(|s| s.started.as_deref()).min();
     let to = report.sessions.iter().filter_map(|s| s.ended.as_deref()).max();
     html! {
@@ -85,24 +87,26 @@ fn head(report: &Report) -> Markup {
             p {
                 (plural(report.totals.sessions, "session")) ", " (bytes(report.totals.bytes))
                 @if let (Some(from), Some(to)) = (from, to) {
-                    ", " time { (day(from)) } " to " time { (day(to)) }
+                    ", " time { (day(from)) }
+                    @if day(from) != day(to) { " to " time { (day(to)) } }
                 }
             }
             @if report.examples {
-                p.example { "These are the example sessions that come with deloop: none were found on this machine." }
+                p.example { "No sessions found on this machine. These are the example sessions that come with deloop." }
             }
         }
     }
 }
 
-fn tiles(report: &Report) -> Markup {
+fn tiles(report: &ScanReport) -> Markup {
     let totals = &report.totals;
     let spent = &totals.loop_spend;
     let after: f64 = report.loops.iter().map(|l| l.spend_after.usd).sum();
     let share =
-        |part: f64, whole: f64| (whole > 0.0).then(|| format!("{:.0} % of all", 100.0 * part / whole));
+        |part: f64, whole: f64| (whole > 0.0).then(|| format!("{:.0} % of the total", 100.0 * part / whole));
     #[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
-    let of_turns = share(totals.loop_turns as f64, totals.turns as f64);
+    let of_turns = share(totals.repeated_turns as f64, totals.turns as f64)
+        .map(|share| format!("{share}{}", and_time(totals.minutes)));
     let tile = |label: &str, value: String, note: Option<String>, strong: bool| {
         html! {
             div.tile.strong[strong] {
@@ -119,23 +123,23 @@ fn tiles(report: &Report) -> Markup {
     }
     let unpriced = spent.usd == 0.0 && spent.unpriced_tokens > 0;
     let money = if unpriced { count(spent.tokens()) } else { cost(&Spend { unpriced_tokens: 0, ..*spent }) };
-    let label = if unpriced { "Tokens inside loops" } else { "Spent inside loops" };
+    let label = if unpriced { "Tokens spent on repeats" } else { "Spent on repeats" };
     let sessions = format!("in {} of {}", totals.sessions_with_loops, plural(totals.sessions, "session"));
     html! {
-        section.tiles aria-label="Totals" {
+        section.tiles aria-label="ScanTotals" {
             (tile(label, money, Some(notes.join(", ")), true))
-            (tile("Avoidable", dollars(after), Some("after deloop would have stepped in".to_owned()), false))
+            (tile("Avoidable", dollars(after), Some("spent after deloop would have stepped in".to_owned()), false))
             (tile("Loops", count(totals.loops), Some(sessions), false))
-            (tile("Turns inside loops", count(totals.loop_turns), of_turns, false))
+            (tile("Turns repeated", count(totals.repeated_turns), of_turns, false))
         }
     }
 }
 
-fn problems(report: &Report) -> Markup {
+fn problems(report: &ScanReport) -> Markup {
     html! {
         @if !report.problems.is_empty() {
             details.problems {
-                summary { (plural(report.problems.len() as u64, "file")) " could not be read, or not as a whole" }
+                summary { (plural(report.problems.len() as u64, "file")) " could not be read completely" }
                 ul {
                     @for problem in report.problems.iter().take(200) {
                         li { code { (problem.path) } ": " (problem.problem) }
@@ -146,24 +150,24 @@ fn problems(report: &Report) -> Markup {
     }
 }
 
-fn foot(report: &Report) -> Markup {
+fn foot(report: &ScanReport) -> Markup {
     html! {
         footer {
             p {
-                "Judged by the profile " code { (report.profile) } ". A loop is counted from its onset to its last repetition. Costs are the transcripts' own figures where they have any, \
-                 and list prices of " (report.prices) " elsewhere; tokens of other models are not priced. \
-                 What looks like a key or a token is masked. This page asks nothing of the network."
+                "Judged by the profile " code { (report.profile) } ". Costs, tokens and time are those of the turns that repeat; the first time and \
+                 other work in between don't count. Costs are the transcripts' own figures, or list prices of " (report.prices) "; models without a price \
+                 are not in them. Keys and tokens are masked. This page makes no network requests."
             }
         }
     }
 }
 
-/// The day of a time.
+/// Returns the day of a time.
 fn day(rfc3339: &str) -> &str {
     rfc3339.get(..10).unwrap_or(rfc3339)
 }
 
-/// Text in which backticks stand for code.
+/// Renders text in which backticks stand for code.
 fn prose(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split('`').enumerate() {

@@ -8,13 +8,13 @@
     if (text !== undefined) node.textContent = text;
     return node;
   };
-  const words = { error: "failed", denied: "denied", cancelled: "cancelled", timeout: "timed out", running: "still runs" };
-  const names = { user: "user", harness: "harness", compact: "the context was cut", result: "result" };
+  const words = { error: "failed", denied: "denied", cancelled: "cancelled", timeout: "timed out", running: "still running" };
+  const names = { user: "user", harness: "harness", compact: "context compacted", result: "result", other: "usage" };
 
   const row = (step) => {
     const li = el("li", "step " + step.kind);
     li.dataset.step = step.step;
-    const repeats = step.repeats || (step.calls || []).some((c) => c.repeats);
+    const repeats = step.repeats;
     if (repeats) li.classList.add("repeats");
     const head = el("div", "who");
     head.append(el("span", "kind", step.kind === "turn" ? "turn " + step.turn : names[step.kind]));
@@ -30,11 +30,12 @@
       line.append(el("b", "", call.tool), el("span", "", call.args ? "  " + call.args : ""));
       body.append(line);
     }
-    if (step.told) {
-      const told = el("div", "deloop " + step.told.action);
-      told.append(el("b", "", "▲ deloop: " + step.told.action + " (level " + step.told.level + ")"));
-      if (step.told.message) told.append(el("p", "", step.told.message));
-      body.append(told);
+    if (step.action) {
+      const { action, level, turn, message } = step.action;
+      const mark = el("div", "deloop " + action);
+      mark.append(el("b", "", "▲ deloop: " + action + " (level " + level + ") at turn " + turn));
+      if (message) mark.append(el("p", "", message));
+      body.append(mark);
     }
     li.append(body);
     return li;
@@ -53,13 +54,10 @@
         strip.querySelectorAll(".open").forEach((b) => b.classList.remove("open"));
         button.focus();
       });
-      bar.append(el("span", "", "The steps around the loop"), close);
+      bar.append(el("span", "", "Steps around the loop"), close);
       const list = el("ol");
-      let last = null;
       for (const step of steps) {
-        if (last !== null && step.step - last > 3) list.append(el("li", "gap", "… " + (step.step - last - 1) + " steps left out"));
-        last = step.step;
-        list.append(row(step));
+        list.append(step.left_out ? el("li", "gap", "… " + step.left_out + " not shown") : row(step));
       }
       panel.append(bar, list);
     }

@@ -1,117 +1,108 @@
 //! Each session with a loop: what it cost, and a strip on which the loop is seen at a glance.
 
 use deloop_engine::Engine;
+use deloop_policy::undated;
 use deloop_types::Outcome;
 use maud::{Markup, html};
 
 use super::prose;
-use crate::scan::find::Input;
-use crate::scan::numbers::{cost, count, minute, plural};
-use crate::scan::prices::undated;
-use crate::scan::report::{LoopRow, Report, SessionRow};
-use crate::scan::story::{Ask, Cell, Kind, Story, story};
-use crate::scan::table::id;
-use crate::scan::veil::Veil;
+use crate::redaction::Redaction;
+use crate::replay::{
+    CallCell, ReplayedFiles, Selection, SessionTranscript, StepKind, TranscriptSize, transcript,
+};
+use crate::scan::numbers::{cost, count, duration, minute, plural};
+use crate::scan::report::{LoopRow, ScanReport, SessionRow};
+use crate::scan::table::{id, place};
+use crate::sessions::SessionInput;
 
-/// So many sessions are told, the costliest first.
+/// How many sessions are shown, the costliest first.
 const SESSIONS: usize = 60;
-/// So many cells of a strip are shown; a longer session is shown around its loops.
+/// How many cells of a strip are shown; a longer session is shown around its loops.
 const CELLS: usize = 1200;
-/// Steps told before and after a loop, at its beginning and at its end.
-const AROUND: u32 = 4;
-const FIRST: u32 = 60;
-const LAST: u32 = 24;
-/// Characters told of a text.
-const ROOM: usize = 700;
+/// A page with more steps of one session would be slow to open.
+const SIZE: TranscriptSize = TranscriptSize { steps: 2000, room: 700 };
 /// How many colours there are.
 const COLOURS: u32 = 8;
 
 /// A session with its loops and steps.
-pub(super) struct Told<'a> {
-    pub(super) row: &'a SessionRow,
-    pub(super) loops: Vec<&'a LoopRow>,
-    pub(super) story: Story,
+pub(super) struct SessionCard<'a> {
+    row: &'a SessionRow,
+    loops: Vec<&'a LoopRow>,
+    selection: Selection,
+    pub(super) transcript: SessionTranscript,
 }
 
-/// The sessions with loops, the costliest first, each read again for its steps.
-pub(super) fn told<'a>(report: &'a Report, inputs: &[Input], engine: &Engine, veil: &Veil) -> Vec<Told<'a>> {
-    let mut seen: Vec<(usize, &str)> = Vec::new();
+/// Returns the sessions with loops, the costliest first, each read again for its steps.
+pub(super) fn cards<'a>(
+    report: &'a ScanReport,
+    read: &ReplayedFiles,
+    inputs: &[SessionInput],
+    engine: &Engine,
+    redaction: &Redaction,
+) -> Vec<SessionCard<'a>> {
+    let mut places = Vec::new();
     for one in &report.loops {
-        if !seen.contains(&(one.input, one.session.as_str())) && seen.len() < SESSIONS {
-            seen.push((one.input, one.session.as_str()));
+        if !places.contains(&one.place.0) && places.len() < SESSIONS {
+            places.push(one.place.0);
         }
     }
-    let of = |(input, session): (usize, &str)| {
-        let row = report.sessions.iter().find(|s| s.input == input && s.session == session)?;
-        let mut loops: Vec<&LoopRow> =
-            report.loops.iter().filter(|l| l.input == input && l.session == session).collect();
+    let card = |place| {
+        let row = report.sessions.iter().find(|s| s.place == place)?;
+        let mut loops: Vec<&LoopRow> = report.loops.iter().filter(|l| l.place.0 == place).collect();
         loops.sort_by_key(|l| l.step);
-        let wanted = |step: u32| {
-            loops.iter().any(|l| {
-                (l.step.saturating_sub(AROUND)
-                    ..=l.step.saturating_add(FIRST).min(l.last_step.saturating_add(AROUND)))
-                    .contains(&step)
-                    || (l.last_step.saturating_sub(LAST).max(l.step)..=l.last_step.saturating_add(AROUND))
-                        .contains(&step)
-            })
-        };
-        let ask = Ask { session, loops: &loops, wanted: &wanted, room: ROOM, veil };
+        let file = &read.files[place.file];
+        let replay = &file.sessions[place.session];
+        let found = &replay.verdicts.first()?.loops;
+        let shown = loops.iter().map(|l| &found[l.place.1]);
+        let selection = Selection::new(shown, row.actions.iter().map(|a| (a.step, a.turn)), false);
+        let input = &inputs[file.input];
         // What cannot be read a second time is shown without its steps.
-        let story = story(&inputs[input], engine, &ask).unwrap_or_default();
-        Some(Told { row, loops, story })
+        let transcript =
+            transcript(input, &replay.session, engine, &selection, redaction, SIZE).unwrap_or_default();
+        Some(SessionCard { row, loops, selection, transcript })
     };
-    seen.into_iter().filter_map(of).collect()
+    places.into_iter().filter_map(card).collect()
 }
 
-/// All of them.
-pub(super) fn section(told: &[Told<'_>], report: &Report) -> Markup {
+/// Renders all of them.
+pub(super) fn section(cards: &[SessionCard<'_>], report: &ScanReport) -> Markup {
     html! {
         section.sessions aria-label="Sessions with loops" {
             div.title {
                 h2 { "Sessions with loops" }
-                @if told.len() > 6 {
+                @if cards.len() > 6 {
                     input #filter type="search" placeholder="Filter: a tool, a model, a project …" aria-label="Filter sessions";
                 }
             }
             p.how {
-                "Each square is one call. Squares of one colour do the same; "
-                span.key.quiet {} " is done once, "
+                "Each square is one call; squares of one colour are the same call. "
+                span.key.quiet {} " made once, "
                 span.key.failed {} " failed, "
-                span.key.told {} " deloop would have stepped in. Click one for its steps."
+                span.key.acted {} " deloop would have stepped in. Click a square to see the steps."
             }
-            @for (index, one) in told.iter().enumerate() {
-                (card(index, one))
+            @for (index, one) in cards.iter().enumerate() {
+                (article(index, one))
             }
-            @if report.totals.sessions_with_loops as usize > told.len() {
-                p.how { "The " (told.len()) " costliest of " (report.totals.sessions_with_loops) " sessions with loops." }
+            @if report.totals.sessions_with_loops as usize > cards.len() {
+                p.how { "The " (cards.len()) " costliest of " (report.totals.sessions_with_loops) " sessions with loops." }
             }
         }
     }
 }
 
-fn card(index: usize, told: &Told<'_>) -> Markup {
-    let row = told.row;
-    let spend = told.loops.iter().fold(crate::scan::spend::Spend::default(), |mut sum, l| {
-        sum.merge(&l.spend);
-        sum
-    });
-    let turns: u64 = told.loops.iter().map(|l| u64::from(l.turns)).sum();
+fn article(index: usize, card: &SessionCard<'_>) -> Markup {
+    let row = card.row;
     let model = row.model.as_deref().map(undated);
     html! {
         article.session id=(format!("session-{index}")) {
             div.head {
                 div.what {
-                    @for one in &told.loops {
+                    @for one in &card.loops {
                         h3 {
                             (prose(&one.pattern))
                             @if let Some(agent) = &one.agent { " " span.agent { (agent) } }
                         }
-                        p.place {
-                            "from turn " (one.turn) " of " (one.of_turns)
-                            @for decision in &one.decisions {
-                                ", " span class=(format!("action {}", decision.action)) { (decision.action) } " at " (decision.turn)
-                            }
-                        }
+                        p.place { (place(one)) }
                     }
                     p.meta {
                         span { (row.format) @if let Some(model) = model { " · " (model) } }
@@ -121,59 +112,59 @@ fn card(index: usize, told: &Told<'_>) -> Markup {
                     }
                 }
                 dl {
-                    div { dt { "spent in it" } dd { (cost(&spend)) } }
-                    div { dt { "turns" } dd { (turns) " of " (row.turns) } }
-                    div { dt { "tokens" } dd { (count(spend.tokens())) } }
+                    div { dt { "cost of repeats" } dd { (cost(&row.loop_spend)) } }
+                    div { dt { "turns repeated" } dd { (row.repeated_turns) " of " (row.turns) } }
+                    div { dt { "tokens" } dd { (count(row.loop_spend.tokens())) } }
+                    div { dt { "time" } dd { (duration(row.minutes)) } }
                 }
             }
-            (strip(index, told))
+            (strip(index, card))
             div.steps hidden {}
         }
     }
 }
 
-/// The cells that are shown: all, or those around the loops.
-fn shown(told: &Told<'_>) -> Vec<(usize, Cell)> {
-    let cells: Vec<(usize, Cell)> = told.story.cells.iter().copied().enumerate().collect();
+/// Returns the cells that are shown: all, or those around the loops.
+fn shown(card: &SessionCard<'_>) -> Vec<CallCell> {
+    let cells = &card.transcript.cells;
     if cells.len() <= CELLS {
-        return cells;
+        return cells.clone();
     }
     let near = |step: u32| {
-        told.loops
+        card.loops
             .iter()
             .any(|l| (l.step.saturating_sub(120)..=l.last_step.saturating_add(120)).contains(&step))
     };
-    cells.into_iter().filter(|(_, c)| near(c.step)).take(CELLS).collect()
+    cells.iter().filter(|c| near(c.step)).take(CELLS).copied().collect()
 }
 
-fn strip(index: usize, told: &Told<'_>) -> Markup {
-    let cells = shown(told);
-    let hidden = told.story.cells.len() - cells.len();
-    let inside = |step: u32| told.loops.iter().any(|l| (l.step..=l.last_step).contains(&step));
-    let colours = Colours::new(told);
-    let decided = |step: u32, next: Option<u32>| {
-        let decisions = told.loops.iter().flat_map(|l| &l.decisions);
-        decisions.filter(|d| d.step >= step && next.is_none_or(|n| d.step < n)).max_by_key(|d| d.action)
+fn strip(index: usize, card: &SessionCard<'_>) -> Markup {
+    let cells = shown(card);
+    let hidden = card.transcript.cells.len() - cells.len();
+    let colours = Colours::new(card);
+    let acted = |step: u32, next: Option<u32>| {
+        let actions = card.row.actions.iter();
+        actions.filter(|a| a.step >= step && next.is_none_or(|n| a.step < n)).max_by_key(|a| a.action)
     };
     html! {
         div.strip data-session=(index) role="group" aria-label="The session's calls in order" {
-            @for (at, (_, cell)) in cells.iter().enumerate() {
-                @let next = cells.get(at + 1).map(|(_, c)| c.step).filter(|n| *n > cell.step);
-                @let last_of_step = cells.get(at + 1).is_none_or(|(_, c)| c.step != cell.step);
-                @let decision = decided(cell.step, next).filter(|_| last_of_step);
+            @for (at, cell) in cells.iter().enumerate() {
+                @let next = cells.get(at + 1).map(|c| c.step).filter(|n| *n > cell.step);
+                @let last_of_step = cells.get(at + 1).is_none_or(|c| c.step != cell.step);
+                @let action = acted(cell.step, next).filter(|_| last_of_step);
                 button type="button" data-step=(cell.step) tabindex=(if at == 0 { "0" } else { "-1" })
-                    class=(class(*cell, inside(cell.step), &colours, decision.is_some()))
-                    title=(label(*cell, told, decision.map(|d| d.action.as_str()))) {}
+                    class=(class(*cell, card.selection.is_inside(cell.step), &colours, action.is_some()))
+                    title=(label(*cell, card, action.map(|a| a.action.as_str()))) {}
             }
         }
         @if hidden > 0 {
-            p.how { (plural(hidden as u64, "call")) " far from a loop left out." }
+            p.how { (plural(hidden as u64, "call")) " far from a loop not shown." }
         }
-        (legend(told, &colours))
+        (legend(card, &colours))
     }
 }
 
-fn class(cell: Cell, inside: bool, colours: &Colours, told: bool) -> String {
+fn class(cell: CallCell, inside: bool, colours: &Colours, acted: bool) -> String {
     let mut class = String::new();
     if let Some(colour) = colours.of(cell.group) {
         class.push_str(&format!("g{colour} "));
@@ -182,7 +173,7 @@ fn class(cell: Cell, inside: bool, colours: &Colours, told: bool) -> String {
         (inside, "in "),
         (cell.outcome.is_some_and(Outcome::failed), "failed "),
         (cell.tool == u16::MAX, "talk "),
-        (told, "told "),
+        (acted, "acted "),
     ] {
         if is {
             class.push_str(name);
@@ -192,21 +183,21 @@ fn class(cell: Cell, inside: bool, colours: &Colours, told: bool) -> String {
     class
 }
 
-fn label(cell: Cell, told: &Told<'_>, decided: Option<&str>) -> String {
-    let tool = told.story.tools.get(usize::from(cell.tool)).map_or("a turn without a call", String::as_str);
+fn label(cell: CallCell, card: &SessionCard<'_>, action: Option<&str>) -> String {
+    let tool =
+        card.transcript.tools.get(usize::from(cell.tool)).map_or("a turn without a call", String::as_str);
     let failed = if cell.outcome.is_some_and(Outcome::failed) { ", failed" } else { "" };
-    let decided = decided.map_or_else(String::new, |action| format!(", deloop: {action}"));
-    format!("step {}: {tool}{failed}{decided}", cell.step)
+    let action = action.map_or_else(String::new, |action| format!(", deloop: {action}"));
+    format!("turn {}: {tool}{failed}{action}", cell.turn)
 }
 
 /// The colours of a session's groups: the most frequent inside the loops get one.
 struct Colours(Vec<(u32, u64)>);
 
 impl Colours {
-    fn new(told: &Told<'_>) -> Self {
-        let inside = |step: u32| told.loops.iter().any(|l| (l.step..=l.last_step).contains(&step));
+    fn new(card: &SessionCard<'_>) -> Self {
         let mut counts: std::collections::BTreeMap<u32, u64> = std::collections::BTreeMap::new();
-        for cell in told.story.cells.iter().filter(|c| c.group > 0 && inside(c.step)) {
+        for cell in card.transcript.cells.iter().filter(|c| c.group > 0 && card.selection.is_inside(c.step)) {
             *counts.entry(cell.group).or_default() += 1;
         }
         let mut order: Vec<(u32, u64)> = counts.into_iter().collect();
@@ -228,10 +219,10 @@ impl Colours {
     }
 }
 
-fn legend(told: &Told<'_>, colours: &Colours) -> Markup {
+fn legend(card: &SessionCard<'_>, colours: &Colours) -> Markup {
     let name = |group: u32| {
-        let calls = told.story.scenes.iter().filter_map(|s| match &s.kind {
-            Kind::Turn { calls, .. } => Some(calls),
+        let calls = card.transcript.steps().filter_map(|s| match &s.kind {
+            StepKind::Turn { calls, .. } => Some(calls),
             _ => None,
         });
         let call = calls.flatten().find(|c| c.group == group);

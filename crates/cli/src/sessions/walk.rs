@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::scan::problem::Problem;
+use super::Problem;
 
-/// Deeper folders are not looked into.
+/// Deeper folders are not searched.
 const DEEPEST: usize = 64;
 
-/// Walks folders; remembers which it has seen over all of its walks.
+/// Walks folders, each once over all of its walks.
 #[derive(Default)]
 pub(crate) struct Walk {
     seen: HashSet<PathBuf>,
@@ -17,7 +17,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Takes in every file below `folder` that `keep` says yes to, in the order of their names.
+    /// Collects every file below `folder` that `keep` accepts, sorted by name.
     pub(crate) fn below(&mut self, folder: &Path, keep: &dyn Fn(&Path) -> bool) {
         self.enter(folder, keep, &mut Vec::new());
     }
@@ -28,11 +28,11 @@ impl Walk {
             Err(error) => return self.problems.push(Problem::unread(folder, &error)),
         };
         if above.contains(&real) {
-            let told = "a link that leads back to a folder above it; not followed again";
-            return self.problems.push(Problem::note(folder, told));
+            let note = "a link back to a folder above it; not followed";
+            return self.problems.push(Problem::note(folder, note));
         }
         if above.len() >= DEEPEST {
-            return self.problems.push(Problem::note(folder, "too deep; what is below it is not read"));
+            return self.problems.push(Problem::note(folder, "nested too deep; not searched"));
         }
         if !self.seen.insert(real.clone()) {
             return;

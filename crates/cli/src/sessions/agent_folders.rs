@@ -1,4 +1,4 @@
-//! Where agents keep their sessions on this machine.
+//! The folders in which agents keep their sessions on this machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl System {
     }
 }
 
-/// The folder of a place, from the environment's variables; `None` when the environment does not say.
+/// Returns the folder of a place, from environment variables; `None` if they are not set.
 pub(crate) fn folder(
     place: &Place,
     system: System,
@@ -52,26 +52,26 @@ pub(crate) fn folder(
 }
 
 /// A folder of an agent on this machine.
-pub(crate) struct Known {
+pub(crate) struct AgentFolder {
     pub(crate) format: &'static dyn Format,
     pub(crate) folder: PathBuf,
     pub(crate) suffix: &'static str,
 }
 
-/// The folders of every agent, whether they exist or not.
-pub(crate) fn known(formats: &[&'static dyn Format]) -> Vec<Known> {
+/// Returns the folders of every agent, whether they exist or not.
+pub(crate) fn known(formats: &[&'static dyn Format]) -> Vec<AgentFolder> {
     let variable = |name: &str| std::env::var_os(name);
     let of = |format: &&'static dyn Format| {
         let format = *format;
         format.places().iter().filter_map(move |place| {
             let folder = folder(place, System::here(), &variable)?;
-            Some(Known { format, folder, suffix: place.suffix })
+            Some(AgentFolder { format, folder, suffix: place.suffix })
         })
     };
     formats.iter().flat_map(of).collect()
 }
 
-/// Whether a file's name ends as the place says, packed or not.
+/// Returns whether a file's name ends as the place says, packed or not.
 pub(crate) fn fits(path: &Path, suffix: &str) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);

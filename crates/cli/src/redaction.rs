@@ -6,12 +6,12 @@ use std::borrow::Cow;
 const LOOKED_AT: usize = 64 * 1024;
 
 /// How text from transcripts is shown.
-pub(crate) struct Veil {
+pub(crate) struct Redaction {
     /// Arguments and results are left out.
     pub(crate) redact: bool,
 }
 
-impl Veil {
+impl Redaction {
     pub(crate) fn new(redact: bool) -> Self {
         Self { redact }
     }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn secrets_are_masked() {
-        let veil = Veil::new(false);
+        let redaction = Redaction::new(false);
         // Put together here, so that no scanner of this repository takes them for real ones.
         let parts = [
             ("sk-ant-", "api03-abcdefghijklmnop"),
@@ -117,7 +117,7 @@ mod tests {
         ];
         for (start, rest) in parts {
             let text = format!("curl -H 'x: {start}{rest}' https://example.com");
-            assert_eq!(veil.line(&text, 200), "curl -H 'x: [secret]' https://example.com", "{start}");
+            assert_eq!(redaction.line(&text, 200), "curl -H 'x: [secret]' https://example.com", "{start}");
         }
         for (text, shown) in [
             ("export API_KEY=hunter2hunter2", "export API_KEY=[secret]"),
@@ -127,13 +127,13 @@ mod tests {
             ("git clone https://me:hunter22@host/x", "git clone https://me:[secret]@host/x"),
             ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n", "[secret]"),
         ] {
-            assert_eq!(veil.line(text, 200), shown);
+            assert_eq!(redaction.line(text, 200), shown);
         }
     }
 
     #[test]
     fn what_is_no_secret_stays() {
-        let veil = Veil::new(false);
+        let redaction = Redaction::new(false);
         for text in [
             "max_tokens: 100000",
             "input_tokens=1200",
@@ -144,7 +144,7 @@ mod tests {
             "3f2a1c9e-0b7d-4e5f-6a7b-8c9d0e1f2a3b",
             "secret = true_or_none(x)".split('=').next().unwrap(),
         ] {
-            assert_eq!(veil.line(text, 200), text.trim_end());
+            assert_eq!(redaction.line(text, 200), text.trim_end());
         }
     }
 

@@ -9,8 +9,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
+use super::FileRead;
+use super::notes::FileNotes;
 use crate::safe_file::{self, Links};
-use crate::scan::read::FileRead;
 
 /// A longer session is not read: it must be in memory as a whole.
 const LONGEST: u64 = 256 << 20;
@@ -38,7 +39,7 @@ pub(crate) fn read(path: &Path, emit: &mut dyn FnMut(Item, u64)) -> io::Result<O
 }
 
 fn empty(format: &'static dyn Format) -> FileRead {
-    FileRead { format, report: Report::default(), notes: Vec::new(), bytes: 0 }
+    FileRead { format, report: Report::default(), notes: FileNotes::default(), bytes: 0 }
 }
 
 /// Enters one session.
@@ -50,7 +51,7 @@ fn take(
 ) -> io::Result<()> {
     let Some(files) = files()? else {
         let which = if session.is_empty() { String::new() } else { format!("session {session}: ") };
-        read.notes.push(format!("{which}larger than {} MB and skipped", LONGEST >> 20));
+        read.notes.push(format!("{which}skipped: larger than {} MB", LONGEST >> 20));
         return Ok(());
     };
     read.bytes += files.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();

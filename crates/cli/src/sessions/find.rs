@@ -1,94 +1,120 @@
-//! Which files a scan reads.
+//! Finds the session files that paths, folders, globs and `-` name, or that agents keep on this machine.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use deloop_formats::{FORMATS, Format};
 use deloop_types::Millis;
 
-use crate::scan::args::SourceArgs;
-use crate::scan::places::{self, fits};
-use crate::scan::problem::Problem;
-use crate::scan::walk::Walk;
+use super::Problem;
+use super::agent_folders::{self, fits};
+use super::walk::Walk;
 
 /// Endings of session files in folders that a user names.
 const ENDINGS: [&str; 4] = [".jsonl", ".json", ".ndjson", ".traj"];
 
-/// The sessions that come with deloop, for those who have none yet.
+/// How many paths of a glob are read.
+const MATCHES: usize = 1_000_000;
+
+/// The example sessions that come with deloop.
 const EXAMPLES: [(&str, &str); 3] = [
     ("examples/tests-that-fail.jsonl", include_str!("../../examples/tests-that-fail.jsonl")),
     ("examples/reading-in-circles.jsonl", include_str!("../../examples/reading-in-circles.jsonl")),
     ("examples/steady-work.jsonl", include_str!("../../examples/steady-work.jsonl")),
 ];
 
+/// Which sessions to read.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SourceArgs {
+    /// Session files, folders, globs, or `-` for standard input [default: the agents' own folders]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Read every file as this format instead of detecting it
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|f| f.name())))]
+    pub(crate) format: Option<String>,
+    /// Only sessions active since then: 30d, 12h, 2w, or a date like 2026-01-31
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+}
+
 /// One thing to read.
 #[derive(Clone)]
-pub(crate) struct Input {
-    pub(crate) source: Source,
+pub(crate) struct SessionInput {
+    pub(crate) source: InputSource,
     /// Its size in bytes, as far as it is known.
     pub(crate) size: u64,
-    /// The format it is of if its beginning agrees.
+    /// The format to try first.
     pub(crate) likely: Option<&'static dyn Format>,
-    /// The format it is read as, whatever its beginning says.
+    /// The format to read it as, without detection.
     pub(crate) forced: Option<&'static dyn Format>,
-    /// A user named it: it is a problem when it is no session.
+    /// A user named it, so it is a problem if it holds no session.
     pub(crate) named: bool,
 }
 
 /// Where the bytes come from.
 #[derive(Debug, Clone)]
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     /// A file.
     File(PathBuf),
     /// Standard input.
     Stdin,
-    /// Standard input, kept in a file without a name because it is read twice.
+    /// Standard input, copied to an unnamed file so that it can be read twice.
     Kept(Arc<File>),
-    /// Something that comes with deloop.
+    /// An example that comes with deloop.
     Bundled(&'static str, &'static [u8]),
 }
 
-impl Input {
-    /// The path it goes by in what is printed.
+impl SessionInput {
+    /// Returns an input for a file that somebody named.
+    pub(crate) fn file(path: &Path) -> Self {
+        let size = std::fs::metadata(path).map_or(0, |about| about.len());
+        Self { source: InputSource::File(path.to_owned()), size, likely: None, forced: None, named: true }
+    }
+
+    /// Returns the path to print for it.
     pub(crate) fn path(&self) -> &Path {
         match &self.source {
-            Source::File(path) => path,
-            Source::Stdin | Source::Kept(_) => Path::new("-"),
-            Source::Bundled(name, _) => Path::new(name),
+            InputSource::File(path) => path,
+            InputSource::Stdin | InputSource::Kept(_) => Path::new("-"),
+            InputSource::Bundled(name, _) => Path::new(name),
         }
     }
 }
 
-/// What there is to read.
+/// What [`find`] found.
 #[derive(Default)]
-pub(crate) struct Found {
-    pub(crate) inputs: Vec<Input>,
+pub(crate) struct FoundInputs {
+    pub(crate) inputs: Vec<SessionInput>,
     pub(crate) problems: Vec<Problem>,
-    /// The folders that were looked into because no path was named.
-    pub(crate) looked: Vec<(&'static str, PathBuf)>,
-    /// A path that was named is not there or cannot be read.
+    /// The folders that were searched because no path was named.
+    pub(crate) searched: Vec<(&'static str, PathBuf)>,
+    /// Files last written before `--since`, which are not opened.
+    pub(crate) older: u64,
+    /// A path that was named does not exist or cannot be read.
     pub(crate) missing: bool,
 }
 
-impl Found {
-    /// Keeps standard input, if it is to be read, so that it can be read twice.
+impl FoundInputs {
+    /// Copies standard input, if it is to be read, so that it can be read twice.
     pub(crate) fn keep_stdin(&mut self) -> std::io::Result<()> {
-        for input in self.inputs.iter_mut().filter(|i| matches!(i.source, Source::Stdin)) {
+        for input in self.inputs.iter_mut().filter(|i| matches!(i.source, InputSource::Stdin)) {
             let mut file = tempfile::tempfile()?;
             input.size = std::io::copy(&mut std::io::stdin().lock(), &mut file)?;
-            input.source = Source::Kept(Arc::new(file));
+            input.source = InputSource::Kept(Arc::new(file));
         }
         Ok(())
     }
 }
 
-/// Finds what the arguments name: files, folders, globs and standard input, or else the agents' own folders.
-pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> Found {
+/// Finds what the arguments name: files, folders, globs and standard input, or else the agents' own folders. Leaves out
+/// files last written before `cutoff`.
+pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> FoundInputs {
     let forced = args.format.as_deref().and_then(deloop_formats::find);
     let mut finder =
-        Finder { forced, cutoff, found: Found::default(), walk: Walk::default(), seen: HashSet::new() };
+        Finder { forced, cutoff, found: FoundInputs::default(), walk: Walk::default(), seen: HashSet::new() };
     if args.paths.is_empty() {
         finder.discover();
     }
@@ -100,10 +126,10 @@ pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> Found {
     found
 }
 
-/// The sessions that come with deloop.
-pub(crate) fn examples() -> Vec<Input> {
-    let input = |(name, text): (&'static str, &'static str)| Input {
-        source: Source::Bundled(name, text.as_bytes()),
+/// Returns the example sessions.
+pub(crate) fn examples() -> Vec<SessionInput> {
+    let input = |(name, text): (&'static str, &'static str)| SessionInput {
+        source: InputSource::Bundled(name, text.as_bytes()),
         size: text.len() as u64,
         likely: None,
         forced: None,
@@ -115,7 +141,7 @@ pub(crate) fn examples() -> Vec<Input> {
 struct Finder {
     forced: Option<&'static dyn Format>,
     cutoff: Option<Millis>,
-    found: Found,
+    found: FoundInputs,
     walk: Walk,
     seen: HashSet<PathBuf>,
 }
@@ -126,8 +152,8 @@ impl Finder {
             Some(format) => vec![format],
             None => FORMATS.to_vec(),
         };
-        for place in places::known(&formats) {
-            self.found.looked.push((place.format.name(), place.folder.clone()));
+        for place in agent_folders::known(&formats) {
+            self.found.searched.push((place.format.name(), place.folder.clone()));
             if place.folder.is_file() {
                 self.add(place.folder, Some(place.format), false);
             } else if place.folder.is_dir() {
@@ -143,8 +169,13 @@ impl Finder {
 
     fn named(&mut self, path: &Path) {
         if path.as_os_str() == "-" {
-            let input =
-                Input { source: Source::Stdin, size: 0, likely: None, forced: self.forced, named: true };
+            let input = SessionInput {
+                source: InputSource::Stdin,
+                size: 0,
+                likely: None,
+                forced: self.forced,
+                named: true,
+            };
             return self.found.inputs.push(input);
         }
         match std::fs::metadata(path) {
@@ -160,7 +191,7 @@ impl Finder {
                         }
                     }
                 }
-                Some(_) => self.missing(Problem::lost(path, "the pattern matches no file")),
+                Some(_) => self.missing(Problem::lost(path, "the pattern matches no files")),
                 None => self.missing(Problem::unread(path, &error)),
             },
         }
@@ -188,13 +219,14 @@ impl Finder {
         if let (Some(cutoff), Some(changed)) = (self.cutoff, about.as_ref().and_then(|a| a.modified().ok())) {
             let changed = changed.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             if i64::try_from(changed.as_millis()).is_ok_and(|changed| changed < cutoff.0) {
+                self.found.older += 1;
                 return;
             }
         }
         if self.seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
             let size = about.map_or(0, |a| a.len());
-            self.found.inputs.push(Input {
-                source: Source::File(path),
+            self.found.inputs.push(SessionInput {
+                source: InputSource::File(path),
                 size,
                 likely,
                 forced: self.forced,
@@ -204,8 +236,8 @@ impl Finder {
     }
 }
 
-/// What a glob matches; `None` when it is not one.
+/// Returns what a glob matches, at most [`MATCHES`] paths; `None` if the path is no glob.
 fn matches(path: &Path) -> Option<Vec<PathBuf>> {
     let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']))?;
-    Some(glob::glob(pattern).ok()?.filter_map(Result::ok).collect())
+    Some(glob::glob(pattern).ok()?.filter_map(Result::ok).take(MATCHES).collect())
 }

@@ -8,14 +8,14 @@ use std::sync::{Mutex, PoisonError};
 use deloop_formats::{Format, Item, Reader, Shape, Sink, Source as From, sniff};
 use indicatif::ProgressBar;
 
+use super::encoding::{Encoding, decoded, mended};
+use super::notes::FileNotes;
+use super::unpack::{fill, unpack};
+use super::{InputSource, SessionInput, opencode};
 use crate::lines::{LONGEST, Line, Lines};
 use crate::safe_file;
-use crate::scan::encoding::{Encoding, decoded, mended};
-use crate::scan::find::{Input, Source};
-use crate::scan::opencode;
-use crate::scan::unpack::{fill, unpack};
 
-/// What a format is told from.
+/// What a format is detected from.
 const HEAD: usize = 64 * 1024;
 /// A longer document is not read: unlike lines, it must be in memory as a whole.
 const LONGEST_DOCUMENT: u64 = 256 << 20;
@@ -30,58 +30,38 @@ pub(crate) struct FileRead {
     /// What the format's reader says about it.
     pub(crate) report: deloop_formats::Report,
     /// What people should know about it.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: FileNotes,
     /// Plain bytes read.
     pub(crate) bytes: u64,
 }
 
 /// Why nothing of an input was read.
-pub(crate) enum Unread {
-    /// It is of no format that is known.
-    NoSession,
+pub(crate) enum ReadError {
+    /// It is of no format that deloop knows.
+    UnknownFormat,
     /// It could not be opened, or not as far as its beginning.
-    Failed(io::Error),
+    Io(io::Error),
 }
 
-impl std::convert::From<io::Error> for Unread {
+impl std::convert::From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
-        Self::Failed(error)
+        Self::Io(error)
     }
 }
 
-/// Reads an input and hands out each item with the number of its line, from 1.
+/// Reads an input and hands out each item with the number of its line, from 1; 0 where there are no lines.
 pub(crate) fn read(
-    input: &Input,
+    input: &SessionInput,
     progress: &ProgressBar,
     emit: &mut dyn FnMut(Item, u64),
-) -> Result<FileRead, Unread> {
-    if let Source::File(path) = &input.source
+) -> Result<FileRead, ReadError> {
+    if let InputSource::File(path) = &input.source
         && let Some(read) = opencode::read(path, emit)?
     {
         return Ok(read);
     }
-    let mut size = input.size;
-    let raw: Box<dyn Read> = match &input.source {
-        Source::Stdin => Box::new(io::stdin().lock()),
-        Source::Kept(file) => {
-            let mut file = file.as_ref();
-            file.seek(io::SeekFrom::Start(0))?;
-            Box::new(file)
-        }
-        Source::Bundled(_, bytes) => Box::new(*bytes),
-        Source::File(path) => {
-            let file = safe_file::open_named(path)?;
-            let about = file.metadata()?;
-            // What is written to it from now on is not ours to wait for.
-            if about.is_file() {
-                size = about.len();
-                Box::new(file.take(size))
-            } else {
-                Box::new(file)
-            }
-        }
-    };
-    let unpacked = unpack(Box::new(Counted { inner: raw, progress }), size)?;
+    let (raw, size) = open(input)?;
+    let unpacked = unpack(Box::new(ProgressReader { inner: raw, progress }), size)?;
     let mut bytes = unpacked.bytes;
     let mut start = [0; 3];
     let length = fill(&mut bytes, &mut start)?;
@@ -95,13 +75,13 @@ pub(crate) fn read(
         Err(error) => Some(error),
         Ok(_) => None,
     };
-    let format = choose(input, &head).ok_or(Unread::NoSession)?;
+    let format = choose(input, &head).ok_or(ReadError::UnknownFormat)?;
     let path = match &input.source {
-        Source::Stdin | Source::Kept(_) => None,
+        InputSource::Stdin | InputSource::Kept(_) => None,
         _ => Some(unpacked_name(input.path())),
     };
     let reader = format.reader(&From { path: path.as_deref() });
-    let mut pump = Pump { reader, notes: Vec::new(), bytes: 0, lossy: 0, emit };
+    let mut pump = Pump { reader, notes: FileNotes::default(), bytes: 0, lossy: 0, emit };
     let whole = Box::new(io::Cursor::new(head).chain(Broken(broken)).chain(text));
     let report = match format.shape() {
         Shape::Lines => pump.lines(whole),
@@ -109,47 +89,78 @@ pub(crate) fn read(
     };
     let Pump { mut notes, bytes, lossy, .. } = pump;
     if lossy > 0 {
-        notes.push(format!("{} with characters that do not exist, read with � in their place", lines(lossy)));
+        notes.push(format!("replaced invalid characters with � in {}", lines(lossy)));
     }
     if let Some(limit) = unpacked.cut.get() {
         notes.push(format!(
-            "expands to more than {} MB, far more than a session packed into {} KB would: the rest is not read",
+            "stopped reading at {} MB: no session compresses to {} KB that well",
             limit >> 20,
             size.div_ceil(1024)
         ));
     }
     if report.unreadable > 0 {
         let why = report.first_error.as_deref().unwrap_or("no reason given");
-        notes.push(format!("{} could not be read and skipped; the first: {why}", lines(report.unreadable)));
+        notes.push(format!(
+            "skipped {} unreadable {}; the first: {why}",
+            report.unreadable,
+            noun(report.unreadable)
+        ));
     }
-    if let Source::File(path) = &input.source
+    if let InputSource::File(path) = &input.source
         && std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() != size)
     {
-        notes.push("was written to while it was read; what came later is not counted".to_owned());
+        notes.push("changed while it was read; later lines are not counted".to_owned());
     }
     Ok(FileRead { format, report, notes, bytes })
 }
 
-fn choose(input: &Input, head: &[u8]) -> Option<&'static dyn Format> {
+/// Opens an input and returns its bytes, packed or not, with their number; 0 where that is not known.
+fn open(input: &SessionInput) -> io::Result<(Box<dyn Read + '_>, u64)> {
+    Ok(match &input.source {
+        InputSource::Stdin => (Box::new(io::stdin().lock()), input.size),
+        InputSource::Kept(file) => {
+            let mut file = file.as_ref();
+            file.seek(io::SeekFrom::Start(0))?;
+            (Box::new(file), input.size)
+        }
+        InputSource::Bundled(_, bytes) => (Box::new(*bytes), input.size),
+        InputSource::File(path) => {
+            let file = safe_file::open_named(path)?;
+            let about = file.metadata()?;
+            // What is written to it from now on is not ours to wait for.
+            if about.is_file() {
+                (Box::new(file.take(about.len())), about.len())
+            } else {
+                (Box::new(file), input.size)
+            }
+        }
+    })
+}
+
+fn choose(input: &SessionInput, head: &[u8]) -> Option<&'static dyn Format> {
     if head.trim_ascii().is_empty() {
         return None;
     }
     input.forced.or_else(|| input.likely.filter(|f| f.sniff(head))).or_else(|| sniff(head))
 }
 
-/// The path without what packing added to it: formats read names and projects from paths.
+/// Returns the path without `.gz` or `.zst`: formats read names and projects from paths.
 fn unpacked_name(path: &Path) -> PathBuf {
     let packed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
     if packed { path.with_extension("") } else { path.to_owned() }
 }
 
+fn noun(count: u64) -> &'static str {
+    if count == 1 { "line" } else { "lines" }
+}
+
 fn lines(count: u64) -> String {
-    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
+    format!("{count} {}", noun(count))
 }
 
 struct Pump<'a> {
     reader: Box<dyn Reader>,
-    notes: Vec<String>,
+    notes: FileNotes,
     bytes: u64,
     /// Lines that had to be mended.
     lossy: u64,
@@ -163,19 +174,22 @@ impl Pump<'_> {
         let mut emit = |item| emit(item, number.get());
         let mut sink = Sink::new(&mut emit);
         let mut lines = Lines::new(text);
-        let mut too_long = Vec::new();
+        let (mut too_long, mut first_too_long) = (0_u64, 0);
         loop {
             let line = match lines.next() {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(error) => {
-                    self.notes.push(format!("breaks off after line {}: {error}", number.get()));
+                    self.notes.push(format!("ends early, after line {}: {error}", number.get()));
                     break;
                 }
             };
             number.set(number.get() + 1);
             let Line::Text(line) = line else {
-                too_long.push(number.get());
+                too_long += 1;
+                if too_long == 1 {
+                    first_too_long = number.get();
+                }
                 continue;
             };
             self.bytes += line.len() as u64 + 1;
@@ -191,21 +205,21 @@ impl Pump<'_> {
                 let first = before == 0;
                 if let Some(text) = mended(line) {
                     self.lossy += 1;
-                    forgive(&mut sink, before, first);
+                    clear_error(&mut sink, before, first);
                     self.reader.read(text.as_bytes(), &mut sink);
                 }
                 if sink.report.unreadable > before && !lines.ended() {
-                    forgive(&mut sink, before, first);
-                    self.notes.push("its last line is not complete and was left out".to_owned());
+                    clear_error(&mut sink, before, first);
+                    self.notes.push("skipped its incomplete last line".to_owned());
                 }
             }
         }
         self.reader.finish(&mut sink);
         let report = sink.report;
-        if let Some(first) = too_long.first() {
-            let count = too_long.len() as u64;
-            let which = if count == 1 { format!("line {first} is") } else { format!("{count} lines are") };
-            self.notes.push(format!("{which} longer than {} MB and skipped", LONGEST >> 20));
+        if too_long > 0 {
+            let which =
+                if too_long == 1 { format!("line {first_too_long}") } else { format!("{too_long} lines") };
+            self.notes.push(format!("skipped {which}: longer than {} MB", LONGEST >> 20));
         }
         report
     }
@@ -220,7 +234,7 @@ impl Pump<'_> {
                 Ok(0) => break,
                 Ok(length) => document.extend_from_slice(&part[..length]),
                 Err(error) => {
-                    self.notes.push(format!("breaks off after {} bytes: {error}", document.len()));
+                    self.notes.push(format!("ends early, after {} bytes: {error}", document.len()));
                     break;
                 }
             }
@@ -233,14 +247,14 @@ impl Pump<'_> {
         let mut sink = Sink::new(&mut emit);
         self.bytes = document.len() as u64;
         if self.bytes > LONGEST_DOCUMENT {
-            self.notes.push(format!("larger than {} MB and skipped", LONGEST_DOCUMENT >> 20));
+            self.notes.push(format!("skipped: larger than {} MB", LONGEST_DOCUMENT >> 20));
             return sink.report;
         }
         self.reader.read(&document, &mut sink);
         if sink.report.unreadable > 0
             && let Some(text) = mended(&document)
         {
-            forgive(&mut sink, 0, true);
+            clear_error(&mut sink, 0, true);
             self.lossy += 1;
             self.reader.read(text.as_bytes(), &mut sink);
         }
@@ -249,8 +263,8 @@ impl Pump<'_> {
     }
 }
 
-/// Takes back that a line could not be read.
-fn forgive(sink: &mut Sink<'_>, unreadable: u64, first: bool) {
+/// Takes back that a line was unreadable.
+fn clear_error(sink: &mut Sink<'_>, unreadable: u64, first: bool) {
     sink.report.unreadable = unreadable;
     if first {
         sink.report.first_error = None;
@@ -266,12 +280,12 @@ impl Read for Broken {
     }
 }
 
-struct Counted<'a, R> {
+struct ProgressReader<'a, R> {
     inner: R,
     progress: &'a ProgressBar,
 }
 
-impl<R: Read> Read for Counted<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
         self.progress.inc(length as u64);
@@ -292,8 +306,13 @@ mod tests {
         let line = "{\"type\":\"turn\",\"text\":\"a\"}\n";
         std::fs::write(&path, line.repeat(5000)).unwrap();
         let size = (line.len() * 5000) as u64;
-        let input =
-            Input { source: Source::File(path.clone()), size, likely: None, forced: None, named: true };
+        let input = SessionInput {
+            source: InputSource::File(path.clone()),
+            size,
+            likely: None,
+            forced: None,
+            named: true,
+        };
         let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
         let mut seen = 0;
         let read = read(&input, &ProgressBar::hidden(), &mut |_, number| {
@@ -303,6 +322,9 @@ mod tests {
         });
         let Ok(read) = read else { panic!("it is read") };
         assert_eq!(seen, 5000);
-        assert_eq!(read.notes, ["was written to while it was read; what came later is not counted"]);
+        assert_eq!(
+            read.notes.into_iter().collect::<Vec<_>>(),
+            ["changed while it was read; later lines are not counted"]
+        );
     }
 }

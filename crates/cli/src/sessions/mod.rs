@@ -1,0 +1,23 @@
+//! Opens session files, wherever they are and however they are packed, for every command that reads them.
+//!
+//! [`find`] turns paths, folders, globs and `-` into [`SessionInput`]s, [`read`] hands out one input's Steps as they are read,
+//! [`each`] works on many inputs at once, and [`load`] returns the Steps of one session.
+
+pub(crate) mod agent_folders;
+mod encoding;
+mod find;
+mod load;
+mod notes;
+mod opencode;
+mod parallel;
+mod problem;
+mod read;
+pub(crate) mod since;
+mod unpack;
+mod walk;
+
+pub(crate) use find::{FoundInputs, InputSource, SessionInput, SourceArgs, examples, find};
+pub(crate) use load::load;
+pub(crate) use parallel::{InputOutcome, each};
+pub(crate) use problem::{Problem, home_relative, print_problems};
+pub(crate) use read::{FileRead, ReadError, read};
