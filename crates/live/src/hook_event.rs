@@ -79,9 +79,10 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         if event.kind == HookKind::SessionEnd {
             live.close(state, NudgeOutcome::Ended)?;
         }
+        let mut steps = event.steps(&mut state.agent(event.subagent.as_deref()).seen);
+        state.transcript.name_turns(&mut steps);
         let agent = state.agent(event.subagent.as_deref());
         live.pause(&self.session, &self.exemptions, agent)?;
-        let mut steps = event.steps(&mut agent.seen);
         transcript::attach(news.text, event, &mut steps);
         steps.splice(..0, news.usage);
         let refused = agent.refuse.take_if(|_| steps.iter().any(|s| matches!(s.body, Body::Turn(_))));

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 const MOST: u64 = 1 << 20;
 /// How many messages are remembered: a message may be written in parts, or again when it has changed.
 const MESSAGES: usize = 8;
+/// How many calls are remembered with their requests.
+const CALLS: usize = 32;
 
 /// Opens a transcript.
 type Open = fn(&std::path::Path) -> std::io::Result<std::fs::File>;
@@ -27,6 +29,9 @@ pub(crate) struct TranscriptPosition {
     read: Option<u64>,
     /// The last requests to the model and what was said in answer, hashed.
     messages: Vec<(u64, u64)>,
+    /// The last calls and the requests that they came with, hashed: the calls of one request are one turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<(u64, u64)>,
 }
 
 /// What was new.
@@ -38,7 +43,7 @@ pub(crate) struct TranscriptNews {
     pub(crate) text: Option<String>,
 }
 
-/// What the transcript tells of since the last event. One that cannot be read tells nothing.
+/// Reads what the transcript has since the last event. A transcript that can't be read has nothing.
 pub(crate) fn since(
     agent: &dyn HookAgent,
     event: &HookEvent,
@@ -95,23 +100,26 @@ fn fresh(path: &str, position: &mut TranscriptPosition, begins: bool, open: Open
 fn news(items: Vec<Item>, event: &HookEvent, position: &mut TranscriptPosition) -> TranscriptNews {
     let mut news = TranscriptNews::default();
     let mut spoken: Option<deloop_types::Turn> = None;
-    let mut last: Option<(u64, u64)> = None;
+    let mut last: Option<u64> = None;
+    let mut calls: Vec<u64> = Vec::new();
     for Item { step, key } in items {
         match step.body {
             Body::Turn(turn) => {
-                last = Some((0, short_hash(turn.text.trim().as_bytes())));
+                last = Some(short_hash(turn.text.trim().as_bytes()));
+                calls = turn.calls.iter().filter_map(|call| call.id.as_deref()).map(hash).collect();
                 spoken = Some(turn);
             }
             Body::Result(_) | Body::User(_) => spoken = None,
             Body::Usage(usage) => {
                 let request = key.unwrap_or(0);
-                let words = last.take().map_or(0, |(_, words)| words);
+                let words = last.take().unwrap_or(0);
                 if key.is_some() && position.messages.contains(&(request, words)) {
                     spoken = None;
                 }
                 let known = key.is_some() && position.messages.iter().any(|(r, _)| *r == request);
                 if key.is_some() {
                     position.remember((request, words));
+                    position.remember_calls(calls.drain(..).map(|call| (call, request)));
                 }
                 if !known {
                     let session = SessionId::from(event.session.as_str());
@@ -148,9 +156,32 @@ impl TranscriptPosition {
         }
         self.messages.push(message);
     }
+
+    fn remember_calls(&mut self, calls: impl Iterator<Item = (u64, u64)>) {
+        self.calls.extend(calls);
+        let over = self.calls.len().saturating_sub(CALLS);
+        self.calls.drain(..over);
+    }
+
+    /// Names the turn of each step with calls that the transcript has: agents whose hooks are called for each of
+    /// several parallel calls don't say that they are one turn.
+    pub(crate) fn name_turns(&self, steps: &mut [Step]) {
+        for step in steps {
+            if let Body::Turn(turn) = &mut step.body
+                && let Some(id) = turn.calls.first().and_then(|call| call.id.as_deref())
+                && let Some((_, request)) = self.calls.iter().rev().find(|(call, _)| *call == hash(id))
+            {
+                turn.id = Some(format!("{request:016x}"));
+            }
+        }
+    }
 }
 
-/// Puts what was said to the turn that it belongs to.
+fn hash(id: &str) -> u64 {
+    short_hash(id.as_bytes())
+}
+
+/// Adds the model's text to the turn that it belongs to.
 pub(crate) fn attach(text: Option<String>, event: &HookEvent, steps: &mut Vec<Step>) {
     let Some(text) = text else { return };
     if event.kind == HookKind::Stop {

@@ -9,6 +9,7 @@ use super::healthy;
 use super::hooks::Hooks;
 use super::model::script::{Act, CLOSING, Script};
 use super::model::{FakeModel, Record};
+use super::person::Person;
 use super::place::{self, Place};
 use super::sandbox::{self, Ended, Isolation, Launch};
 use super::setup::Agents;
@@ -27,6 +28,12 @@ pub(super) enum Case {
     Stop,
     /// A session in which nothing is wrong passes untouched.
     Healthy,
+    /// A person paused deloop before the run: nothing is done.
+    Paused,
+    /// A person allowed the call before the run: it is ignored.
+    Allowed,
+    /// A person calls the first nudge wrong while the run goes on: nothing more is done about it.
+    Wrong,
     /// The program of the hook is gone: the agent goes on.
     Missing,
     /// The hook dies of a signal: the agent goes on.
@@ -53,18 +60,21 @@ const LOOP: usize = 6;
 /// Calls when deloop shall block or stop: more than any ladder needs, also when an agent loses an output under load.
 const LONG_LOOP: usize = 30;
 /// One of these is on the screen after deloop ended a run.
-const SAID: [&str; 3] = ["deloop ended the run", "[deloop] Stopped", "deloop: stopped the run"];
+const SAID: [&str; 3] = ["deloop stopped the run", "[deloop] Stopped", "deloop is stopping the run"];
 /// Identical calls with a broken hook; each may cost its timeout, twice.
 const BROKEN_LOOP: usize = 2;
 
 impl Case {
     /// Every case, in the order of the table.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Baseline,
         Self::Nudge,
         Self::Block,
         Self::Stop,
         Self::Healthy,
+        Self::Paused,
+        Self::Allowed,
+        Self::Wrong,
         Self::Missing,
         Self::Killed,
         Self::Hanging,
@@ -79,6 +89,9 @@ impl Case {
             Self::Block => "block",
             Self::Stop => "stop",
             Self::Healthy => "healthy",
+            Self::Paused => "paused",
+            Self::Allowed => "allowed",
+            Self::Wrong => "wrong",
             Self::Missing => "missing",
             Self::Killed => "killed",
             Self::Hanging => "hanging",
@@ -93,13 +106,14 @@ impl Case {
             Self::Stop => Some(Want::Stop),
             Self::Healthy => Some(Want::Quiet),
             // With a hook that works these would refuse calls, so that a fault that was not there shows.
-            Self::Block | Self::Missing | Self::Killed | Self::Hanging | Self::ReadOnly => Some(Want::Block),
+            Self::Block | Self::Paused | Self::Allowed | Self::Wrong => Some(Want::Block),
+            Self::Missing | Self::Killed | Self::Hanging | Self::ReadOnly => Some(Want::Block),
         }
     }
 
     fn calls(self) -> usize {
         match self {
-            Self::Block | Self::Stop => LONG_LOOP,
+            Self::Block | Self::Stop | Self::Paused | Self::Allowed | Self::Wrong => LONG_LOOP,
             Self::Hanging => BROKEN_LOOP,
             Self::Baseline | Self::Nudge | Self::Healthy | Self::Missing | Self::Killed | Self::ReadOnly => {
                 LOOP
@@ -131,6 +145,9 @@ struct Seen<'a> {
 pub(super) fn run(case: Case, agent: &dyn Agent, agents: &Agents, hooks: &dyn Hooks, runs: &Path) -> Verdict {
     if let Some(why) = agent.cannot(case) {
         return Verdict::Unsupported(why);
+    }
+    if hooks.speaks_at().is_some() && matches!(case, Case::Paused | Case::Allowed | Case::Wrong) {
+        return Verdict::Unsupported("a stand-in has no commands for people");
     }
     if case == Case::ReadOnly && sandbox::isolation() == Isolation::None {
         return Verdict::Skipped("needs a mount namespace".to_owned());
@@ -179,7 +196,9 @@ fn attempt(
         read_only: (case == Case::ReadOnly).then(|| place.state()),
         limit: LIMIT,
     };
+    let person = Person::new(case, &place)?;
     let ended = sandbox::run(&launch, &place.work, &place.root).map_err(broken)?;
+    let said_wrong = person.leave();
     let record = model.record();
     let requests: String = record.all.iter().map(|request| format!("{request}\n")).collect();
     place::write(&place.root.join("requests.jsonl"), &requests).map_err(broken)?;
@@ -190,6 +209,7 @@ fn attempt(
         speaks_at: hooks.speaks_at(),
         remembers: agent.remembers(),
     };
+    seen.expect(case != Case::Wrong || said_wrong, "there was no nudge to call wrong")?;
     let said = seen.judge(case)?;
     Ok(format!(
         "{said}, exit {}, {:.1} s",
@@ -210,7 +230,7 @@ fn damage(case: Case, place: &Place) -> std::io::Result<()> {
             }
             fs::create_dir_all(place.state())
         }
-        Case::Baseline | Case::Nudge | Case::Block | Case::Stop | Case::Healthy => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -238,6 +258,14 @@ impl Seen<'_> {
             Case::Block => self.was_refused(),
             Case::Stop => self.was_stopped(case.calls()),
             Case::Healthy => self.was_untouched(),
+            Case::Paused | Case::Allowed => {
+                self.expect(self.told_at().is_none(), "the model read a text of deloop")?;
+                self.went_on(case.calls())
+            }
+            Case::Wrong => {
+                self.expect(self.told_at().is_some(), "the model read no nudge")?;
+                self.went_on(case.calls())
+            }
         }
     }
 

@@ -5,6 +5,7 @@ mod cases;
 mod healthy;
 mod hooks;
 mod model;
+mod person;
 mod place;
 mod sandbox;
 mod setup;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folders of one run. They are kept afterwards, for a look at what went wrong.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) root: PathBuf,
     /// `$HOME` of the agent.

@@ -445,28 +445,28 @@ fn status_tells_whether_the_hook_is_really_called() {
 #[test]
 fn what_a_plugin_asks_is_noted() {
     let home = Home::new();
-    let step = |n: usize| {
+    let step = |session: &str, n: usize| {
         format!(
-            "{{\"type\":\"call\",\"session\":\"s\",\"id\":\"c{n}\",\"tool\":\"bash\",\"args\":{{\"command\":\"make\"}}}}\n\
-             {{\"type\":\"result\",\"session\":\"s\",\"id\":\"c{n}\",\"output\":\"no\",\"outcome\":\"error\"}}\n"
+            "{{\"type\":\"call\",\"session\":\"{session}\",\"id\":\"c{n}\",\"tool\":\"bash\",\"args\":{{\"command\":\"make\"}}}}\n\
+             {{\"type\":\"result\",\"session\":\"{session}\",\"id\":\"c{n}\",\"output\":\"no\",\"outcome\":\"error\"}}\n"
         )
     };
-    let steps: String = (0..12).map(step).collect();
-    let actions = |arguments: &[&str]| -> Vec<String> {
+    let actions = |session: &str, arguments: &[&str]| -> Vec<String> {
+        let steps: String = (0..12).map(|n| step(session, n)).collect();
         let output = run(home.deloop(&["stream", "--agent", "opencode"]).args(arguments), steps.as_bytes());
         let answers = crate::binary::lines(&output.stdout);
         answers.iter().map(|answer| answer["action"].as_str().unwrap().to_owned()).collect()
     };
-    let nudging = actions(&[]);
+    let nudging = actions("s1", &[]);
     assert!(
         nudging.iter().any(|a| a == "nudge")
             && nudging.iter().all(|a| matches!(a.as_str(), "nudge" | "warn" | "continue"))
     );
     assert_eq!(nudging.iter().filter(|a| *a == "nudge").count(), 2, "and then no more: {nudging:?}");
-    assert!(actions(&["--mode", "enforce"]).iter().any(|a| a == "stop"));
+    assert!(actions("s2", &["--mode", "enforce"]).iter().any(|a| a == "stop"));
     let rows: Value = serde_json::from_str(&home.ok(&["status", "--json"])).unwrap();
     let row = rows.as_array().unwrap().iter().find(|row| row["agent"] == "opencode").unwrap();
-    assert_eq!((&row["calls"], &row["sessions"]), (&48.into(), &1.into()));
+    assert_eq!((&row["calls"], &row["sessions"]), (&48.into(), &2.into()));
     assert!(row["decisions"].as_u64().unwrap() >= 3, "{row}");
 }
 

@@ -30,7 +30,8 @@ impl Writer {
     #[expect(clippy::needless_pass_by_value, reason = "a case reads better with its JSON in place")]
     fn block(&self, block: Value) -> String {
         let n = self.messages;
-        let uuid = format!("u{n}-{}", block["type"].as_str().unwrap());
+        let uuid =
+            format!("u{n}-{}{}", block["type"].as_str().unwrap(), block["id"].as_str().unwrap_or_default());
         let message = json!({"id": format!("m{n}"), "role": "assistant", "model": "m", "content": [block],
             "usage": {"input_tokens": 10, "output_tokens": 5}});
         let record = json!({"type": "assistant", "uuid": uuid, "parentUuid": null, "isSidechain": false, "sessionId": "s1",
@@ -172,4 +173,33 @@ fn every_agent_with_a_transcript_is_heard() {
         assert_eq!(state["agents"][0]["history"]["turns"], 1, "{name}");
         assert!(state["ledger"]["tokens"].as_u64().unwrap_or(0) > 0, "{name}: {}", state["ledger"]);
     }
+}
+
+/// Claude Code calls the hook for each of several parallel calls; the transcript shows that they are one turn.
+#[test]
+fn parallel_calls_are_one_turn() {
+    let mut writer = Writer::new("default");
+    writer.event("UserPromptSubmit", json!({"prompt": "Fix it"}));
+    let mut told = Vec::new();
+    for turn in 1..=3 {
+        writer.messages += 1;
+        let calls: Vec<Value> = (0..4)
+            .map(|n| json!({"type": "tool_use", "id": format!("t{turn}-{n}"), "name": "Bash", "input": {"command": "make check"}}))
+            .collect();
+        for call in &calls {
+            writer.append(&writer.block(call.clone()));
+        }
+        let mut replies = Vec::new();
+        for call in &calls {
+            let call = json!({"tool_name": "Bash", "tool_input": call["input"], "tool_use_id": call["id"]});
+            replies.push(writer.event("PreToolUse", call));
+        }
+        for call in &calls {
+            let failed = json!({"tool_name": "Bash", "tool_input": call["input"], "tool_use_id": call["id"],
+                "error": "Exit code 2\nmake: *** No rule"});
+            replies.push(writer.event("PostToolUseFailure", failed));
+        }
+        told.push(replies.iter().filter(|reply| !reply.is_null()).count());
+    }
+    assert_eq!(told, [0, 0, 1], "12 calls in 3 turns are told of once, in the third turn");
 }

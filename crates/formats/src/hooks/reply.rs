@@ -38,7 +38,7 @@ impl Encoded {
     }
 }
 
-/// What the agent is told.
+/// Returns the message for the agent.
 pub(crate) fn message(decision: &Decision) -> String {
     match &decision.message {
         Some(message) => message.clone(),
@@ -46,18 +46,15 @@ pub(crate) fn message(decision: &Decision) -> String {
     }
 }
 
-/// One line for the person: that deloop stepped in, what it did and why.
+/// Returns one line for the person: what deloop did and why.
 pub(crate) fn line(decision: &Decision, carried: Action) -> String {
-    let did = match (decision.action, carried) {
-        (Action::Stop, Action::Stop) => "deloop ended the run",
-        (Action::Stop, Action::Block) => "deloop has this run end: every further call is refused",
-        (_, Action::Block) => "deloop refused a call",
-        (_, Action::Ask) => "deloop asks about a call",
-        (_, Action::Nudge) => "deloop told the agent that it seems stuck",
-        _ => "deloop",
-    };
-    let id = decision.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
-    format!("{did}: {}{id}", summary(decision))
+    match (&decision.user_message, decision.action, carried) {
+        (_, Action::Stop, Action::Block) => {
+            format!("deloop is stopping the run and blocks every further call: {}", summary(decision))
+        }
+        (Some(message), ..) => message.clone(),
+        (None, ..) => format!("deloop: {}", summary(decision)),
+    }
 }
 
 fn summary(decision: &Decision) -> &str {

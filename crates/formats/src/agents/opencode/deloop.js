@@ -1,17 +1,17 @@
-// The plugin of deloop for opencode. Written by `deloop install opencode`, removed by `deloop uninstall opencode`.
+// deloop's plugin for opencode, written by `deloop install opencode` and removed by `deloop uninstall opencode`.
 //
-// It tells one `deloop stream` about every call and every result, a line of JSON each way, and does what comes back:
-// a nudge is added to a result, a refused call throws, a stopped session is aborted. When deloop is missing, dies or
-// is slow, opencode goes on as if it were not there.
+// It sends every call and every result to one `deloop stream`, one line of JSON each way, and carries out the
+// decisions: a nudge is appended to a result, a blocked call throws, a stopped session is aborted. If deloop is
+// missing, crashes or is slow, opencode works as if the plugin weren't there.
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 
 const COMMAND = ["deloop", "stream", "--agent", "opencode"]
-// Milliseconds that opencode waits for an answer, and how many answers in a row may be late.
+// How many milliseconds opencode waits for an answer, and how many answers in a row may be late.
 const PATIENCE = 2000
 const LATE = 3
 
-/** Starts deloop; gives back a function from a Step to its Decision, or to null when there is none. */
+/** Starts deloop. Returns a function from a Step to its Decision, or to null if there is none. */
 const start = () => {
   const [program, ...words] = COMMAND
   const child = spawn(program, words, { stdio: ["pipe", "pipe", "ignore"] })
@@ -30,7 +30,7 @@ const start = () => {
     try {
       answer = JSON.parse(line)
     } catch {}
-    // Answers come in the order of the questions; one that nobody waits for any more still takes its place.
+    // Answers arrive in the order of the questions. A late one still takes its place in the queue.
     waiting.shift()?.(answer)
   })
   child.unref()
@@ -59,7 +59,7 @@ const start = () => {
   }
 }
 
-/** How a call ended, where opencode says so. */
+/** Returns how a call ended, if opencode reports it. */
 const outcome = (metadata) => {
   if (typeof metadata?.exit === "number") return metadata.exit === 0 ? "ok" : "error"
   return metadata?.exit === null ? "cancelled" : undefined
@@ -68,9 +68,10 @@ const outcome = (metadata) => {
 export const Deloop = async ({ client }) => {
   if (process.env.DELOOP?.toLowerCase() === "off") return {}
   const ask = start()
-  // By session: what it is yet to be told. By call: that it has begun and not ended.
+  // Messages not delivered yet, by session; calls that have started and not ended; the message each call belongs to.
   const untold = new Map()
   const open = new Set()
+  const turns = new Map()
 
   const keep = (session, decision) => {
     if (["nudge", "ask"].includes(decision?.action) && decision.message) untold.set(session, decision.message)
@@ -80,14 +81,13 @@ export const Deloop = async ({ client }) => {
       await client.session.abort({ path: { id: session } })
     } catch {}
   }
-  // A person reads it on the screen of opencode, or where there is none on standard error.
+  // Shown in opencode's terminal UI, or on standard error if there is none.
   const told = async (message) => {
     if (process.argv.includes("run")) console.error(message)
     try {
       await client.tui.showToast({ body: { title: "deloop", message, variant: "warning" } })
     } catch {}
   }
-  const summary = (decision) => decision.findings?.[0]?.summary ?? "it repeats itself"
 
   return {
     "chat.message": async ({ sessionID }, { parts }) => {
@@ -99,24 +99,24 @@ export const Deloop = async ({ client }) => {
 
     "tool.execute.before": async ({ tool, sessionID: session, callID: id }, { args }) => {
       open.add(id)
-      const decision = await ask({ type: "call", session, id, tool, args })
+      const decision = await ask({ type: "call", session, id, tool, args, turn_id: turns.get(id) })
       if (decision?.action === "block" || decision?.action === "stop") {
         open.delete(id)
         await ask({ type: "result", session, id, outcome: "denied" })
-        const stopped = decision.action === "stop"
-        told(`deloop ${stopped ? "ended the run" : "refused a call"}: ${summary(decision)}`)
-        if (stopped) await stop(session)
-        throw new Error(decision.message ?? "[deloop] refused: this call repeats itself")
+        told(decision.user_message ?? "deloop blocked a call")
+        if (decision.action === "stop") await stop(session)
+        throw new Error(decision.message ?? "[deloop] Blocked: this call repeats itself.")
       }
       keep(session, decision)
     },
 
     "tool.execute.after": async ({ sessionID: session, callID: id }, output) => {
       open.delete(id)
+      turns.delete(id)
       const how = outcome(output.metadata)
       const decision = await ask({ type: "result", session, id, output: output.output, outcome: how })
       if (decision?.action === "stop") {
-        told(`deloop ended the run: ${summary(decision)}`)
+        told(decision.user_message ?? "deloop stopped the run")
         await stop(session)
         return
       }
@@ -125,7 +125,7 @@ export const Deloop = async ({ client }) => {
       if (message && typeof output.output === "string") {
         untold.delete(session)
         output.output += `\n\n${message}`
-        told("deloop told the agent that it seems stuck")
+        told("deloop messaged the agent: it seems stuck")
       }
     },
 
@@ -137,6 +137,10 @@ export const Deloop = async ({ client }) => {
         await ask({ type: "end", session: properties.info?.id })
       }
       const part = type === "message.part.updated" ? properties.part : undefined
+      if (part?.type === "tool" && part.state?.status === "pending") {
+        turns.set(part.callID, part.messageID)
+        if (turns.size > 256) turns.delete(turns.keys().next().value)
+      }
       // A tool that throws has no `tool.execute.after`.
       if (part?.type === "tool" && part.state?.status === "error" && open.delete(part.callID)) {
         const { sessionID: session, callID: id } = part

@@ -23,7 +23,7 @@ pub(crate) const OPENCODE: Installable = Installable {
 /// What begins the one line of the plugin that differs.
 const COMMAND: &str = "const COMMAND = ";
 /// How the plugin begins.
-const FIRST: &str = "// The plugin of deloop for opencode.";
+const FIRST: &str = "// deloop's plugin for opencode,";
 
 pub(crate) fn is_ours(text: &str) -> bool {
     text.starts_with(FIRST)
