@@ -1,26 +1,55 @@
-//! The JSON line of a [`Step`]: one flat object whose `type` says which fields count.
-
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
 use crate::limits;
 use crate::step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, Usage, UserText};
 use crate::{Millis, SessionId};
 
-/// Why a line is not a [`Step`]; the message names what to mend.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepError(String);
+/// Why a line isn't a [`Step`]. The message names the fix.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StepError {
+    /// It isn't JSON, or a field has the wrong type.
+    Json(serde_json::Error),
+    /// It is a list.
+    List,
+    /// It has no `type`.
+    NoType,
+    /// Its `type` isn't one of a Step.
+    UnknownType(String),
+    /// It lacks a field that its `type` needs.
+    Missing {
+        /// The `type`.
+        step: String,
+        /// The field.
+        field: &'static str,
+    },
+}
 
 impl std::fmt::Display for StepError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Self::Json(error) if error.is_data() => error.fmt(f),
+            Self::Json(error) => write!(f, "not JSON: {error}"),
+            Self::List => f.write_str("a Step is a JSON object, not a list"),
+            Self::NoType => write!(f, "missing field `type`: one of {TYPES}"),
+            Self::UnknownType(other) => write!(f, "unknown type `{other}`: one of {TYPES}"),
+            Self::Missing { step, field } => write!(f, "a `{step}` step needs the field `{field}`"),
+        }
     }
 }
 
-impl std::error::Error for StepError {}
+impl std::error::Error for StepError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Json(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, intervention, end";
 
@@ -181,9 +210,9 @@ impl Step {
     pub fn from_slice(line: &[u8]) -> Result<Self, StepError> {
         // A list would be read as a struct's fields in their order.
         if line.trim_ascii().first() == Some(&b'[') {
-            return Err(StepError("a Step is a JSON object, not a list".to_owned()));
+            return Err(StepError::List);
         }
-        let line: Line<'_> = serde_json::from_slice(line).map_err(|e| StepError(explain(&e)))?;
+        let line: Line<'_> = serde_json::from_slice(line).map_err(StepError::Json)?;
         line.into_step()
     }
 }
@@ -196,16 +225,10 @@ impl std::str::FromStr for Step {
     }
 }
 
-fn explain(error: &serde_json::Error) -> String {
-    if error.is_data() { format!("{error}") } else { format!("not JSON: {error}") }
-}
-
 impl Line<'_> {
     fn into_step(self) -> Result<Step, StepError> {
-        let Some(kind) = self.kind.as_deref() else {
-            return Err(StepError(format!("missing field `type`: one of {TYPES}")));
-        };
-        let missing = |field: &str| StepError(format!("a `{kind}` step needs the field `{field}`"));
+        let kind = self.kind.as_deref().ok_or(StepError::NoType)?;
+        let missing = |field| StepError::Missing { step: kind.to_owned(), field };
         let body = match kind {
             "turn" => Body::Turn(Turn {
                 id: self.turn_id.map(|id| id.0),
@@ -249,7 +272,7 @@ impl Line<'_> {
             }),
             "intervention" => Body::Intervention,
             "end" => Body::End,
-            other => return Err(StepError(format!("unknown type `{other}`: one of {TYPES}"))),
+            other => return Err(StepError::UnknownType(other.to_owned())),
         };
         Ok(Step {
             session: self.session.map_or_else(SessionId::default, |s| s.into_owned().into()),
@@ -272,141 +295,6 @@ impl CallLine {
 impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
         Line::deserialize(de)?.into_step().map_err(de::Error::custom)
-    }
-}
-
-#[derive(Default, Serialize)]
-struct OutLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    session: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    swarm: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    controller: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ts: Option<Millis>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turn_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    calls: Option<Vec<OutCall<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    embedding: Option<&'a [f32]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ok: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<Origin>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_read_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_write_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct OutCall<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    tool: &'a str,
-    args: &'a Value,
-}
-
-impl<'a> From<&'a Call> for OutCall<'a> {
-    fn from(call: &'a Call) -> Self {
-        Self { id: call.id.as_deref(), tool: &call.tool, args: &call.args }
-    }
-}
-
-impl Serialize for Step {
-    fn serialize<S: Serializer>(&self, ser: S) -> Result<S::Ok, S::Error> {
-        let mut line = OutLine {
-            session: self.session.as_str(),
-            agent: self.agent.as_deref(),
-            swarm: self.swarm.as_deref(),
-            controller: self.controller.as_ref().map(SessionId::as_str),
-            task: self.task.as_deref(),
-            ts: self.ts,
-            ..OutLine::default()
-        };
-        match &self.body {
-            // A `call` nests its arguments no deeper than they came: JSON readers have a limit.
-            Body::Turn(Turn { id, text, calls, embedding: None }) if text.is_empty() && calls.len() == 1 => {
-                line.kind = "call";
-                line.turn_id = id.as_deref();
-                line.id = calls[0].id.as_deref();
-                line.tool = Some(&calls[0].tool);
-                line.args = (!calls[0].args.is_null()).then_some(&calls[0].args);
-            }
-            Body::Turn(turn) => {
-                line.kind = "turn";
-                line.turn_id = turn.id.as_deref();
-                line.embedding = turn.embedding.as_deref();
-                line.text = (!turn.text.is_empty()).then_some(turn.text.as_str());
-                line.calls = (!turn.calls.is_empty()).then(|| turn.calls.iter().map(OutCall::from).collect());
-            }
-            Body::Result(result) => {
-                line.kind = "result";
-                line.id = result.id.as_deref();
-                line.ok = result.ok;
-                line.outcome = result.outcome;
-                line.output = (!result.output.is_null()).then_some(&result.output);
-                line.error_type = result.error_type.as_deref();
-            }
-            Body::User(user) => {
-                line.kind = "user";
-                line.text = Some(&user.text);
-                line.origin = Some(user.origin);
-            }
-            Body::Usage(usage) => {
-                line.kind = "usage";
-                line.model = usage.model.as_deref();
-                line.input_tokens = Some(usage.input_tokens);
-                line.output_tokens = Some(usage.output_tokens);
-                line.cache_read_tokens = Some(usage.cache_read_tokens);
-                line.cache_write_tokens = (usage.cache_write_tokens > 0).then_some(usage.cache_write_tokens);
-                line.cost_usd = usage.cost_usd;
-            }
-            Body::Chunk(text) => {
-                line.kind = "chunk";
-                line.text = Some(text);
-            }
-            Body::Compact => line.kind = "compact",
-            Body::Delivery(delivery) => {
-                line.kind = "delivery";
-                line.step = Some(delivery.step);
-                line.ok = Some(delivery.ok);
-            }
-            Body::Intervention => line.kind = "intervention",
-            Body::End => line.kind = "end",
-        }
-        line.serialize(ser)
     }
 }
 
@@ -439,7 +327,7 @@ mod tests {
         for line in [nested.as_str(), cents, r#"{"type":"call","tool":"t","args":1e23}"#] {
             let step: Step = line.parse().unwrap();
             let written = serde_json::to_string(&step).unwrap();
-            assert_eq!(written.parse::<Step>().as_ref(), Ok(&step), "{written}");
+            assert_eq!(written.parse::<Step>().unwrap(), step, "{written}");
         }
     }
 

@@ -1,0 +1,49 @@
+use deloop_types::{Millis, Usage};
+use serde::{Deserialize, Serialize};
+
+/// Tokens, dollars, steps and time of a whole session, its subagents included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Steps so far, the current one included.
+    pub steps: u64,
+    /// Tokens read and written so far, without those from and for the cache.
+    pub tokens: u64,
+    /// All tokens so far.
+    #[serde(default)]
+    pub all_tokens: u64,
+    /// Dollars so far, as far as the steps say.
+    pub usd: f64,
+    /// The earliest time seen.
+    pub first: Option<Millis>,
+    /// The latest time seen.
+    pub last: Option<Millis>,
+}
+
+impl Ledger {
+    /// Enters a step's time. A clock that goes backwards moves the beginning, never shortens what was.
+    pub fn tick(&mut self, ts: Option<Millis>) {
+        self.steps += 1;
+        if let Some(ts) = ts {
+            self.first = Some(self.first.map_or(ts, |first| first.min(ts)));
+            self.last = Some(self.last.map_or(ts, |last| last.max(ts)));
+        }
+    }
+
+    /// Enters what a request to the model used. Sums stop at the largest number, so that a checkpoint can hold them.
+    pub fn charge(&mut self, usage: &Usage) {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.all_tokens = self.all_tokens.saturating_add(usage.all_tokens());
+        self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
+    }
+
+    /// Minutes between the earliest and the latest step.
+    #[must_use]
+    pub fn minutes(&self) -> f64 {
+        match (self.first, self.last) {
+            #[expect(clippy::cast_precision_loss, reason = "minutes need no more")]
+            (Some(first), Some(last)) => last.since(first) as f64 / 60_000.0,
+            _ => 0.0,
+        }
+    }
+}
