@@ -29,8 +29,8 @@ impl State {
     /// The user's state folder, which need not exist.
     pub(crate) fn here() -> Result<Self, Failure> {
         let folder = config::state_folder();
-        let folder = folder
-            .ok_or_else(|| Failure::new("there is no home folder to keep state in; set XDG_STATE_HOME"))?;
+        let folder =
+            folder.ok_or_else(|| Failure::new("no home folder to keep state in; set XDG_STATE_HOME"))?;
         Ok(Self { folder })
     }
 

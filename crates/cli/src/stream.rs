@@ -180,7 +180,7 @@ impl Stream {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());
             // A note that cannot be written must not end the guard.
             if let Err(Failure::Told(why)) = notes.force_done(task, &decision) {
-                print::tell(format_args!("deloop: no note was written: {why}"));
+                print::tell(format_args!("deloop: can't write the note: {why}"));
             }
         }
         if step.body == Body::End

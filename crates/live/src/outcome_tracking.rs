@@ -20,7 +20,7 @@ pub enum NudgeOutcome {
     /// The pattern was not seen for [`TURNS`] turns.
     Left,
     /// The pattern was seen again.
-    WentOn,
+    Continued,
     /// The agent ended its turn, or the session, before that.
     Ended,
     /// A person wrote before that, or another message came in between.
@@ -33,7 +33,7 @@ impl NudgeOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Left => "left",
-            Self::WentOn => "went on",
+            Self::Continued => "continued",
             Self::Ended => "ended",
             Self::Unknown => "unknown",
         }
@@ -60,7 +60,7 @@ impl TrackedNudge {
             self.turns += 1;
         }
         if self.turns > 0 && patterns(decided).iter().any(|p| self.patterns.contains(p)) {
-            return Some(NudgeOutcome::WentOn);
+            return Some(NudgeOutcome::Continued);
         }
         (self.turns > TURNS).then_some(NudgeOutcome::Left)
     }

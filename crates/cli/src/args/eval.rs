@@ -14,9 +14,9 @@ Examples:
 A label is a JSON line; a session can have several:
   {\"path\":…,\"label\":\"loop|legit|none|borderline\",\"onset_turn\":N,\"last_turn\":N}
 
-Decisions that belong together are one alarm. An alarm is right if it comes at most 6 turns before a
-loop starts and at most 2 turns after it ends. An alarm on legitimate work, on a session without a
-label or earlier than that is false.
+Decisions that belong together are one alarm. An alarm is right if it comes at most 6 turns before
+a loop starts and at most 2 turns after it ends. An alarm on legitimate work, on a session without
+a label or earlier than that is false.
 
 Exit codes: 0 success; 2 the command failed, or a file or labelled session couldn't be read.";
 

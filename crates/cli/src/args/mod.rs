@@ -30,10 +30,11 @@ Examples:
   deloop scan ~/runs/*.jsonl run.traj.zst --json
   my-agent --dump | deloop scan - --fail-on block
 
-Escape sequences in sessions are not printed, and anything that looks like a key or token is masked. `--redact` leaves
-out arguments and results. Nothing leaves your machine.
+Escape sequences in sessions are not printed, and anything that looks like a key or token is
+masked. `--redact` leaves out arguments and results. Nothing leaves your machine.
 
-Exit codes: 0 success; 1 a loop reached the level of --fail-on; 2 the scan failed, or a file you named couldn't be read.";
+Exit codes: 0 success; 1 a loop reached the level of --fail-on; 2 the scan failed, or a file you
+named couldn't be read.";
 
 /// The command line.
 #[derive(Debug, Parser)]

@@ -15,10 +15,11 @@ use crate::exit::{self, Failure};
 use crate::state::State;
 
 pub(crate) const DOCTOR_HELP: &str = "\
-For each agent with deloop hooks, doctor replays a stuck session through this program, with the mode and profile from
-the agent's settings. It uses a temporary folder, so your sessions and logs don't change. The check passes if the agent
-gets a message and, in mode `enforce`, its calls are blocked and the run is stopped. Commands in settings are compared
-with what `deloop install` writes; they are never run.
+For each agent with deloop hooks, doctor replays a stuck session through this program, with the
+mode and profile from the agent's settings. It uses a temporary folder, so your sessions and logs
+don't change. The check passes if the agent gets a message and, in mode `enforce`, its calls are
+blocked and the run is stopped. Commands in settings are compared with what `deloop install`
+writes; they are never run.
 
 Exit codes: 0 no problems; 1 problems found, each with a fix; 2 the command failed.";
 

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use deloop_engine::Guard;
-use deloop_policy::{TASK_UPDATE, TaskUpdate};
+use deloop_policy::{Profile, Registry, TASK_UPDATE, TaskUpdate};
 use deloop_store::Limits;
 use deloop_types::{Action, Body, Call, Decision, Millis, Step, Turn};
 use schemars::JsonSchema;
@@ -50,9 +50,9 @@ pub(crate) struct Output {
     message: Option<String>,
     /// Whether the action is similar to the first of its run.
     similar: bool,
-    /// How many similar actions there were in a row, this one included; 0 while it is below the first level.
+    /// How many similar actions there were in a row, this one included.
     run_length: u64,
-    /// How alike they are, 0 to 1.
+    /// How alike they are, 0 to 1; null for the first of a run.
     score: Option<f64>,
     /// What to call TaskUpdate with, at level 3.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,18 +91,20 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     let mut text = Vec::new();
     std::io::stdin().lock().take(deloop_types::limits::EVENT as u64).read_to_end(&mut text)?;
     let input: Input = deloop_formats::read_json(&text)
-        .map_err(|e| Failure::new(format!("the input is not what `deloop schema hook-input` says: {e}")))?;
+        .map_err(|e| Failure::new(format!("the input doesn't match `deloop schema hook-input`: {e}")))?;
     let required = |value: Option<String>, name: &str| {
         value.filter(|v| !v.is_empty()).ok_or_else(|| Failure::new(format!("the input needs a {name}")))
     };
     let task = required(input.task_id, "taskId")?;
     let tool = required(input.tool_name, "toolName")?;
     let Config { profile, options, memory, off, .. } = config::load_over(&args.rules, "behavioral");
-    let guard = Guard::with(profile, options, Limits::default());
+    let guard = Guard::with(reporting_every_run(profile), options, Limits::default());
 
-    let state = args.state.clone().or_else(config::state_folder).ok_or_else(|| {
-        Failure::new("there is no home folder to keep the task in; name a folder with --state")
-    })?;
+    let state = args
+        .state
+        .clone()
+        .or_else(config::state_folder)
+        .ok_or_else(|| Failure::new("no home folder to keep the task in; name a folder with --state"))?;
     let memory = args.memory.as_deref().map(NotesFolder::chosen).or(memory);
     if args.state.is_none() {
         prepare_folder(&state).map_err(|e| Failure::new(format!("{}: {e}", state.display())))?;
@@ -147,6 +149,19 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     Ok(exit::OK)
 }
 
+/// The profile, with the run reported from its first action on: the document's hook reports its length at every
+/// action, and the ladder's rungs stay where they are.
+fn reporting_every_run(mut profile: Profile) -> Profile {
+    let registry = Registry::default();
+    for watch in profile.watches.iter_mut().filter(|watch| watch.detector.name() == "similar-call") {
+        let mut params = watch.params.clone();
+        params["at"] = 1.into();
+        let tuned = registry.get("similar-call").and_then(|detector| detector.tune(params).ok());
+        watch.detector = tuned.map_or_else(|| watch.detector.clone(), Into::into);
+    }
+    profile
+}
+
 /// What cannot be written down must not keep the answer from the agent.
 fn told_only(written: Result<(), Failure>) {
     if let Err(Failure::Told(why)) = written {
@@ -164,9 +179,9 @@ fn output_of(decision: Decision) -> Output {
             action => decision.rung.unwrap_or_else(|| action.to_string()),
         },
         message: decision.message,
-        similar: finding.is_some(),
-        run_length: finding.map_or(0, |f| f.count),
-        score: finding.map(|f| f.score),
+        similar: finding.is_some_and(|f| f.count > 1),
+        run_length: finding.map_or(1, |f| f.count),
+        score: finding.filter(|f| f.count > 1).map(|f| f.score),
         task_update,
     }
 }

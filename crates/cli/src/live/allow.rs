@@ -20,7 +20,7 @@ pub(crate) fn run(args: &AllowArgs, out: &mut dyn Write) -> Result<u8, Failure> 
             writeln!(out, "{}", deloop_detect::clean(pattern, 400))?;
         }
         if allowed.is_empty() {
-            writeln!(out, "nothing is allowed: every call is looked at")?;
+            writeln!(out, "No calls are ignored.")?;
         }
         return Ok(exit::OK);
     };
@@ -28,17 +28,14 @@ pub(crate) fn run(args: &AllowArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     if args.remove {
         if !store.disallow(pattern).map_err(told)? {
             return Err(Failure::new(format!(
-                "`{pattern}` is not allowed; `deloop allow --list` shows what is"
+                "no pattern `{pattern}`; `deloop allow --list` lists the patterns"
             )));
         }
-        writeln!(out, "calls of `{pattern}` are looked at again")?;
+        writeln!(out, "deloop checks calls of `{pattern}` again.")?;
         return Ok(exit::OK);
     }
     deloop_live::check_pattern(pattern).map_err(|e| Failure::new(e.to_string()))?;
     store.allow(pattern, now()).map_err(told)?;
-    writeln!(
-        out,
-        "calls of `{pattern}` are not looked at any more; `deloop allow --remove '{pattern}'` undoes it"
-    )?;
+    writeln!(out, "deloop ignores calls of `{pattern}`. Undo with: deloop allow --remove '{pattern}'")?;
     Ok(exit::OK)
 }

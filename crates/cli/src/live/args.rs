@@ -7,30 +7,31 @@ Examples:
   deloop log                          the last 20 decisions, newest last
   deloop log --since 2h --agent codex
   deloop log --session 3f2a -n 100 --json
-  deloop log --summary                how often agents left the loop after they were told
+  deloop log --summary                how often agents left the loop after a nudge
 
-A line is: when (UTC), agent, session, what was done, what repeated, whether it reached the agent and what the agent
-did next, and the decision's id for `deloop explain` and `deloop wrong`.";
+Each line shows the time (UTC), agent, session, action, what repeated, whether the message was
+delivered, what the agent did next, and the decision's id for `deloop explain` and `deloop wrong`.";
 
 pub(crate) const WRONG_HELP: &str = "\
 Examples:
-  deloop wrong d3f2a1                                  it was honest work: leave it alone
+  deloop wrong d3f2a1                                  it was legitimate work: ignore it
   deloop wrong d3f2a1 --was legit --note 'waits for the deployment'
   deloop wrong d3f2a1 --was loop                       it was a loop after all
 
-Nothing more is done about that pattern in that session. A line is added to labels.jsonl in the state folder, and the
-session beside it with every word replaced by a stand-in, so that
+deloop ignores that pattern in that session from now on. It also adds a line to labels.jsonl in
+the state folder and saves the session there, with every word replaced by a placeholder. You can
+then measure profiles on your own sessions:
   deloop eval ~/.local/state/deloop/labels.jsonl
-measures profiles on your own sessions. Nothing leaves this machine.";
+Nothing leaves your machine.";
 
 pub(crate) const PAUSE_HELP: &str = "\
 Examples:
-  deloop pause                  every session, for 30 minutes
+  deloop pause                  all sessions, for 30 minutes
   deloop pause --for 2h 3f2a    one session
-  deloop resume                 goes on at once
+  deloop resume                 ends all pauses
 
-A paused session is still watched, and `deloop log` shows what would have been done. When the pause is over, the
-agent is told first again, whatever would have been done meanwhile.";
+deloop still watches a paused session, and `deloop log` shows what it would have done. After the
+pause the ladder starts over: the agent gets a nudge first.";
 
 pub(crate) const ALLOW_HELP: &str = "\
 Examples:
@@ -39,31 +40,31 @@ Examples:
   deloop allow --list
   deloop allow --remove 'mcp__ci__status'
 
-The first word is the tool, the rest its main argument as `deloop log` shows it; `*` stands for any text, `?` for one
-character. Calls that match are not looked at, in every session.";
+The first word is the tool, the rest its main argument as `deloop log` shows it. `*` matches any
+text, `?` one character. deloop ignores matching calls in every session.";
 
 /// `deloop log`
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
-    /// Only sessions whose names begin so
+    /// Only sessions whose id starts with this
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
-    /// Not older than this: 2h, 3d, or a date
+    /// Only decisions since then: 2h, 3d, or a date
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
     /// Only this agent
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// At most so many, the newest
+    /// Show the newest N
     #[arg(short, value_name = "N", default_value_t = 20)]
     pub(crate) n: usize,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Go on with what is decided from now on
+    /// Keep printing new decisions
     #[arg(long, conflicts_with = "summary")]
     pub(crate) follow: bool,
-    /// Only sums: what was done, and what agents did next
+    /// Print totals: what was done, and what agents did next
     #[arg(long)]
     pub(crate) summary: bool,
 }
@@ -71,12 +72,12 @@ pub(crate) struct LogArgs {
 /// `deloop wrong`
 #[derive(Debug, Args)]
 pub(crate) struct WrongArgs {
-    /// The decision, or the beginning of its id
+    /// The decision's id, or the start of it
     pub(crate) id: String,
     /// What the session really was at that point
     #[arg(long, value_enum, default_value_t = Was::Legit)]
     pub(crate) was: Was,
-    /// Why, in your words; it is kept as it is
+    /// Why; stored verbatim
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
 }
@@ -84,13 +85,13 @@ pub(crate) struct WrongArgs {
 /// What a person says of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Was {
-    /// It repeats visibly, and makes progress
+    /// It repeats, but makes progress
     Legit,
-    /// It does not even repeat
+    /// It doesn't repeat
     None,
     /// It loops
     Loop,
-    /// Hard to say; left out of scores
+    /// Hard to say; not scored
     Borderline,
 }
 
@@ -109,30 +110,30 @@ impl Was {
 /// `deloop pause`
 #[derive(Debug, Args)]
 pub(crate) struct PauseArgs {
-    /// For how long: 30m, 2h, 1d
+    /// How long: 30m, 2h, 1d
     #[arg(long = "for", value_name = "TIME", default_value = "30m")]
     pub(crate) time: String,
-    /// The session, or the beginning of its name; every session if none is named
+    /// The session's id, or the start of it [default: all sessions]
     pub(crate) session: Option<String>,
 }
 
 /// `deloop resume`
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// The session, or the beginning of its name; all pauses if none is named
+    /// The session's id, or the start of it [default: all pauses]
     pub(crate) session: Option<String>,
 }
 
 /// `deloop allow`
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
-    /// The tool, and after a space what its main argument looks like
+    /// The tool, then optionally its main argument
     #[arg(required_unless_present = "list")]
     pub(crate) pattern: Option<String>,
-    /// Show what is allowed
+    /// List the patterns
     #[arg(long, conflicts_with_all = ["pattern", "remove"])]
     pub(crate) list: bool,
-    /// Look at these calls again
+    /// Remove the pattern
     #[arg(long)]
     pub(crate) remove: bool,
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     let session = deloop_detect::clean(&row.session, 80);
     writeln!(out, "{}, session {session}{subagent}, step {}", row.agent, row.step)?;
 
-    writeln!(out, "\nWhat was found")?;
+    writeln!(out, "\nFindings")?;
     let findings: Vec<Found> = read(row.findings.as_deref());
     for found in &findings {
         let Found { detector, count, since, summary } = found;
@@ -48,29 +48,29 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     if findings.is_empty() {
         writeln!(out, "  {}", super::words::summary(&row, &redaction, 300))?;
     }
-    writeln!(out, "\nThe rule")?;
+    writeln!(out, "\nRule")?;
     writeln!(out, "  rung {}{rung} of the profile's ladder", row.level)?;
     if let Some(detector) = findings.first().map(|f| f.detector.as_str()).or(row.detector.as_deref()) {
         writeln!(out, "  `deloop explain {detector}` explains the detector")?;
     }
     steps(&row, &redaction, out)?;
     if let Some(message) = &row.message {
-        writeln!(out, "\nWhat was said")?;
+        writeln!(out, "\nMessage")?;
         for line in redaction.text(message, 4000).lines() {
             writeln!(out, "  {line}")?;
         }
     }
-    writeln!(out, "\nWhat became of it")?;
+    writeln!(out, "\nOutcome")?;
     writeln!(out, "  {}", delivery(&row))?;
     if let Some(outcome) = outcome(&row) {
-        writeln!(out, "  then the agent {outcome}")?;
+        writeln!(out, "  the agent {outcome}")?;
     }
     if row.wrong {
-        writeln!(out, "  you said that it was wrong")?;
+        writeln!(out, "  You marked it as wrong.")?;
     } else {
-        writeln!(out, "\nIf it was wrong")?;
+        writeln!(out, "\nIf this was wrong, run")?;
         writeln!(out, "  deloop wrong {} --was legit --note 'why'", row.id)?;
-        writeln!(out, "  leaves this pattern alone in this session, and keeps a redacted label of it.")?;
+        writeln!(out, "  deloop then ignores this pattern in this session and keeps a redacted label.")?;
     }
     Ok(exit::OK)
 }
@@ -80,18 +80,18 @@ fn steps(row: &RecordedDecision, redaction: &Redaction, out: &mut dyn Write) -> 
     if trail.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nThe calls that led to it (#: fingerprints; equal ones are equal)")?;
-    for crumb in &trail {
-        let came = match (crumb.came, &crumb.output) {
+    writeln!(out, "\nCalls that led to it (#: fingerprints of call and output)")?;
+    for recent in &trail {
+        let came = match (recent.came, &recent.output) {
             (None, None) => "no result yet".to_owned(),
             (came, output) => {
                 let output = output.as_deref().unwrap_or("none");
                 format!("{}, output #{output}", ended(came))
             }
         };
-        let call = redaction.line(&crumb.call, 100);
-        writeln!(out, "  step {:>4}  #{}  {call}: {came}", crumb.step, crumb.print)?;
-        if let Some(evidence) = &crumb.evidence {
+        let call = redaction.line(&recent.call, 100);
+        writeln!(out, "  step {:>4}  #{}  {call}: {came}", recent.step, recent.print)?;
+        if let Some(evidence) = &recent.evidence {
             writeln!(out, "             = {}", redaction.line(evidence, 100))?;
         }
     }

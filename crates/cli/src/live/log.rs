@@ -33,7 +33,7 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
             if !args.json {
                 writeln!(
                     out,
-                    "nothing was decided yet: no hook was called here; `deloop install AGENT` sets one up"
+                    "No decisions yet: no agent has called deloop. `deloop install AGENT` sets up its hooks."
                 )?;
             }
             return Ok(exit::OK);
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     print(&rows, args.json, &redaction, out)?;
     if !args.json {
         if rows.is_empty() && !args.follow {
-            writeln!(out, "nothing was decided{}", if since.is_some() { " since then" } else { "" })?;
+            writeln!(out, "No decisions{}.", if since.is_some() { " since then" } else { "" })?;
         }
         standing(&store, now, out)?;
     }
@@ -92,11 +92,12 @@ fn print(
 fn standing(store: &SqliteJournal, now: Millis, out: &mut dyn Write) -> Result<(), Failure> {
     for (session, until) in store.pauses(now).map_err(told)? {
         let who = session.map_or_else(|| "every session".to_owned(), |s| format!("session {}", short(&s)));
-        writeln!(out, "paused: {who}, until {}; `deloop resume` ends it", time(until))?;
+        writeln!(out, "Paused: {who}, until {}. `deloop resume` ends it.", time(until))?;
     }
     let allowed = store.allowed().map_err(told)?.len();
     if allowed > 0 {
-        writeln!(out, "allowed: {allowed} patterns of calls; `deloop allow --list` shows them")?;
+        let patterns = if allowed == 1 { "pattern" } else { "patterns" };
+        writeln!(out, "Ignored calls: {allowed} {patterns}. `deloop allow --list` lists them.")?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::state::State;
 
 /// The decision of this name, or the only one whose name begins so.
 pub(crate) fn decision(prefix: &str) -> Result<(SqliteJournal, RecordedDecision), Failure> {
-    let none = || Failure::new(format!("there is no decision `{prefix}`; `deloop log` lists them"));
+    let none = || Failure::new(format!("no decision `{prefix}`; `deloop log` lists the decisions"));
     let store = State::here()?.existing()?.ok_or_else(none)?;
     let mut found = store.decisions_named(prefix, 4).map_err(told)?;
     if let Some(at) = found.iter().position(|row| row.id == prefix) {
@@ -17,7 +17,7 @@ pub(crate) fn decision(prefix: &str) -> Result<(SqliteJournal, RecordedDecision)
     if found.len() > 1 {
         let names: Vec<&str> = found.iter().map(|row| row.id.as_str()).collect();
         let names = names.join(", ");
-        return Err(Failure::new(format!("`{prefix}` may be {names}: write more of it")));
+        return Err(Failure::new(format!("`{prefix}` is ambiguous: {names}")));
     }
     let row = found.pop().filter(|_| !prefix.is_empty()).ok_or_else(none)?;
     Ok((store, row))
@@ -31,12 +31,10 @@ pub(crate) fn session(store: &SqliteJournal, prefix: &str) -> Result<String, Fai
     }
     match found.as_slice() {
         [one] if !prefix.is_empty() => Ok(one.clone()),
-        [] | [_] => {
-            Err(Failure::new(format!("no session `{prefix}` was seen; `deloop log` shows which were")))
-        }
+        [] | [_] => Err(Failure::new(format!("no session `{prefix}`; `deloop log` lists the sessions"))),
         more => {
             let names = more.join(", ");
-            Err(Failure::new(format!("`{prefix}` may be {names}: write more of it")))
+            Err(Failure::new(format!("`{prefix}` is ambiguous: {names}")))
         }
     }
 }

@@ -15,12 +15,12 @@ pub(crate) fn pause(args: &PauseArgs, out: &mut dyn Write) -> Result<u8, Failure
     let now = now();
     // As long ahead as `--since` is back.
     let until = since(&args.time, now).ok().map(|back| Millis(now.0 + (now.0 - back.0))).filter(|t| *t > now);
-    let until = until.ok_or_else(|| Failure::new("`--for` takes 30m, 2h, 1d or 2w"))?;
+    let until = until.ok_or_else(|| Failure::new("`--for` takes a duration such as 30m, 2h, 1d or 2w"))?;
     let store = State::here()?.open()?;
     let session = args.session.as_deref().map(|name| named::session(&store, name)).transpose()?;
     store.pause(session.as_deref(), until).map_err(told)?;
-    let who = session.map_or_else(|| "every session".to_owned(), |s| format!("session {}", short(&s)));
-    writeln!(out, "paused: {who}, until {}; `deloop resume` ends it", time(until))?;
+    let who = session.map_or_else(|| "all sessions".to_owned(), |s| format!("session {}", short(&s)));
+    writeln!(out, "Paused: {who}, until {}. `deloop resume` ends it.", time(until))?;
     Ok(exit::OK)
 }
 
@@ -32,6 +32,6 @@ pub(crate) fn resume(args: &ResumeArgs, out: &mut dyn Write) -> Result<u8, Failu
         }
         None => 0,
     };
-    writeln!(out, "{}", if ended == 0 { "nothing was paused" } else { "deloop goes on" })?;
+    writeln!(out, "{}", if ended == 0 { "Nothing was paused." } else { "Resumed." })?;
     Ok(exit::OK)
 }

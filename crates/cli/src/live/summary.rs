@@ -27,7 +27,7 @@ pub(super) struct Summary {
 struct Nudges {
     delivered: u64,
     left: u64,
-    went_on: u64,
+    continued: u64,
     ended: u64,
     unknown: u64,
     /// It is too early to tell.
@@ -56,7 +56,7 @@ impl Summary {
                 summary.nudges.delivered += 1;
                 let sum = match row.outcome.as_deref() {
                     Some("left") => &mut summary.nudges.left,
-                    Some("went on") => &mut summary.nudges.went_on,
+                    Some("continued") => &mut summary.nudges.continued,
                     Some("ended") => &mut summary.nudges.ended,
                     Some(_) => &mut summary.nudges.unknown,
                     None => &mut summary.nudges.open,
@@ -70,13 +70,13 @@ impl Summary {
     pub(super) fn print(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let many = |count, what| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         writeln!(out, "{} in {}", many(self.decisions, "decision"), many(self.sessions as u64, "session"))?;
-        let Nudges { delivered, left, went_on, ended, unknown, open } = self.nudges;
+        let Nudges { delivered, left, continued, ended, unknown, open } = self.nudges;
         if delivered > 0 {
             write!(out, "{delivered} nudges delivered: {left} left the loop within {TURNS} turns")?;
             let others = [
-                (went_on, "went on"),
+                (continued, "continued it"),
                 (ended, "ended their turn"),
-                (unknown, "not known"),
+                (unknown, "unknown"),
                 (open, "too early to tell"),
             ];
             for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
@@ -85,13 +85,13 @@ impl Summary {
             writeln!(out)?;
         }
         for (action, count) in self.delivered.iter().filter(|(action, _)| *action != "nudge") {
-            writeln!(out, "{count} of action {action} delivered")?;
+            writeln!(out, "{count} × {action} delivered")?;
         }
         for (why, count) in &self.not_done {
-            writeln!(out, "{count} decided, nothing done ({why})")?;
+            writeln!(out, "{count} not carried out ({why})")?;
         }
         if self.wrong > 0 {
-            writeln!(out, "{} you said were wrong", self.wrong)?;
+            writeln!(out, "{} marked as wrong", self.wrong)?;
         }
         Ok(())
     }

@@ -29,8 +29,8 @@ pub(super) fn action(row: &RecordedDecision) -> String {
 /// Whether it reached the agent.
 pub(super) fn delivery(row: &RecordedDecision) -> String {
     match (&row.held, row.action.as_str(), &row.delivered) {
-        (Some(_), ..) => "paused, nothing done".to_owned(),
-        (None, "continue", _) => "shadow, nothing done".to_owned(),
+        (Some(_), ..) => "paused, not carried out".to_owned(),
+        (None, "continue", _) => "shadow mode, not carried out".to_owned(),
         (None, _, Some(event)) => format!("delivered at {}", deloop_detect::clean(event, 40)),
         (None, _, None) => "not delivered".to_owned(),
     }
@@ -40,22 +40,22 @@ pub(super) fn delivery(row: &RecordedDecision) -> String {
 pub(super) fn outcome(row: &RecordedDecision) -> Option<&'static str> {
     Some(match row.outcome.as_deref()? {
         "left" => "left the loop",
-        "went on" => "went on",
+        "continued" => "continued the loop",
         "ended" => "ended its turn",
-        _ => "not known what came of it",
+        _ => "may have left the loop or not",
     })
 }
 
 /// What repeated.
 pub(super) fn summary(row: &RecordedDecision, redaction: &Redaction, room: usize) -> String {
-    let text = row.summary.as_deref().or(row.status.as_deref()).unwrap_or("no reason was written down");
+    let text = row.summary.as_deref().or(row.status.as_deref()).unwrap_or("no reason recorded");
     redaction.line(text, room)
 }
 
 /// One line for a decision.
 pub(crate) fn line(row: &RecordedDecision, redaction: &Redaction) -> String {
     let mut state = delivery(row);
-    for more in [outcome(row), row.wrong.then_some("wrong, you said")].into_iter().flatten() {
+    for more in [outcome(row), row.wrong.then_some("marked as wrong")].into_iter().flatten() {
         state = format!("{state}, {more}");
     }
     let subagent =

@@ -47,22 +47,22 @@ pub(crate) fn run(args: &WrongArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     }
     let transcript = store.source(&row.session).map_err(told)?.and_then(|source| source.transcript);
     let (steps, from) = match transcript.as_deref().and_then(|path| written(Path::new(path), &row.session)) {
-        Some(steps) => (steps, "its transcript"),
-        None => (remembered(&row), "what deloop remembers of it"),
+        Some(steps) => (steps, "the transcript"),
+        None => (remembered(&row), "the recorded calls"),
     };
     let state = State::here()?;
     let file = keep(&state, args, &row, &steps)?;
     if wrong {
         writeln!(
             out,
-            "noted: {} was wrong; nothing more is done about this in session {}",
+            "Marked {} as wrong. deloop ignores this pattern in session {} from now on.",
             row.id,
             short(&row.session)
         )?;
     } else {
-        writeln!(out, "noted: {} was {}", row.id, args.was.as_str())?;
+        writeln!(out, "Marked {} as {}.", row.id, args.was.as_str())?;
     }
-    writeln!(out, "label: {} (from {from}, every word replaced)", file.display())?;
+    writeln!(out, "Saved a label: {} (from {from}; every word is replaced)", file.display())?;
     Ok(exit::OK)
 }
 
@@ -79,20 +79,20 @@ fn written(path: &Path, session: &str) -> Option<Vec<Step>> {
 fn remembered(row: &RecordedDecision) -> Vec<Step> {
     let trail: Vec<RecentCall> = read(row.recent_calls.as_deref());
     let mut steps = Vec::new();
-    for (n, crumb) in trail.into_iter().enumerate() {
+    for (n, recent) in trail.into_iter().enumerate() {
         let id = Some(format!("c{n}"));
         let call = {
-            let mut made = Call::new(crumb.tool, json!({"print": crumb.print}));
+            let mut made = Call::new(recent.tool, json!({"print": recent.print}));
             made.id = id.clone();
             made
         };
         steps.push(Step::new("s", Body::Turn(Turn::new("", vec![call]))));
-        if crumb.came.is_some() || crumb.output.is_some() {
-            let output = crumb.output.map_or(Value::Null, Value::String);
+        if recent.came.is_some() || recent.output.is_some() {
+            let output = recent.output.map_or(Value::Null, Value::String);
             let result = {
                 let mut made = ToolResult::default();
                 made.id = id;
-                made.outcome = crumb.came;
+                made.outcome = recent.came;
                 made.output = output;
                 made
             };
@@ -115,7 +115,7 @@ fn keep(state: &State, args: &WrongArgs, row: &RecordedDecision, steps: &[Step])
     let redaction = Redaction::new(false);
     let mut label = json!({
         "path": name, "label": args.was.as_str(), "kind": row.detector.as_deref().unwrap_or("other"),
-        "why": args.note.clone().unwrap_or_else(|| format!("deloop said: {}", summary(row, &redaction, 200))),
+        "why": args.note.clone().unwrap_or_else(|| format!("deloop reported: {}", summary(row, &redaction, 200))),
         "by": "a person", "decision": row.id, "action": row.action,
     });
     if args.was == Was::Loop {

@@ -11,23 +11,24 @@ Examples:
   deloop run -- codex exec 'fix the tests'
   deloop run --handoff handoff.md -- claude -p 'fix the tests' || echo \"ended with $?\"
 
-The agent's own hooks must call deloop (`deloop install AGENT`). When deloop says stop, an agent that can end by itself
-gets a moment to do so; it is then interrupted, after the grace time terminated and at last killed, with all that it started. A hand-off file
-says what was tried, where it looped and how to go on; its path is printed on standard error.
+The agent needs deloop hooks (`deloop install AGENT`). When deloop stops the run, the agent gets a
+moment to exit by itself. Then deloop interrupts it, terminates it after the grace time, and
+finally kills it together with everything it started. A hand-off file says what was tried, where
+it looped and how to continue; its path is printed on standard error.
 
-Exit codes: 86 deloop stopped the run, however the agent ended then; 126 the agent could not be started; 127 it was not
-found; else the agent's own, 128+N when signal N ended it.";
+Exit codes: 86 deloop stopped the run; 126 the agent couldn't be started; 127 it wasn't found;
+otherwise the agent's own code, or 128+N if signal N ended it.";
 
 /// `deloop run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// How far deloop may go
+    /// The strongest action deloop may take
     #[arg(long, value_enum, default_value = "enforce")]
     pub(crate) mode: ModeArg,
-    /// Where to write what a person needs to go on; else a file in the state folder
+    /// Write the hand-off to this file [default: a file in the state folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) handoff: Option<PathBuf>,
-    /// How long the agent gets to end, after each request to do so
+    /// How long the agent gets to exit after each signal
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     pub(crate) grace: f64,
     /// The agent and its arguments

@@ -75,7 +75,7 @@ impl Agent {
         match self.happened.recv_timeout(time) {
             Ok(happened) => Ok(happened),
             Err(RecvTimeoutError::Timeout) => Ok(Happened::Nothing),
-            Err(RecvTimeoutError::Disconnected) => Err(Failure::new("the agent could not be waited for")),
+            Err(RecvTimeoutError::Disconnected) => Err(Failure::new("can't wait for the agent")),
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn problem(program: &OsStr) -> Option<String> {
     });
     let Installable { title, name, .. } = agent;
     (!installed)
-        .then(|| format!("{title} does not call deloop here, so this run is not guarded: `deloop install {name}` mends that"))
+        .then(|| format!("{title} has no deloop hooks here, so this run is not guarded. Run `deloop install {name}` to add them"))
 }
 
 /// That deloop was not called once in a run that is over, and why that may be.
@@ -50,7 +50,7 @@ pub(super) fn never_called(store: &SqliteJournal, run: &str, program: &OsStr) ->
     }
     let then = agent(program).map(|a| a.wiring.then).filter(|then| !then.is_empty());
     let then = then.map(|then| format!(": {then}")).unwrap_or_default();
-    Some(format!("the agent never called deloop: this run was not guarded{then}"))
+    Some(format!("the agent never called deloop, so this run was not guarded{then}"))
 }
 
 #[cfg(test)]

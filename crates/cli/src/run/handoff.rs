@@ -77,30 +77,32 @@ fn text(
     };
     let command: Vec<String> = run.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let how = match run.end.pushed {
-        None => format!("it ended by itself after the stop, with code {}", run.end.status),
-        Some(Push::Interrupt) => "it was interrupted".to_owned(),
-        Some(Push::Terminate) => "it was terminated, as it did not end when interrupted".to_owned(),
-        Some(Push::Kill) => "it was killed, as it did not end when terminated".to_owned(),
+        None => format!("the agent exited after the stop, with code {}", run.end.status),
+        Some(Push::Interrupt) => "deloop interrupted the agent".to_owned(),
+        Some(Push::Terminate) => {
+            "deloop terminated the agent because it didn't exit when interrupted".to_owned()
+        }
+        Some(Push::Kill) => "deloop killed the agent because it didn't exit when terminated".to_owned(),
     };
     put(format_args!("# deloop stopped this run\n\n"));
     put(format_args!("- command: `{}`\n", code(&redaction.line(&command.join(" "), 300))));
     put(format_args!("- from {} to {}; {how}\n", time(run.started), time(run.ended)));
-    put(format_args!("- the work is not done: take what is there as unfinished\n"));
+    put(format_args!("- the task is not finished\n"));
 
     let summary = redaction.line(stop.summary.as_deref().unwrap_or("it repeats itself"), 300);
     let status = stop.status.as_deref().map(|s| format!(" ({s})")).unwrap_or_default();
     put(format_args!(
-        "\n## Where it looped{status}\n\n{}. `deloop explain {}` tells more.\n",
+        "\n## Where it looped{status}\n\n{}. Run `deloop explain {}` for details.\n",
         md(&summary),
         stop.id
     ));
 
     let trail: Vec<RecentCall> = read(stop.recent_calls.as_deref());
     if !trail.is_empty() {
-        put(format_args!("\n## What it tried last\n\n"));
-        for crumb in &trail {
-            let came = if crumb.output.is_some() { ended(crumb.came) } else { "no result" };
-            put(format_args!("- `{}`: {came}\n", code(&redaction.line(&crumb.call, 120))));
+        put(format_args!("\n## Last calls\n\n"));
+        for recent in &trail {
+            let came = if recent.output.is_some() { ended(recent.came) } else { "no result" };
+            put(format_args!("- `{}`: {came}\n", code(&redaction.line(&recent.call, 120))));
         }
     }
     put(format_args!("\n## What deloop did\n\n"));
@@ -111,26 +113,34 @@ fn text(
     if let Some(said) =
         source.and_then(|s| s.transcript.as_deref()).and_then(|t| last_words(t, &stop.session))
     {
-        put(format_args!("\n## What the agent said last\n\n"));
+        put(format_args!("\n## Last message of the agent\n\n"));
         for line in redaction.text(&said, 4000).lines() {
             put(format_args!("> {line}\n"));
         }
     }
-    put(format_args!("\n## How to go on\n\n"));
+    put(format_args!("\n## Next steps\n\n"));
     if let Some(agent) = installable(&stop.agent).filter(|a| !a.wiring.resume.is_empty()) {
         let resume = agent.wiring.resume.replace("{session}", &deloop_detect::clean(&stop.session, 100));
-        put(format_args!("- the same session: `{resume}`, and say what to do differently\n"));
+        put(format_args!(
+            "- resume the session with `{resume}`, and tell the agent what to do differently\n"
+        ));
     } else {
         put(format_args!(
-            "- the session was `{}` of {}\n",
+            "- the session was `{}` in {}\n",
             deloop_detect::clean(&stop.session, 100),
             stop.agent
         ));
     }
     if let Some(transcript) = source.and_then(|s| s.transcript.as_deref()) {
-        put(format_args!("- all of it: `deloop show {}`\n", code(&deloop_detect::clean(transcript, 400))));
+        put(format_args!(
+            "- see the whole session: `deloop show {}`\n",
+            code(&deloop_detect::clean(transcript, 400))
+        ));
     }
-    put(format_args!("- if it was no loop: `deloop wrong {} --was legit`, then start it again\n", stop.id));
+    put(format_args!(
+        "- if this wasn't a loop, run `deloop wrong {} --was legit` and start again\n",
+        stop.id
+    ));
     out
 }
 

@@ -33,9 +33,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let state = State::here()?;
     // What cannot be watched is not stopped: the agent goes on.
     let store =
-        state.open().map_err(|failure| say(&format!("no stop will be seen: {}", words(failure)))).ok();
+        state.open().map_err(|failure| say(&format!("deloop can't stop this run: {}", words(failure)))).ok();
     if config::is_off() {
-        say("DELOOP=off is set: this run is not guarded");
+        say("DELOOP=off is set, so this run is not guarded");
     } else if let Some(problem) = guarded::problem(&args.command[0]) {
         say(&problem);
     }
@@ -79,8 +79,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     say(&format!("stopped the run: {} ({})", deloop_detect::clean(summary, 200), stop.id));
     if let Some(store) = &store {
         match handoff::write(&run, &stop, store, &state, args.handoff.as_deref()) {
-            Ok(path) => say(&format!("where it stands and how to go on: {}", path.display())),
-            Err(failure) => say(&format!("no hand-off file could be written: {}", words(failure))),
+            Ok(path) => say(&format!("summary and next steps: {}", path.display())),
+            Err(failure) => say(&format!("can't write the hand-off file: {}", words(failure))),
         }
     }
     Ok(exit::STOPPED)
@@ -144,6 +144,6 @@ fn say(what: &str) {
 fn words(failure: Failure) -> String {
     match failure {
         Failure::Told(why) => why,
-        Failure::ClosedPipe => "nobody reads the output".to_owned(),
+        Failure::ClosedPipe => "standard output is closed".to_owned(),
     }
 }

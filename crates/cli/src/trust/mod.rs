@@ -21,9 +21,10 @@ Examples:
   deloop trust --list
   deloop trust --remove ~/src/app
 
-A deloop.toml or deloop.yaml in a folder is ignored until you trust it, because it may come with a repository that
-somebody else wrote. Trust covers the current content and owner of the file and of the profile it names; after a change
-it is ignored again. Your own configuration (~/.config/deloop), --config and DELOOP_* need no trust.";
+A deloop.toml or deloop.yaml in a folder is ignored until you trust it, because it may come with a
+repository that somebody else wrote. Trust covers the current content and owner of the file and of
+the profile it names; after a change it is ignored again. Your own configuration
+(~/.config/deloop), --config and DELOOP_* need no trust.";
 
 /// `deloop trust`
 #[derive(Debug, Args)]

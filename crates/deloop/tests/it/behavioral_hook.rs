@@ -28,6 +28,9 @@ fn escalates_over_many_processes() {
         (3, "force-done"),
     ];
     assert_eq!(told, expected);
+    let runs: Vec<_> = outputs.iter().map(|o| (o["runLength"].as_u64(), o["similar"] == true)).collect();
+    assert_eq!(runs[..3], [(Some(1), false), (Some(2), true), (Some(3), true)]);
+    assert_eq!((&outputs[0]["score"], &outputs[1]["score"]), (&Value::Null, &json!(1.0)));
     assert_eq!(outputs[7]["taskUpdate"]["metadata"]["loopDetected"], true);
     let events = lines(&std::fs::read(home.path().join("notes/tool-events.jsonl")).unwrap());
     assert_eq!(events.len(), 6);

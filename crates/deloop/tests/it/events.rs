@@ -65,6 +65,20 @@ fn costs_and_budgets_are_told() {
     assert!(told[2]["reason"].as_str().unwrap().contains("83 %"));
 }
 
+/// Tokens from and for the cache are part of a request and of the total, and a model has a price where the agent
+/// names none: a budget in dollars sees it.
+#[test]
+fn totals_add_up_and_live_prices_count() {
+    let usage = json!({"type": "usage", "model": "claude-sonnet-4-5", "input_tokens": 200_000, "output_tokens": 40,
+        "cache_read_tokens": 800, "cache_write_tokens": 200});
+    let told = events("turn-similarity", &[usage.clone(), usage], "[detectors.over-budget]\nusd = 1.2");
+    assert_eq!((&told[0]["tokens"], &told[0]["total_tokens"]), (&json!(201_040), &json!(201_040)));
+    assert_eq!(told[1]["total_tokens"], json!(402_080));
+    let (one, both) = (told[0]["cost_usd"].as_f64().unwrap(), told[1]["total_usd"].as_f64().unwrap());
+    assert!((0.6..0.62).contains(&one) && (both - 2.0 * one).abs() < 1e-9, "{one} {both}");
+    assert!(names(&told).contains(&"budget.warning"), "{:?}", names(&told));
+}
+
 #[test]
 fn a_forced_end_updates_the_task_and_is_noted() {
     let home = tempfile::tempdir().unwrap();

@@ -41,7 +41,7 @@ fn ids(agent: &Agent) -> Vec<String> {
 #[test]
 fn the_log_says_what_was_decided_and_explain_says_why() {
     let mut agent = Agent::new("claude-code", "default", "enforce");
-    assert!(prints(&agent, &["log"]).contains("nothing was decided yet"));
+    assert!(prints(&agent, &["log"]).contains("No decisions yet"));
     assert_eq!(stuck(&mut agent, "make check", 6), (1, 2));
     let log = prints(&agent, &["log"]);
     let rows: Vec<&str> = log.lines().collect();
@@ -60,7 +60,7 @@ fn the_log_says_what_was_decided_and_explain_says_why() {
 
     let told = prints(&agent, &["explain", &ids[2]]);
     for part in [
-        "What was found\n  repeated-failure: `make check`",
+        "Findings\n  repeated-failure: `make check`",
         "rung 3 `block`",
         "Bash(make check): error, output #",
         "[deloop] Blocked",
@@ -71,13 +71,13 @@ fn the_log_says_what_was_decided_and_explain_says_why() {
     }
     assert_eq!(prints(&agent, &["explain", &ids[2][..8]]), told, "a prefix is enough");
     assert!(fails(&agent, &["explain", "d"]).contains("unknown detector `d`"));
-    assert!(fails(&agent, &["explain", "dfffffffffff"]).contains("`deloop log` lists them"));
+    assert!(fails(&agent, &["explain", "dfffffffffff"]).contains("`deloop log` lists the decisions"));
     assert!(prints(&agent, &["explain", "no-progress"]).contains("## What it finds"), "detectors as before");
 
     assert_eq!(prints(&agent, &["log", "-n", "1"]).lines().count(), 1);
-    assert!(prints(&agent, &["log", "--agent", "codex"]).contains("nothing was decided"));
+    assert!(prints(&agent, &["log", "--agent", "codex"]).contains("No decisions"));
     assert_eq!(prints(&agent, &["log", "--agent", "claude", "--session", "s", "--since", "2h"]), log);
-    assert!(prints(&agent, &["log", "--session", "t"]).contains("nothing was decided"));
+    assert!(prints(&agent, &["log", "--session", "t"]).contains("No decisions"));
     assert!(fails(&agent, &["log", "--since", "noon"]).contains("30d"));
 }
 
@@ -99,12 +99,12 @@ fn what_was_wrong_is_left_alone_and_becomes_a_label() {
     assert_eq!(stuck(&mut agent, "make check", 4).1, 1);
     let id = ids(&agent).remove(0);
     let said = prints(&agent, &["wrong", &id[..7], "--note", "waits for a lock"]);
-    assert!(said.contains("nothing more is done"), "{said}");
+    assert!(said.contains("ignores this pattern"), "{said}");
     assert_eq!(stuck(&mut agent, "make check", 12), (0, 0), "left alone, to the end");
     let (refused, nudged) = stuck(&mut agent, "cat missing.txt", 12);
     assert!(refused > 0 && nudged >= 2, "another loop is not: {refused} {nudged}");
-    assert!(prints(&agent, &["log", "-n", "100"]).contains("wrong, you said"));
-    assert!(prints(&agent, &["explain", &id]).contains("you said that it was wrong"));
+    assert!(prints(&agent, &["log", "-n", "100"]).contains("marked as wrong"));
+    assert!(prints(&agent, &["explain", &id]).contains("You marked it as wrong."));
 
     let state = agent.state();
     let labels = std::fs::read_to_string(state.join("labels.jsonl")).unwrap();
@@ -144,7 +144,7 @@ fn a_label_comes_from_the_transcript_where_there_is_one() {
         agent.event("PostToolUseFailure", call);
     }
     let id = ids(&agent).remove(0);
-    assert!(prints(&agent, &["wrong", &id]).contains("from its transcript"));
+    assert!(prints(&agent, &["wrong", &id]).contains("from the transcript"));
     let kept = std::fs::read_to_string(agent.state().join(format!("sessions/{id}.jsonl"))).unwrap();
     let turns = kept.lines().filter(|l| l.contains(r#""type":"call""#) || l.contains(r#""type":"turn""#));
     assert_eq!(turns.count(), 8, "{kept}");
@@ -159,13 +159,13 @@ fn a_label_comes_from_the_transcript_where_there_is_one() {
 fn a_paused_session_is_watched_and_nothing_is_done() {
     let mut agent = Agent::new("claude-code", "default", "enforce");
     assert_eq!(stuck(&mut agent, "make check", 2), (0, 0));
-    assert!(prints(&agent, &["pause", "--for", "2h", "s1"]).contains("paused: session s1"));
+    assert!(prints(&agent, &["pause", "--for", "2h", "s1"]).contains("Paused: session s1"));
     assert_eq!(stuck(&mut agent, "make check", 12), (0, 0));
     let log = prints(&agent, &["log"]);
-    assert!(log.contains("(nudge)") && log.contains("paused, nothing done"), "{log}");
+    assert!(log.contains("(nudge)") && log.contains("paused, not carried out"), "{log}");
     assert!(log.lines().last().unwrap().starts_with("paused: session s1, until "), "{log}");
     assert!(agent.query::<i64>("SELECT count(*) FROM decisions WHERE delivered IS NOT NULL") == 0);
-    assert!(prints(&agent, &["resume"]).contains("deloop goes on"));
+    assert!(prints(&agent, &["resume"]).contains("Resumed."));
     // The ladder starts anew: no stop that was reached meanwhile falls on the agent at once.
     assert!(agent.before("date").is_null());
     let (refused, nudged) = stuck(&mut agent, "make check", 7);
@@ -180,7 +180,7 @@ fn a_paused_session_is_watched_and_nothing_is_done() {
 #[test]
 fn allowed_calls_are_not_looked_at() {
     let mut agent = Agent::new("claude-code", "default", "enforce");
-    assert!(prints(&agent, &["allow", "--list"]).contains("nothing is allowed"));
+    assert!(prints(&agent, &["allow", "--list"]).contains("No calls are ignored."));
     prints(&agent, &["allow", "Bash npm run watch*"]);
     assert_eq!(prints(&agent, &["allow", "--list"]), "Bash npm run watch*\n");
     assert_eq!(stuck(&mut agent, "npm run watch --once", 9), (0, 0));
@@ -189,7 +189,7 @@ fn allowed_calls_are_not_looked_at() {
     assert_eq!(agent.query::<i64>("SELECT count(*) FROM sessions"), 0, "no step was taken");
     let (refused, nudged) = stuck(&mut agent, "npm run build", 7);
     assert!(refused > 0 && nudged >= 2, "{refused} {nudged}");
-    assert!(prints(&agent, &["log"]).contains("allowed: 1 patterns"));
+    assert!(prints(&agent, &["log"]).contains("Ignored calls: 1 pattern."));
     prints(&agent, &["allow", "--remove", "Bash npm run watch*"]);
     let (refused, _) = stuck(&mut agent, "npm run watch --once", 9);
     assert!(refused > 0);
@@ -229,7 +229,7 @@ fn what_came_of_a_nudge_is_kept() {
 
     assert_eq!(
         outcome(&|agent| assert_eq!(stuck(agent, "make check", 1).0, 0)).1.as_deref(),
-        Some("went on")
+        Some("continued")
     );
     let ended =
         outcome(&|agent| drop(agent.event("Stop", json!({"last_assistant_message": "I am blocked."}))));
@@ -257,4 +257,37 @@ fn the_agent_is_not_invited_to_disable_the_guard() {
         agent.query::<i64>("SELECT count(*) FROM decisions WHERE action = 'block'") > 0,
         "a call like any other"
     );
+}
+
+/// What a plugin sends to `deloop stream --agent` is a live session like a hook's.
+#[test]
+fn a_plugin_can_be_paused_allowed_and_told_that_it_was_wrong() {
+    let agent = Agent::new("opencode", "default", "enforce");
+    let actions = |session: &str, laps: usize| -> Vec<String> {
+        let lines: String = (0..laps)
+            .map(|n| {
+                let call = json!({"type": "call", "session": session, "id": format!("c{n}-{session}"), "tool": "bash",
+                    "args": {"command": "make check"}});
+                let result = json!({"type": "result", "session": session, "id": format!("c{n}-{session}"),
+                    "outcome": "error", "output": "make: *** No rule"});
+                format!("{call}\n{result}\n")
+            })
+            .collect();
+        let mut command = deloop(agent.home.path());
+        command.args(["stream", "--agent", "opencode", "--mode", "enforce"]);
+        let output = run(&mut command, lines.as_bytes());
+        let answers = crate::binary::lines(&output.stdout);
+        answers.iter().map(|a| a["action"].as_str().unwrap().to_owned()).filter(|a| a != "continue").collect()
+    };
+    assert_eq!(actions("a", 8), ["nudge", "nudge", "block", "block", "stop", "stop"]);
+    prints(&agent, &["pause", "--for", "1h"]);
+    assert!(actions("b", 12).is_empty());
+    prints(&agent, &["resume"]);
+    prints(&agent, &["allow", "bash make*"]);
+    assert!(actions("c", 12).is_empty());
+    prints(&agent, &["allow", "--remove", "bash make*"]);
+    assert_eq!(actions("d", 3), ["nudge"]);
+    let id: String = agent.query("SELECT id FROM decisions WHERE session = 'd'");
+    prints(&agent, &["wrong", &id]);
+    assert!(actions("d", 12).is_empty());
 }

@@ -90,7 +90,7 @@ fn an_agent_that_ends_by_itself_after_a_stop_is_no_success() {
     let text = handoff(&ran);
     for part in [
         "# deloop stopped this run",
-        "it ended by itself after the stop, with code 0",
+        "the agent exited after the stop, with code 0",
         "## Where it looped (LOOP_DETECTED)",
         "`Bash(make check)`: error",
         "## What deloop did",
@@ -112,7 +112,7 @@ fn an_agent_that_goes_on_is_interrupted() {
     assert_eq!(ran.code, Some(86), "{}", ran.stderr);
     assert!(ran.stdout.contains("interrupted"), "{}", ran.stdout);
     let text = std::fs::read_to_string(ran.home.path().join("h.md")).unwrap();
-    assert!(text.contains("it was interrupted") && text.contains("`codex resume s-run`"), "{text}");
+    assert!(text.contains("deloop interrupted the agent") && text.contains("`codex resume s-run`"), "{text}");
 }
 
 /// One that ignores both signals is killed, with what it started.
@@ -122,7 +122,7 @@ fn an_agent_that_ignores_signals_is_killed() {
                   stuck 12; linger";
     let ran = agent_with(&[], &[("HOOK", "codex")], script);
     assert_eq!(ran.code, Some(86), "{}", ran.stderr);
-    assert!(handoff(&ran).contains("it was killed"));
+    assert!(handoff(&ran).contains("deloop killed the agent"));
     let child = std::fs::read_to_string(ran.home.path().join("child")).unwrap();
     let gone = || !Path::new(&format!("/proc/{}/exe", child.trim())).exists();
     for _ in 0..50 {
@@ -174,7 +174,7 @@ fn an_agent_that_does_not_call_deloop_is_told_of() {
     std::fs::write(&codex, "#!/bin/sh\n").unwrap();
     std::fs::set_permissions(&codex, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let output = run(deloop(home.path()).args(["run", "--"]).arg(&codex), b"");
-    assert!(said(&output).contains("`deloop install codex` mends that"), "{}", said(&output));
+    assert!(said(&output).contains("`deloop install codex` to add them"), "{}", said(&output));
     let none = run(deloop(home.path()).args(["run", "--", "/no/such/agent"]), b"");
     assert_eq!(none.status.code(), Some(127), "{}", said(&none));
 }
@@ -192,5 +192,5 @@ fn the_last_words_are_handed_over() {
     let fixture =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/src/agents/claude_code/fixtures/stuck.jsonl");
     let ran = agent_with(&[], &[("TRANSCRIPT", fixture)], "stuck 30");
-    assert!(handoff(&ran).contains("## What the agent said last\n\n> "), "{}", handoff(&ran));
+    assert!(handoff(&ran).contains("## Last message of the agent\n\n> "), "{}", handoff(&ran));
 }
