@@ -163,7 +163,7 @@ fn a_paused_session_is_watched_and_nothing_is_done() {
     assert_eq!(stuck(&mut agent, "make check", 12), (0, 0));
     let log = prints(&agent, &["log"]);
     assert!(log.contains("(nudge)") && log.contains("paused, not carried out"), "{log}");
-    assert!(log.lines().last().unwrap().starts_with("paused: session s1, until "), "{log}");
+    assert!(log.lines().last().unwrap().starts_with("Paused: session s1, until "), "{log}");
     assert!(agent.query::<i64>("SELECT count(*) FROM decisions WHERE delivered IS NOT NULL") == 0);
     assert!(prints(&agent, &["resume"]).contains("Resumed."));
     // The ladder starts anew: no stop that was reached meanwhile falls on the agent at once.

@@ -66,7 +66,7 @@ fn agent(script: &str) -> Ran {
 }
 
 fn handoff(ran: &Ran) -> String {
-    let path = ran.stderr.lines().find_map(|l| l.split_once("how to go on: ")).expect(&ran.stderr).1;
+    let path = ran.stderr.lines().find_map(|l| l.split_once("next steps: ")).expect(&ran.stderr).1;
     std::fs::read_to_string(path).unwrap()
 }
 
