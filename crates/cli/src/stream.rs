@@ -104,13 +104,16 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
     Ok(if stream.malformed > 0 { exit::COULD_NOT_RUN } else { exit::OK })
 }
 
+/// What a request cost, in dollars.
+type Cost = Box<dyn Fn(&Usage) -> Option<f64>>;
+
 struct Stream {
     guard: Guard,
     events: Option<EventsFile>,
     notes: Option<Notes>,
     /// Where the steps are those of an agent that people look after.
     agent: Option<AgentStream>,
-    cost: Box<dyn Fn(&Usage) -> Option<f64>>,
+    cost: Cost,
     off: bool,
     malformed: u64,
 }

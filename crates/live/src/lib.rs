@@ -25,3 +25,4 @@ pub use journal::{
 pub use live::{EventContext, Live};
 pub use outcome_tracking::{NudgeOutcome, TURNS};
 pub use recent_calls::{RecentCall, repeated};
+pub use transcript::{OpenTranscript, ReadSeek};

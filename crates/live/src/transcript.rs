@@ -18,8 +18,13 @@ const MESSAGES: usize = 8;
 /// How many calls are remembered with their requests.
 const CALLS: usize = 32;
 
-/// Opens a transcript.
-type Open = fn(&std::path::Path) -> std::io::Result<std::fs::File>;
+/// Opens a transcript, and returns its size in bytes with it.
+pub type OpenTranscript = fn(&std::path::Path) -> std::io::Result<(u64, Box<dyn ReadSeek>)>;
+
+/// What can be read from any place in it.
+pub trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek> ReadSeek for T {}
 
 /// How far a transcript was read.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -48,7 +53,7 @@ pub(crate) fn since(
     agent: &dyn HookAgent,
     event: &HookEvent,
     position: &mut TranscriptPosition,
-    open: Open,
+    open: OpenTranscript,
 ) -> TranscriptNews {
     // A subagent's events name the file of its session.
     let path = event.transcript.as_deref().filter(|_| event.subagent.is_none());
@@ -68,9 +73,13 @@ pub(crate) fn since(
 }
 
 /// The whole lines that were written since the last time, or the last of them.
-fn fresh(path: &str, position: &mut TranscriptPosition, begins: bool, open: Open) -> Option<Vec<u8>> {
-    let mut file = open(std::path::Path::new(path)).ok()?;
-    let size = file.metadata().ok()?.len();
+fn fresh(
+    path: &str,
+    position: &mut TranscriptPosition,
+    begins: bool,
+    open: OpenTranscript,
+) -> Option<Vec<u8>> {
+    let (size, mut file) = open(std::path::Path::new(path)).ok()?;
     let from = match position.read {
         // What was before the first event that is seen is of the past.
         None if begins => size,

@@ -1,15 +1,13 @@
 //! The hook of an agent. Whatever goes wrong in it, the agent goes on: no output, exit code 0, a line in the log.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::LazyLock;
 
 use deloop_engine::{Engine, Options};
 use deloop_formats::hooks::{HookAgent, HookEvent, Reply, hook_agent};
-use deloop_live::{EventContext, Live};
+use deloop_live::{EventContext, Live, OpenTranscript};
 use deloop_policy::{Fail, Price, Prices};
 use deloop_types::{Action, Decision, Mode, Usage};
 
@@ -97,7 +95,10 @@ pub(crate) fn live_context<'a>(
     cost: &'a dyn Fn(&Usage) -> Option<f64>,
 ) -> EventContext<'a> {
     static SWARM_NAME: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(SWARM).ok());
-    let open: fn(&Path) -> std::io::Result<File> = |path| safe_file::open(path, Links::Follow);
+    let open: OpenTranscript = |path| {
+        let file = safe_file::open(path, Links::Follow)?;
+        Ok((file.metadata()?.len(), Box::new(file)))
+    };
     EventContext { options, now: now(), run, swarm: SWARM_NAME.as_deref(), notice, cost, open }
 }
 

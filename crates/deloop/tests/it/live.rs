@@ -172,7 +172,7 @@ fn a_paused_session_is_watched_and_nothing_is_done() {
     assert!(refused > 0 && nudged >= 2, "{refused} {nudged}");
     assert!(fails(&agent, &["pause", "--for", "soon"]).contains("30m"));
     assert!(fails(&agent, &["pause", "other"]).contains("no session `other`"));
-    assert_eq!(prints(&agent, &["resume"]), "nothing was paused\n");
+    assert_eq!(prints(&agent, &["resume"]), "Nothing was paused.\n");
     prints(&agent, &["pause"]);
     assert_eq!(stuck(&mut agent, "make more", 9), (0, 0), "all sessions");
 }
