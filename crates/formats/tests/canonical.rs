@@ -142,6 +142,7 @@ fn matches(text: &str, pattern: &str) -> bool {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "fixtures are files")]
 fn every_format_reads_the_canonical_session() {
     let mut covered = Vec::new();
     for difference in lines::<Difference>(DIFFERENCES) {

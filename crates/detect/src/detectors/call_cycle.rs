@@ -10,7 +10,7 @@ pub(crate) struct CallCycle;
 /// How [`CallCycle`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct CallCycleParams {
     /// From how many laps on it is a finding, the first included.
     laps: u64,
     /// The shortest lap, in calls.
@@ -19,13 +19,13 @@ pub(crate) struct Params {
     longest: usize,
 }
 
-impl Default for Params {
+impl Default for CallCycleParams {
     fn default() -> Self {
         Self { laps: 2, shortest: 1, longest: 0 }
     }
 }
 
-impl Params {
+impl CallCycleParams {
     fn longest(&self) -> usize {
         let held = WINDOW / usize::try_from(self.laps.max(2)).unwrap_or(WINDOW);
         if self.longest == 0 { held } else { self.longest.min(held) }
@@ -35,7 +35,7 @@ impl Params {
 /// For each period, how many calls in a row were the same as the one a period before: one comparison per period and
 /// call, whatever the number of laps.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Memory {
+pub(crate) struct CallCycleMemory {
     runs: Vec<u32>,
     /// The last calls: what they are and their steps.
     calls: Ring<(Fingerprint, u64)>,
@@ -48,8 +48,8 @@ const NAMES: usize = 16;
 const WINDOW: usize = 40;
 
 impl Detector for CallCycle {
-    type Params = Params;
-    type Memory = Memory;
+    type Params = CallCycleParams;
+    type Memory = CallCycleMemory;
 
     fn name(&self) -> &'static str {
         "call-cycle"
@@ -59,7 +59,7 @@ impl Detector for CallCycle {
         include_str!("call-cycle.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
         memory.calls.push((call.signature, moment.step), WINDOW);
         let recent = &memory.calls;
@@ -110,7 +110,7 @@ impl Detector for CallCycle {
     }
 }
 
-impl Memory {
+impl CallCycleMemory {
     fn remember(&mut self, call: &CallView<'_>) {
         let key = call.signature.short();
         if !self.names.iter().any(|(k, _)| *k == key) {

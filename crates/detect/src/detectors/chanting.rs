@@ -10,14 +10,14 @@ pub(crate) struct Chanting;
 /// How [`Chanting`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct ChantingParams {
     /// From how many sentences on that were in the message before.
     sentences: u32,
     /// Of all sentences, this share must have been there before, 0 to 1.
     share: f64,
 }
 
-impl Default for Params {
+impl Default for ChantingParams {
     fn default() -> Self {
         Self { sentences: 20, share: 0.5 }
     }
@@ -31,12 +31,12 @@ const LONGEST: u32 = 16;
 const KNOWN: usize = 256;
 
 /// The message that streams now, if one does.
-pub(crate) type Memory = Option<Box<Message>>;
+pub(crate) type ChantingMemory = Option<Box<StreamedMessage>>;
 
 /// A message so far: what a piece more is compared with.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Message {
+pub(crate) struct StreamedMessage {
     /// The word that is being read, hashed; 0 between two words.
     word: u32,
     /// The sentence that is being read: its words, hashed, and how many.
@@ -64,8 +64,8 @@ enum LineStart {
 }
 
 impl Detector for Chanting {
-    type Params = Params;
-    type Memory = Memory;
+    type Params = ChantingParams;
+    type Memory = ChantingMemory;
 
     fn name(&self) -> &'static str {
         "chanting"
@@ -75,7 +75,7 @@ impl Detector for Chanting {
         include_str!("chanting.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let times = match &moment.event {
             Happening::Chunk(text) => {
                 let message = memory.get_or_insert_default();
@@ -88,7 +88,7 @@ impl Detector for Chanting {
             }
             // What came in pieces is known when it comes whole.
             Happening::Turn(turn) if memory.take().is_none() => {
-                Message::default().read(params, &turn.text)?
+                StreamedMessage::default().read(params, &turn.text)?
             }
             _ => return None,
         };
@@ -108,10 +108,10 @@ impl Detector for Chanting {
     }
 }
 
-impl Message {
+impl StreamedMessage {
     /// Reads on; says how many sentences were there before as soon as that are too many. Code and tables repeat by
     /// nature and do not count.
-    fn read(&mut self, params: &Params, text: &str) -> Option<u32> {
+    fn read(&mut self, params: &ChantingParams, text: &str) -> Option<u32> {
         for letter in text.chars() {
             let table = self.line == LineStart::Table;
             self.begin_line(letter);

@@ -10,21 +10,21 @@ pub(crate) struct DuplicateTurn;
 /// How [`DuplicateTurn`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct DuplicateTurnParams {
     /// With how many turns before it a turn is compared.
     window: usize,
     /// How many parts of a turn (its text, each of its calls) are compared.
     parts: usize,
 }
 
-impl Default for Params {
+impl Default for DuplicateTurnParams {
     fn default() -> Self {
         Self { window: 20, parts: 64 }
     }
 }
 
 impl Detector for DuplicateTurn {
-    type Params = Params;
+    type Params = DuplicateTurnParams;
     type Memory = Ring<(u64, u64)>;
 
     fn name(&self) -> &'static str {
@@ -35,7 +35,7 @@ impl Detector for DuplicateTurn {
         include_str!("duplicate-turn.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, window: &mut Self::Memory) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, window: &mut Self::Memory) -> Option<Finding> {
         let Happening::Turn(turn) = &moment.event else { return None };
         let hash = hash_of(turn, params.parts)?;
         let before: Vec<u64> = window.iter().filter(|(h, _)| *h == hash).map(|(_, step)| *step).collect();

@@ -11,7 +11,7 @@ pub(crate) struct EmptySearch;
 /// How [`EmptySearch`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct EmptySearchParams {
     /// From how many searches on.
     at: u64,
     /// How many of their words two searches must share to be alike, 0 to 1.
@@ -22,14 +22,14 @@ pub(crate) struct Params {
     within: u32,
 }
 
-impl Default for Params {
+impl Default for EmptySearchParams {
     fn default() -> Self {
         Self { at: 5, alike: 0.5, share: 0.8, within: 20 }
     }
 }
 
 impl Detector for EmptySearch {
-    type Params = Params;
+    type Params = EmptySearchParams;
     type Memory = ();
 
     fn name(&self) -> &'static str {
@@ -40,7 +40,7 @@ impl Detector for EmptySearch {
         include_str!("empty-search.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let Happening::Result(result) = &moment.event else { return None };
         let (record, history) = (&result.record, moment.history);
         let empty = |r: &CallRecord| r.ending == Ending::Empty && r.searches();

@@ -11,26 +11,26 @@ pub(crate) struct FailingCommands;
 /// How [`FailingCommands`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct FailingCommandsParams {
     /// From how many failing commands in a row on it is a finding.
     at: u64,
 }
 
-impl Default for Params {
+impl Default for FailingCommandsParams {
     fn default() -> Self {
         Self { at: 3 }
     }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Memory {
+pub(crate) struct FailingCommandsMemory {
     run: Run,
     file_operations: u64,
 }
 
 impl Detector for FailingCommands {
-    type Params = Params;
-    type Memory = Memory;
+    type Params = FailingCommandsParams;
+    type Memory = FailingCommandsMemory;
 
     fn name(&self) -> &'static str {
         "failing-commands"
@@ -40,7 +40,7 @@ impl Detector for FailingCommands {
         include_str!("failing-commands.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let Happening::Result(result) = &moment.event else { return None };
         let record = &result.record;
         if record.kind != ToolKind::Run {
@@ -48,7 +48,7 @@ impl Detector for FailingCommands {
         }
         match record.outcome? {
             Outcome::Ok => {
-                *memory = Memory::default();
+                *memory = FailingCommandsMemory::default();
                 return None;
             }
             outcome if outcome.failed() => {}

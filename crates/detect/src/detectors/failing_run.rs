@@ -11,7 +11,7 @@ pub(crate) struct FailingRun;
 /// How [`FailingRun`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct FailingRunParams {
     /// From how many calls in a row on that fail or are refused.
     at: u64,
     /// In how many turns at least.
@@ -22,14 +22,14 @@ pub(crate) struct Params {
     hard_turns: u64,
 }
 
-impl Default for Params {
+impl Default for FailingRunParams {
     fn default() -> Self {
         Self { at: 10, turns: 8, hard: 20, hard_turns: 10 }
     }
 }
 
 impl Detector for FailingRun {
-    type Params = Params;
+    type Params = FailingRunParams;
     type Memory = ();
 
     fn name(&self) -> &'static str {
@@ -40,7 +40,7 @@ impl Detector for FailingRun {
         include_str!("failing-run.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let Happening::Result(result) = &moment.event else { return None };
         let run = moment.history.of_this_request().take_while(|r| r.ending.in_vain());
         let run: Vec<&CallRecord> = run.collect();

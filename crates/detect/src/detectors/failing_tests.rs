@@ -11,19 +11,19 @@ pub(crate) struct FailingTests;
 /// How [`FailingTests`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct FailingTestsParams {
     /// From how many failing test runs in a row on it is a finding.
     at: u64,
 }
 
-impl Default for Params {
+impl Default for FailingTestsParams {
     fn default() -> Self {
         Self { at: 3 }
     }
 }
 
 impl Detector for FailingTests {
-    type Params = Params;
+    type Params = FailingTestsParams;
     type Memory = Run;
 
     fn name(&self) -> &'static str {
@@ -34,7 +34,7 @@ impl Detector for FailingTests {
         include_str!("failing-tests.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
         let Happening::Result(result) = &moment.event else { return None };
         if !result.record.tests {
             return None;

@@ -12,7 +12,7 @@ pub(crate) struct NoProgress;
 /// How [`NoProgress`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct NoProgressParams {
     /// From how many times the same call with the same output on, with nothing changed in between; 0 switches this
     /// rule off.
     at: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Params {
     unseen: u64,
 }
 
-impl Default for Params {
+impl Default for NoProgressParams {
     fn default() -> Self {
         Self { at: 4, share: 0.7, window: 10, window_share: 0.9, unseen: 6 }
     }
@@ -35,7 +35,7 @@ impl Default for Params {
 /// What a person asked to be done several times.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Memory {
+pub(crate) struct NoProgressMemory {
     /// How often.
     times: u64,
     /// The call that turned out to be it: the first that was made again.
@@ -43,8 +43,8 @@ pub(crate) struct Memory {
 }
 
 impl Detector for NoProgress {
-    type Params = Params;
-    type Memory = Memory;
+    type Params = NoProgressParams;
+    type Memory = NoProgressMemory;
 
     fn name(&self) -> &'static str {
         "no-progress"
@@ -54,7 +54,7 @@ impl Detector for NoProgress {
         include_str!("no-progress.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         match &moment.event {
             Happening::Call(call) => {
                 let record = &call.record;
@@ -66,7 +66,7 @@ impl Detector for NoProgress {
             }
             Happening::Result(result) => self.after(params, moment, &result.record, memory),
             Happening::User(user) if user.origin == Origin::Human => {
-                *memory = Memory { times: requested_times(&user.text), call: 0 };
+                *memory = NoProgressMemory { times: requested_times(&user.text), call: 0 };
                 None
             }
             _ => None,
@@ -78,10 +78,10 @@ impl NoProgress {
     /// A call is about to be made.
     fn before(
         &self,
-        params: &Params,
+        params: &NoProgressParams,
         moment: &Moment<'_>,
         record: &CallRecord,
-        memory: &Memory,
+        memory: &NoProgressMemory,
     ) -> Option<Finding> {
         let unseen = moment.history.recent().iter().rev();
         let unseen: Vec<&CallRecord> =
@@ -103,10 +103,10 @@ impl NoProgress {
     /// A call came back.
     fn after(
         &self,
-        params: &Params,
+        params: &NoProgressParams,
         moment: &Moment<'_>,
         record: &CallRecord,
-        memory: &Memory,
+        memory: &NoProgressMemory,
     ) -> Option<Finding> {
         if !record.progress.nothing_new() {
             return None;
@@ -131,7 +131,12 @@ impl NoProgress {
 
     /// The last calls that say something, at least so many and from at least half as many turns; none when there are
     /// not enough of them.
-    fn window<'a>(&self, params: &Params, moment: &Moment<'a>, record: &CallRecord) -> Vec<&'a CallRecord> {
+    fn window<'a>(
+        &self,
+        params: &NoProgressParams,
+        moment: &Moment<'a>,
+        record: &CallRecord,
+    ) -> Vec<&'a CallRecord> {
         let reach = 2 * u32::try_from(params.window).unwrap_or(u32::MAX / 2);
         let judged = moment.history.of_this_request().filter(|r| r.progress != Progress::None);
         let mut window: Vec<&CallRecord> = Vec::with_capacity(params.window);
@@ -151,10 +156,10 @@ impl NoProgress {
     /// anything else brought news in between.
     fn same_call<'a>(
         &self,
-        params: &Params,
+        params: &NoProgressParams,
         moment: &Moment<'a>,
         record: &CallRecord,
-        memory: &Memory,
+        memory: &NoProgressMemory,
     ) -> Option<Vec<&'a CallRecord>> {
         if record.ending.in_vain() || record.waits() || record.kind == ToolKind::Talk {
             return None;

@@ -10,7 +10,7 @@ pub(crate) struct OverBudget;
 /// How [`OverBudget`] is tuned. A limit of 0 is none.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct OverBudgetParams {
     /// Tokens read and written.
     tokens: u64,
     /// Dollars.
@@ -23,14 +23,14 @@ pub(crate) struct Params {
     at: u64,
 }
 
-impl Default for Params {
+impl Default for OverBudgetParams {
     fn default() -> Self {
         Self { tokens: 0, usd: 0.0, steps: 0, minutes: 0.0, at: 80 }
     }
 }
 
 impl Detector for OverBudget {
-    type Params = Params;
+    type Params = OverBudgetParams;
     type Memory = ();
 
     fn name(&self) -> &'static str {
@@ -42,7 +42,7 @@ impl Detector for OverBudget {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "percents need no more")]
-    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         // The calls of a turn use nothing that the turn did not.
         if matches!(moment.event, Happening::Call(_)) {
             return None;

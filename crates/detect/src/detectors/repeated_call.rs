@@ -11,19 +11,19 @@ pub(crate) struct RepeatedCall;
 /// How [`RepeatedCall`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct RepeatedCallParams {
     /// From how many identical calls in a row on it is a finding.
     at: u64,
 }
 
-impl Default for Params {
+impl Default for RepeatedCallParams {
     fn default() -> Self {
         Self { at: 3 }
     }
 }
 
 impl Detector for RepeatedCall {
-    type Params = Params;
+    type Params = RepeatedCallParams;
     type Memory = Run;
 
     fn name(&self) -> &'static str {
@@ -34,7 +34,7 @@ impl Detector for RepeatedCall {
         include_str!("repeated-call.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
         run.extend(call.signature.short(), moment.step);
         (run.count >= params.at).then(|| {

@@ -11,7 +11,7 @@ pub(crate) struct RepeatedEdit;
 /// How [`RepeatedEdit`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct RepeatedEditParams {
     /// From how many edits on.
     at: u64,
     /// How many of their words, numbers aside, two edits must share to be the same, 0 to 1.
@@ -22,14 +22,14 @@ pub(crate) struct Params {
     words: usize,
 }
 
-impl Default for Params {
+impl Default for RepeatedEditParams {
     fn default() -> Self {
         Self { at: 4, alike: 0.95, within: 12, words: 8 }
     }
 }
 
 impl Detector for RepeatedEdit {
-    type Params = Params;
+    type Params = RepeatedEditParams;
     type Memory = ();
 
     fn name(&self) -> &'static str {
@@ -40,7 +40,7 @@ impl Detector for RepeatedEdit {
         include_str!("repeated-edit.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let Happening::Result(result) = &moment.event else { return None };
         let (record, history) = (&result.record, moment.history);
         let edits = |r: &CallRecord| {

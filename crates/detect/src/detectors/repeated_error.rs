@@ -12,7 +12,7 @@ pub(crate) struct RepeatedError;
 /// How [`RepeatedError`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct RepeatedErrorParams {
     /// From how many calls of one tool on that are alike and fail the same way; 0 switches this rule off.
     at: u64,
     /// The same, for calls with at most one word in their arguments: there is nothing to vary; 0 switches this
@@ -31,7 +31,7 @@ pub(crate) struct Params {
     within: u32,
 }
 
-impl Default for Params {
+impl Default for RepeatedErrorParams {
     fn default() -> Self {
         Self { at: 4, bare: 3, alike: 0.6, share: 0.5, exact: 6, exact_share: 0.4, within: 16 }
     }
@@ -43,7 +43,7 @@ const BARE: usize = 1;
 const SAYS_SOMETHING: u16 = 20;
 
 impl Detector for RepeatedError {
-    type Params = Params;
+    type Params = RepeatedErrorParams;
     type Memory = ();
 
     fn name(&self) -> &'static str {
@@ -54,7 +54,7 @@ impl Detector for RepeatedError {
         include_str!("repeated-error.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let Happening::Result(result) = &moment.event else { return None };
         let (record, history) = (&result.record, moment.history);
         if !record.ending.in_vain() {

@@ -11,7 +11,7 @@ pub(crate) struct RepeatedFailure;
 /// How [`RepeatedFailure`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct RepeatedFailureParams {
     /// From how many failures of the same call on, with nothing changed in between; 0 switches this rule off.
     at: u64,
     /// The same for calls that wait for something or show its state: such a call may well fail until it is there.
@@ -31,7 +31,7 @@ pub(crate) struct Params {
     despite_of: usize,
 }
 
-impl Default for Params {
+impl Default for RepeatedFailureParams {
     fn default() -> Self {
         Self {
             at: 3,
@@ -47,7 +47,7 @@ impl Default for Params {
 }
 
 impl Detector for RepeatedFailure {
-    type Params = Params;
+    type Params = RepeatedFailureParams;
     type Memory = ();
 
     fn name(&self) -> &'static str {
@@ -58,7 +58,7 @@ impl Detector for RepeatedFailure {
         include_str!("repeated-failure.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let history = moment.history;
         let (record, pending) = match &moment.event {
             Happening::Call(call) => (&call.record, true),

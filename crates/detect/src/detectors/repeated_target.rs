@@ -11,19 +11,19 @@ pub(crate) struct RepeatedTarget;
 /// How [`RepeatedTarget`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct RepeatedTargetParams {
     /// From how many calls with the same target in a row on it is a finding.
     at: u64,
 }
 
-impl Default for Params {
+impl Default for RepeatedTargetParams {
     fn default() -> Self {
         Self { at: 4 }
     }
 }
 
 impl Detector for RepeatedTarget {
-    type Params = Params;
+    type Params = RepeatedTargetParams;
     type Memory = Run;
 
     fn name(&self) -> &'static str {
@@ -34,7 +34,7 @@ impl Detector for RepeatedTarget {
         include_str!("repeated-target.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
         run.extend(call.target().short(), moment.step);
         (run.count >= params.at).then(|| {

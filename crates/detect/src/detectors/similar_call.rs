@@ -10,7 +10,7 @@ pub(crate) struct SimilarCall;
 /// How [`SimilarCall`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct SimilarCallParams {
     /// From how many similar calls in a row on it is a finding.
     at: u64,
     /// How alike the words of the normalised arguments must be, 0 to 1.
@@ -19,7 +19,7 @@ pub(crate) struct Params {
     window: usize,
 }
 
-impl Default for Params {
+impl Default for SimilarCallParams {
     fn default() -> Self {
         Self { at: 3, similarity: 0.75, window: 20 }
     }
@@ -27,7 +27,7 @@ impl Default for Params {
 
 /// The run is measured against its first action, so that slow drift ends it.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Memory {
+pub(crate) struct SimilarCallMemory {
     tool: String,
     first: String,
     words: Words,
@@ -63,7 +63,7 @@ pub struct RecordedAction {
     pub step_index: u64,
 }
 
-impl Memory {
+impl SimilarCallMemory {
     fn details(&self) -> LoopDetails {
         let skip = self.window.len().saturating_sub(5);
         LoopDetails {
@@ -82,8 +82,8 @@ impl Memory {
 }
 
 impl Detector for SimilarCall {
-    type Params = Params;
-    type Memory = Memory;
+    type Params = SimilarCallParams;
+    type Memory = SimilarCallMemory;
 
     fn name(&self) -> &'static str {
         "similar-call"
@@ -93,7 +93,7 @@ impl Detector for SimilarCall {
         include_str!("similar-call.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
         let shown = call.shown_normalised();
         let entry = RecordedAction {

@@ -10,7 +10,7 @@ pub(crate) struct SimilarTurn;
 /// How [`SimilarTurn`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct SimilarTurnParams {
     /// From how many similar turns in a row on it is a finding.
     at: u64,
     /// How alike the words must be, 0 to 1.
@@ -19,22 +19,22 @@ pub(crate) struct Params {
     window: usize,
 }
 
-impl Default for Params {
+impl Default for SimilarTurnParams {
     fn default() -> Self {
         Self { at: 3, similarity: 0.85, window: 5 }
     }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Memory {
+pub(crate) struct SimilarTurnMemory {
     window: Ring<(u64, Words)>,
     similar: u64,
     since: u64,
 }
 
 impl Detector for SimilarTurn {
-    type Params = Params;
-    type Memory = Memory;
+    type Params = SimilarTurnParams;
+    type Memory = SimilarTurnMemory;
 
     fn name(&self) -> &'static str {
         "similar-turn"
@@ -44,7 +44,7 @@ impl Detector for SimilarTurn {
         include_str!("similar-turn.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let Happening::Turn(turn) = &moment.event else { return None };
         let words = Words::of_text(&content(turn)?);
         let (score, nearest) = memory

@@ -10,7 +10,7 @@ pub(crate) struct SwarmRepeat;
 /// How [`SwarmRepeat`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct SwarmRepeatParams {
     /// From how many calls of the whole swarm on it is a finding.
     at: u64,
     /// By how many different workers at least.
@@ -19,14 +19,14 @@ pub(crate) struct Params {
     in_vain: bool,
 }
 
-impl Default for Params {
+impl Default for SwarmRepeatParams {
     fn default() -> Self {
         Self { at: 10, workers: 2, in_vain: false }
     }
 }
 
 impl Detector for SwarmRepeat {
-    type Params = Params;
+    type Params = SwarmRepeatParams;
     type Memory = ();
 
     fn name(&self) -> &'static str {
@@ -37,7 +37,7 @@ impl Detector for SwarmRepeat {
         include_str!("swarm-repeat.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
         let swarm = call.swarm?;
         let (count, workers) = match params.in_vain {

@@ -14,7 +14,7 @@ pub(crate) struct TalkOnly;
 /// How [`TalkOnly`] is tuned.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct TalkOnlyParams {
     /// From how many turns without a call in a row on it is a finding.
     at: u64,
     /// How much a turn must say the same as the one before to count, 0 to 1; with 0 every turn counts, also after a
@@ -24,14 +24,14 @@ pub(crate) struct Params {
     prompted: f64,
 }
 
-impl Default for Params {
+impl Default for TalkOnlyParams {
     fn default() -> Self {
         Self { at: 2, alike: 0.0, prompted: 0.0 }
     }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Memory {
+pub(crate) struct TalkOnlyMemory {
     run: Run,
     words: Option<Words>,
     /// What the turns since an automatic message said.
@@ -46,8 +46,8 @@ pub(crate) struct Memory {
 }
 
 impl Detector for TalkOnly {
-    type Params = Params;
-    type Memory = Memory;
+    type Params = TalkOnlyParams;
+    type Memory = TalkOnlyMemory;
 
     fn name(&self) -> &'static str {
         "talk-only"
@@ -57,7 +57,7 @@ impl Detector for TalkOnly {
         include_str!("talk-only.md")
     }
 
-    fn look(&self, params: &Params, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let turn = match &moment.event {
             Happening::Turn(turn) => turn,
             Happening::User(user) => {
@@ -65,14 +65,15 @@ impl Detector for TalkOnly {
                 let requests = moment.history.requests();
                 memory.automatic = user.origin == Origin::Harness || memory.requests == requests;
                 if params.alike > 0.0 && memory.requests != requests {
-                    *memory = Memory { requests, automatic: memory.automatic, ..Memory::default() };
+                    *memory =
+                        TalkOnlyMemory { requests, automatic: memory.automatic, ..TalkOnlyMemory::default() };
                 }
                 return None;
             }
             _ => return None,
         };
         if !turn.calls.is_empty() {
-            *memory = Memory { requests: memory.requests, ..Memory::default() };
+            *memory = TalkOnlyMemory { requests: memory.requests, ..TalkOnlyMemory::default() };
             return None;
         }
         let text = turn.said()?;
@@ -100,9 +101,9 @@ impl Detector for TalkOnly {
     }
 }
 
-impl Memory {
+impl TalkOnlyMemory {
     /// Whether this turn answers an automatic message with what was said before.
-    fn answers_again(&mut self, params: &Params, turn: &Turn) -> bool {
+    fn answers_again(&mut self, params: &TalkOnlyParams, turn: &Turn) -> bool {
         let words = Sketch::of_turn(turn);
         let old = self.answers.iter().any(|a| a.likeness(&words) >= params.prompted);
         self.answers.push(words, ANSWERS);

@@ -19,7 +19,7 @@ pub(crate) enum Dialect {
 /// may be of more than one; it is taken for Chat Completions.
 pub(crate) fn of(head: &[u8]) -> Option<Dialect> {
     let value = document::head(head)?;
-    let Found { document, key, list } = messages(&value, 0)?;
+    let MessageList { document, key, list } = messages(&value, 0)?;
     let first = list.first()?;
     if !is_message(first) || is_of_an_agent(&value, first) {
         return None;
@@ -51,24 +51,24 @@ fn is_of_an_agent(value: &Value, first: &Value) -> bool {
 }
 
 /// A list of messages, the object that it stands in, and under which key.
-struct Found<'a> {
+struct MessageList<'a> {
     document: &'a Value,
     key: &'a str,
     list: &'a Vec<Value>,
 }
 
 /// The first list of messages in a value.
-fn messages(value: &Value, depth: u8) -> Option<Found<'_>> {
+fn messages(value: &Value, depth: u8) -> Option<MessageList<'_>> {
     if depth > 3 {
         return None;
     }
     match value {
         Value::Array(list) if is_message(list.first()?) => {
-            Some(Found { document: &Value::Null, key: "", list })
+            Some(MessageList { document: &Value::Null, key: "", list })
         }
         Value::Array(list) => messages(list.first()?, depth + 1),
         Value::Object(object) => {
-            let list = |key| Some(Found { document: value, key, list: object.get(key)?.as_array()? });
+            let list = |key| Some(MessageList { document: value, key, list: object.get(key)?.as_array()? });
             let found = ["messages", "traj", "input", "output"].into_iter().find_map(list);
             found.or_else(|| messages(object.get("request")?, depth + 1))
         }

@@ -7,7 +7,7 @@ use super::scan::ends_in_escape;
 
 /// How a text is written down.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(super) enum TextEncoding {
     /// The inside of a JSON string.
     Escaped,
     /// Any bytes.
@@ -16,13 +16,13 @@ pub(super) enum Encoding {
 
 /// Writes the inside of a JSON string, of which no more than about `most` bytes are kept: its beginning, its length and
 /// hash, its end. Results are compared without the hash, which is masked like every address; arguments with it.
-pub(super) fn write_excerpt(text: &[u8], most: usize, encoding: Encoding, out: &mut Vec<u8>) {
+pub(super) fn write_excerpt(text: &[u8], most: usize, encoding: TextEncoding, out: &mut Vec<u8>) {
     if text.len() <= most {
         return write(text, encoding, out);
     }
     let half = most / 2 - 32;
     let cut = |at: usize| {
-        if encoding == Encoding::Escaped { between_escapes(text, at) } else { between_letters(text, at) }
+        if encoding == TextEncoding::Escaped { between_escapes(text, at) } else { between_letters(text, at) }
     };
     write(&text[..cut(half)], encoding, out);
     let mark = format!("…[{} KiB, 0x{:016x}]…", text.len() >> 10, xxh3_64(text));
@@ -30,10 +30,10 @@ pub(super) fn write_excerpt(text: &[u8], most: usize, encoding: Encoding, out: &
     write(&text[cut(text.len() - half)..], encoding, out);
 }
 
-fn write(text: &[u8], encoding: Encoding, out: &mut Vec<u8>) {
+fn write(text: &[u8], encoding: TextEncoding, out: &mut Vec<u8>) {
     match encoding {
-        Encoding::Escaped => write_text(text, out),
-        Encoding::Raw => {
+        TextEncoding::Escaped => write_text(text, out),
+        TextEncoding::Raw => {
             let quoted = serde_json::to_string(&String::from_utf8_lossy(text)).unwrap_or_default();
             let inner = quoted.strip_prefix('"').and_then(|q| q.strip_suffix('"'));
             out.extend_from_slice(inner.unwrap_or_default().as_bytes());

@@ -3,7 +3,7 @@
 
 use deloop_types::limits;
 
-use super::excerpt::{Encoding, write_excerpt};
+use super::excerpt::{TextEncoding, write_excerpt};
 use super::repair::write_word;
 use super::scan::{after_nested, string_length};
 
@@ -20,7 +20,7 @@ pub(super) fn truncate(bytes: &[u8]) -> Option<Vec<u8>> {
 const LISTS: [&[u8]; 2] = [b"calls", b"tool_calls"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LevelKind {
     /// The event, or one call of a turn: fields that don't fit are left out.
     Record,
     /// The calls of a turn: those that don't fit are left out.
@@ -30,8 +30,8 @@ enum Kind {
 }
 
 /// An object or list that is open.
-struct Open {
-    kind: Kind,
+struct OpenLevel {
+    kind: LevelKind,
     object: bool,
     /// Where it begins, in what is read and in what is written.
     from: usize,
@@ -53,7 +53,7 @@ struct Truncator<'a> {
     input: &'a [u8],
     at: usize,
     out: Vec<u8>,
-    open: Vec<Open>,
+    open: Vec<OpenLevel>,
     nodes: usize,
 }
 
@@ -126,7 +126,7 @@ impl Truncator<'_> {
         write_excerpt(
             text,
             if is_key { limits::KEY } else { limits::TEXT },
-            Encoding::Escaped,
+            TextEncoding::Escaped,
             &mut self.out,
         );
         self.out.push(b'"');
@@ -151,22 +151,22 @@ impl Truncator<'_> {
             return self.as_text(from, out, self.nodes, 0);
         }
         let kind = match self.open.last() {
-            None if object => Kind::Record,
-            None => Kind::Tree(0),
-            Some(Open { kind: Kind::Record, list_next: true, .. }) if !object => Kind::List,
-            Some(Open { kind: Kind::List, .. }) if object => Kind::Record,
-            Some(Open { kind: Kind::Record | Kind::List, .. }) => Kind::Tree(0),
-            Some(Open { kind: Kind::Tree(level), .. }) => Kind::Tree(level + 1),
+            None if object => LevelKind::Record,
+            None => LevelKind::Tree(0),
+            Some(OpenLevel { kind: LevelKind::Record, list_next: true, .. }) if !object => LevelKind::List,
+            Some(OpenLevel { kind: LevelKind::List, .. }) if object => LevelKind::Record,
+            Some(OpenLevel { kind: LevelKind::Record | LevelKind::List, .. }) => LevelKind::Tree(0),
+            Some(OpenLevel { kind: LevelKind::Tree(level), .. }) => LevelKind::Tree(level + 1),
         };
         let outer = self.open.last().map_or((usize::MAX, usize::MAX), |open| open.most);
         let most = match kind {
-            Kind::Tree(level) => {
+            LevelKind::Tree(level) => {
                 let (bytes, nodes) = tree(level);
                 (outer.0.min(self.out.len() + bytes), outer.1.min(self.nodes + nodes))
             }
             _ => outer,
         };
-        self.open.push(Open {
+        self.open.push(OpenLevel {
             kind,
             object,
             from: self.at,
@@ -207,7 +207,7 @@ impl Truncator<'_> {
         self.at = self.input.len() - after_nested(&self.input[self.at..], depth)?.len();
         self.out.truncate(out);
         self.out.push(b'"');
-        write_excerpt(&self.input[from..self.at], limits::TREE_TEXT, Encoding::Raw, &mut self.out);
+        write_excerpt(&self.input[from..self.at], limits::TREE_TEXT, TextEncoding::Raw, &mut self.out);
         self.out.push(b'"');
         self.nodes = nodes + 1;
         Some(true)
@@ -223,8 +223,8 @@ impl Truncator<'_> {
                 return true;
             }
             // The innermost of those that are too large: what is around it stays a tree.
-            let too_large = |open: &Open| match open.kind {
-                Kind::Tree(level) => {
+            let too_large = |open: &OpenLevel| match open.kind {
+                LevelKind::Tree(level) => {
                     let most = tree(level);
                     bytes > open.out + most.0 || nodes > open.nodes + most.1
                 }
@@ -250,13 +250,15 @@ impl Truncator<'_> {
         open.items += 1;
         let size = bytes - open.whole.0;
         let fits = match open.kind {
-            Kind::Tree(_) => return,
-            Kind::List => open.items <= limits::CALLS && bytes - open.out <= limits::CALLS_BYTES,
-            Kind::Record if size <= limits::SMALL_FIELD => {
+            LevelKind::Tree(_) => return,
+            LevelKind::List => open.items <= limits::CALLS && bytes - open.out <= limits::CALLS_BYTES,
+            LevelKind::Record if size <= limits::SMALL_FIELD => {
                 bytes - open.out <= limits::RECORD + limits::TEXT
                     && nodes - open.nodes <= 2 * limits::RECORD_NODES
             }
-            Kind::Record => bytes - open.out <= limits::RECORD && nodes - open.nodes <= limits::RECORD_NODES,
+            LevelKind::Record => {
+                bytes - open.out <= limits::RECORD && nodes - open.nodes <= limits::RECORD_NODES
+            }
         };
         if fits {
             open.whole = (bytes, nodes);

@@ -39,13 +39,13 @@ impl Format for Native {
     }
 
     fn reader(&self, _source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(Lines)
+        Box::new(StepLines)
     }
 }
 
-struct Lines;
+struct StepLines;
 
-impl Reader for Lines {
+impl Reader for StepLines {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
         // What is broken in a file is mended and reported by who reads the file.
         let step = match line.len() {

@@ -8,11 +8,11 @@ use crate::json::tolerant::{Shaped, Text};
 use crate::step_writer::tool_result;
 use crate::text::append;
 
-use super::outcome::Evidence;
-use super::record::{Block, Tokens, output};
+use super::outcome::ClaudeOutcomeFields;
+use super::record::{ClaudeBlock, ClaudeTokens, output};
 
 /// A message of the model whose further lines may follow, with the results of its first calls in between.
-pub(super) struct Open {
+pub(super) struct ClaudeOpenMessage {
     /// Names its request.
     name: Option<u64>,
     /// The tokens it read, cached or not.
@@ -25,7 +25,7 @@ pub(super) struct Open {
     pub(super) behind: Vec<Step>,
 }
 
-impl Open {
+impl ClaudeOpenMessage {
     pub(super) fn new(name: Option<u64>, prompt: u64, step: Step) -> Self {
         Self { name, prompt, step, turn: Turn::default(), usage: None, behind: Vec::new() }
     }
@@ -65,7 +65,7 @@ impl Open {
     }
 
     /// Adds a block; the result of a call that the server itself ran comes back.
-    pub(super) fn add(&mut self, block: Block<'_>) -> Option<ToolResult> {
+    pub(super) fn add(&mut self, block: ClaudeBlock<'_>) -> Option<ToolResult> {
         let kind = block.kind.as_str();
         if kind == "text" {
             if let Some(text) =
@@ -77,13 +77,16 @@ impl Open {
             self.call(block);
         } else if is_result(&block) {
             let failed = block.is_error.is_true();
-            return Some(result(block, &Evidence { denial: None, details: &Shaped::Nothing, failed }));
+            return Some(result(
+                block,
+                &ClaudeOutcomeFields { denial: None, details: &Shaped::Nothing, failed },
+            ));
         }
         None
     }
 
     /// Adds a call, unless one of the last ones is the same: a line may repeat what the line before it held.
-    fn call(&mut self, block: Block<'_>) {
+    fn call(&mut self, block: ClaudeBlock<'_>) {
         let id = block.id.take();
         if id.is_some()
             && self.turn.calls.iter().rev().take(64).any(|call| call.id.as_deref() == id.as_deref())
@@ -110,7 +113,7 @@ pub(super) fn request(message: &Text<'_>, request: &Text<'_>) -> Option<u64> {
 }
 
 /// What a request used.
-pub(super) fn counted(tokens: &Tokens, model: &Text<'_>, cost_usd: Option<f64>) -> Usage {
+pub(super) fn counted(tokens: &ClaudeTokens, model: &Text<'_>, cost_usd: Option<f64>) -> Usage {
     {
         let mut made = Usage::default();
         made.model = model.get().map(str::to_owned);
@@ -129,12 +132,12 @@ pub(super) fn read_tokens(usage: &Usage) -> u64 {
 }
 
 /// Returns whether a block is a call's result.
-pub(super) fn is_result(block: &Block<'_>) -> bool {
+pub(super) fn is_result(block: &ClaudeBlock<'_>) -> bool {
     block.kind.as_str().ends_with("tool_result")
 }
 
 /// A call's result.
-pub(super) fn result(block: Block<'_>, evidence: &Evidence<'_>) -> ToolResult {
+pub(super) fn result(block: ClaudeBlock<'_>, evidence: &ClaudeOutcomeFields<'_>) -> ToolResult {
     let output = output(block.content);
     let ended = evidence.ended(output.as_deref().unwrap_or_default());
     tool_result(block.tool_use_id.take().map(Into::into), Some(ended), output)

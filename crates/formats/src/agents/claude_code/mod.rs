@@ -54,7 +54,7 @@ impl Format for ClaudeCode {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Transcript::new(source))
+        Box::new(reader::ClaudeTranscript::new(source))
     }
 }
 

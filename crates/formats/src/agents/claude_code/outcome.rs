@@ -49,7 +49,7 @@ const LAUNCHED: [&str; 4] = [
 const UNANSWERED: &str = "No response after ";
 
 /// What says how a call ended, beside its output.
-pub(super) struct Evidence<'a> {
+pub(super) struct ClaudeOutcomeFields<'a> {
     /// The record's `toolDenialKind`.
     pub(super) denial: Option<&'a str>,
     /// Its `toolUseResult`.
@@ -58,7 +58,7 @@ pub(super) struct Evidence<'a> {
     pub(super) failed: bool,
 }
 
-impl Evidence<'_> {
+impl ClaudeOutcomeFields<'_> {
     /// How the call ended.
     pub(super) fn ended(&self, output: &str) -> Outcome {
         match self.denial {
@@ -149,7 +149,7 @@ pub(crate) fn of_response(response: &Value) -> Outcome {
     }
     let json = response.to_string();
     let details = tolerant::read(json.as_bytes()).unwrap_or_default();
-    Evidence { denial: None, details: &details, failed: false }.ended("")
+    ClaudeOutcomeFields { denial: None, details: &details, failed: false }.ended("")
 }
 
 #[cfg(test)]
@@ -158,8 +158,9 @@ mod tests {
 
     #[test]
     fn failures_are_told_apart_by_their_first_words() {
-        let outcome =
-            |output| Evidence { denial: None, details: &Shaped::Nothing, failed: true }.ended(output);
+        let outcome = |output| {
+            ClaudeOutcomeFields { denial: None, details: &Shaped::Nothing, failed: true }.ended(output)
+        };
         assert_eq!(outcome("Exit code 1\nno such file"), Outcome::Error);
         assert_eq!(outcome("Exit code 143\nCommand timed out after 2m 0s\n"), Outcome::Timeout);
         assert_eq!(outcome("PreToolUse:Bash hook error: no"), Outcome::Denied);
@@ -171,8 +172,9 @@ mod tests {
 
     #[test]
     fn what_goes_on_in_the_background_runs() {
-        let outcome =
-            |output| Evidence { denial: None, details: &Shaped::Nothing, failed: false }.ended(output);
+        let outcome = |output| {
+            ClaudeOutcomeFields { denial: None, details: &Shaped::Nothing, failed: false }.ended(output)
+        };
         assert_eq!(outcome("Command running in background with ID: b1. Output is"), Outcome::Running);
         assert_eq!(
             outcome("<retrieval_status>timeout</retrieval_status>\n\n<status>running</status>"),
@@ -188,7 +190,7 @@ mod tests {
     fn a_report_on_a_task_tells_how_it_is() {
         let outcome = |json: &'static str| {
             let details = crate::json::tolerant::read(json.as_bytes()).unwrap();
-            Evidence { denial: None, details: &details, failed: false }.ended("x")
+            ClaudeOutcomeFields { denial: None, details: &details, failed: false }.ended("x")
         };
         assert_eq!(outcome(r#"{"task":{"status":"running"}}"#), Outcome::Running);
         assert_eq!(outcome(r#"{"task":{"status":"failed"}}"#), Outcome::Error);
@@ -202,7 +204,8 @@ mod tests {
     #[test]
     fn the_agents_own_word_counts_most() {
         let outcome = |kind| {
-            Evidence { denial: Some(kind), details: &Shaped::Nothing, failed: true }.ended("Exit code 1")
+            ClaudeOutcomeFields { denial: Some(kind), details: &Shaped::Nothing, failed: true }
+                .ended("Exit code 1")
         };
         assert_eq!(outcome("cancelled"), Outcome::Cancelled);
         assert_eq!(outcome("permission-rule"), Outcome::Denied);

@@ -11,9 +11,9 @@ use crate::step_writer::StepWriter;
 use crate::text::append;
 use crate::{Reader, Sink, Source};
 
-use super::message::{Open, counted, is_result, read_tokens, request, result};
-use super::outcome::Evidence;
-use super::record::{Attachment, Message, Record, ResultDetails};
+use super::message::{ClaudeOpenMessage, counted, is_result, read_tokens, request, result};
+use super::outcome::ClaudeOutcomeFields;
+use super::record::{Attachment, ClaudeMessage, ClaudeRecord, ResultDetails};
 use super::skip::{is_progress, result_details, split};
 use super::user_text::{texts, user_text};
 
@@ -39,20 +39,20 @@ const SILENT: [&str; 17] = [
 ];
 
 /// Reads one transcript.
-pub(super) struct Transcript {
+pub(super) struct ClaudeTranscript {
     writer: StepWriter,
     /// The uuids of the records and the names of the requests that were there before.
     seen: RecentSet<u64>,
     /// Which subagent a record is of that names none, by the record's uuid.
     sidechains: RecentMap<u64, String>,
     /// The message that each agent has under way, by the agent's name.
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, ClaudeOpenMessage>,
     compacted: bool,
     /// The memory that lines are put together in.
     spare: Vec<u8>,
 }
 
-impl Transcript {
+impl ClaudeTranscript {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
             writer: StepWriter::for_file(source),
@@ -69,7 +69,7 @@ impl Transcript {
     }
 
     /// Takes what the record says about the session as a whole.
-    fn note(&mut self, record: &Record<'_>, out: &mut Sink<'_>) {
+    fn note(&mut self, record: &ClaudeRecord<'_>, out: &mut Sink<'_>) {
         if let Some(session) = record.session_id.get()
             && session != self.writer.session.as_str()
         {
@@ -87,7 +87,7 @@ impl Transcript {
 
     /// The subagent that a record is of; empty for the main agent. Old versions give subagents no names: there,
     /// each chain of records that starts anew is one.
-    fn agent(&mut self, record: &Record<'_>) -> String {
+    fn agent(&mut self, record: &ClaudeRecord<'_>) -> String {
         if let Some(agent) = record.agent_id.get() {
             return agent.to_owned();
         }
@@ -125,7 +125,7 @@ impl Transcript {
         }
     }
 
-    fn assistant(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+    fn assistant(&mut self, record: ClaudeRecord<'_>, out: &mut Sink<'_>) {
         let agent = self.agent(&record);
         let ts = time(&record.timestamp);
         let cost = record.cost_usd.get();
@@ -135,7 +135,7 @@ impl Transcript {
         }
         self.compacted = false;
         let name = request(&message.id, &record.request_id);
-        let Message { model, content, usage, .. } = message;
+        let ClaudeMessage { model, content, usage, .. } = message;
         let usage = usage.object().map(|tokens| counted(&tokens, &model, cost));
         self.begin(agent.clone(), name, ts, usage.as_ref(), out);
 
@@ -167,7 +167,7 @@ impl Transcript {
         }
         self.close(&agent, out);
         let step = self.step(&agent, ts, Body::End);
-        self.open.insert(agent, Open::new(name, prompt, step));
+        self.open.insert(agent, ClaudeOpenMessage::new(name, prompt, step));
     }
 
     /// Hands out an agent's open message and what came after it.
@@ -177,7 +177,7 @@ impl Transcript {
         open.hand_out(counted, out);
     }
 
-    fn user(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+    fn user(&mut self, record: ClaudeRecord<'_>, out: &mut Sink<'_>) {
         let agent = self.agent(&record);
         let ts = time(&record.timestamp);
         if record.is_compact_summary.is_true() {
@@ -194,7 +194,7 @@ impl Transcript {
                 let (results, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(is_result);
                 for block in results {
                     let denial = record.tool_denial_kind.get();
-                    let evidence = Evidence {
+                    let evidence = ClaudeOutcomeFields {
                         denial,
                         details: &record.tool_use_result,
                         failed: block.is_error.is_true(),
@@ -211,7 +211,7 @@ impl Transcript {
     }
 
     /// A message that a person wrote while the agent was busy is an attachment; so are reminders, which are not read.
-    fn attachment(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+    fn attachment(&mut self, record: ClaudeRecord<'_>, out: &mut Sink<'_>) {
         let agent = self.agent(&record);
         let ts = time(&record.timestamp);
         let Shaped::Object(attachment) = record.attachment else { return };
@@ -228,7 +228,7 @@ impl Transcript {
         }
     }
 
-    fn system(&mut self, record: &Record<'_>, out: &mut Sink<'_>) {
+    fn system(&mut self, record: &ClaudeRecord<'_>, out: &mut Sink<'_>) {
         if matches!(record.subtype.get(), Some("compact_boundary" | "microcompact_boundary")) {
             let agent = self.agent(record);
             self.compact(&agent, time(&record.timestamp), out);
@@ -244,7 +244,7 @@ impl Transcript {
     }
 }
 
-impl Reader for Transcript {
+impl Reader for ClaudeTranscript {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
         if is_progress(line) {
             return;
@@ -267,10 +267,10 @@ impl Reader for Transcript {
     }
 }
 
-impl Transcript {
+impl ClaudeTranscript {
     /// Reads a record, without the `details` that were cut out of it.
     fn record<'a>(&mut self, line: &'a [u8], details: Shaped<'a, ResultDetails<'a>>, out: &mut Sink<'_>) {
-        let mut record: Record<'_> = match tolerant::read(line) {
+        let mut record: ClaudeRecord<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };

@@ -10,7 +10,7 @@ use crate::text::stand_in;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Record<'a> {
+pub(super) struct ClaudeRecord<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
@@ -36,7 +36,7 @@ pub(super) struct Record<'a> {
     #[serde(borrow)]
     pub(super) tool_denial_kind: Text<'a>,
     #[serde(borrow)]
-    pub(super) origin: Shaped<'a, Kind<'a>>,
+    pub(super) origin: Shaped<'a, ClaudeOrigin<'a>>,
     pub(super) is_sidechain: Flag,
     pub(super) is_meta: Flag,
     pub(super) is_compact_summary: Flag,
@@ -44,7 +44,7 @@ pub(super) struct Record<'a> {
     #[serde(rename = "costUSD")]
     pub(super) cost_usd: Number,
     #[serde(borrow)]
-    pub(super) message: Shaped<'a, Message<'a>>,
+    pub(super) message: Shaped<'a, ClaudeMessage<'a>>,
     /// Left out when [`split`](super::skip::split) has cut it out.
     #[serde(borrow)]
     pub(super) tool_use_result: Shaped<'a, ResultDetails<'a>>,
@@ -54,28 +54,28 @@ pub(super) struct Record<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Kind<'a> {
+pub(super) struct ClaudeOrigin<'a> {
     #[serde(borrow)]
     pub(super) kind: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message<'a> {
+pub(super) struct ClaudeMessage<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) model: Text<'a>,
     #[serde(borrow)]
-    pub(super) content: Shaped<'a, Block<'a>>,
+    pub(super) content: Shaped<'a, ClaudeBlock<'a>>,
     #[serde(borrow)]
-    pub(super) usage: Shaped<'a, Tokens>,
+    pub(super) usage: Shaped<'a, ClaudeTokens>,
 }
 
 /// A piece of a message: text, a call or a result.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Block<'a> {
+pub(super) struct ClaudeBlock<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
@@ -88,14 +88,14 @@ pub(super) struct Block<'a> {
     #[serde(borrow)]
     pub(super) tool_use_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) content: Shaped<'a, Part<'a>>,
+    pub(super) content: Shaped<'a, ClaudeResultPart<'a>>,
     pub(super) is_error: Flag,
 }
 
 /// A piece of a result.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Part<'a> {
+pub(super) struct ClaudeResultPart<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
     #[serde(borrow)]
@@ -103,19 +103,19 @@ pub(super) struct Part<'a> {
     #[serde(borrow)]
     tool_name: Text<'a>,
     #[serde(borrow)]
-    source: Shaped<'a, Source<'a>>,
+    source: Shaped<'a, ClaudeImageSource<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Source<'a> {
+struct ClaudeImageSource<'a> {
     #[serde(borrow)]
     data: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct ClaudeTokens {
     pub(super) input_tokens: Number,
     pub(super) output_tokens: Number,
     pub(super) cache_read_input_tokens: Number,
@@ -132,7 +132,7 @@ pub(super) struct ResultDetails<'a> {
     #[serde(borrow)]
     pub(super) status: Text<'a>,
     #[serde(borrow)]
-    pub(super) task: Shaped<'a, Task<'a>>,
+    pub(super) task: Shaped<'a, ClaudeBackgroundTask<'a>>,
     /// Of a look at a command that runs in the background.
     #[serde(borrow)]
     pub(super) shell_id: Text<'a>,
@@ -141,7 +141,7 @@ pub(super) struct ResultDetails<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Task<'a> {
+pub(super) struct ClaudeBackgroundTask<'a> {
     #[serde(borrow)]
     pub(super) status: Text<'a>,
     pub(super) exit_code: Number,
@@ -153,17 +153,17 @@ pub(super) struct Attachment<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
-    pub(super) prompt: Shaped<'a, Block<'a>>,
+    pub(super) prompt: Shaped<'a, ClaudeBlock<'a>>,
     #[serde(borrow)]
     pub(super) command_mode: Text<'a>,
     #[serde(borrow)]
-    pub(super) origin: Shaped<'a, Kind<'a>>,
+    pub(super) origin: Shaped<'a, ClaudeOrigin<'a>>,
     pub(super) is_meta: Flag,
 }
 
 /// The text of a result as the model saw it, its parts one a line; `None` when the file does not hold it, or only in
 /// parts that are not text.
-pub(super) fn output(content: Shaped<'_, Part<'_>>) -> Option<String> {
+pub(super) fn output(content: Shaped<'_, ClaudeResultPart<'_>>) -> Option<String> {
     let parts = match content {
         Shaped::Nothing => return None,
         Shaped::Text(text) => return Some(text.into_owned()),
@@ -176,7 +176,7 @@ pub(super) fn output(content: Shaped<'_, Part<'_>>) -> Option<String> {
 }
 
 /// A part as text; of a picture a name that tells it from other pictures.
-fn shown(part: Part<'_>) -> Cow<'_, str> {
+fn shown(part: ClaudeResultPart<'_>) -> Cow<'_, str> {
     if let Some(text) = part.text.take() {
         return text;
     }

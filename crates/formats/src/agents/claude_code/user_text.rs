@@ -7,7 +7,7 @@ use deloop_types::{Origin, UserText};
 use crate::json::tolerant::Shaped;
 use crate::text::append;
 
-use super::record::Block;
+use super::record::ClaudeBlock;
 
 /// How text begins that nobody typed for the agent: what commands printed, and the warning before it.
 const NOT_SAID: [&str; 3] =
@@ -60,7 +60,7 @@ pub(super) fn user_text(texts: Vec<Cow<'_, str>>, automatic: bool) -> Option<Use
 }
 
 /// The texts of a message that is one string or a list of blocks.
-pub(super) fn texts<'a>(content: Shaped<'a, Block<'a>>) -> Vec<Cow<'a, str>> {
+pub(super) fn texts<'a>(content: Shaped<'a, ClaudeBlock<'a>>) -> Vec<Cow<'a, str>> {
     match content {
         Shaped::Nothing => Vec::new(),
         Shaped::Text(text) => vec![text],

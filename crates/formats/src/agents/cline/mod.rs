@@ -67,7 +67,7 @@ impl Format for Cline {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Task::new(source))
+        Box::new(reader::ClineTask::new(source))
     }
 }
 

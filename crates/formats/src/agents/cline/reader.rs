@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::record::{Block, Document, Message, Metrics};
+use super::record::{ClineBlock, ClineDocument, ClineMessage, ClineMetrics};
 use super::xml;
 use crate::json::tolerant;
 use crate::step_writer::StepWriter;
@@ -15,13 +15,13 @@ use crate::{Reader, Sink, Source};
 /// The tool that runs commands.
 const COMMAND: &str = "execute_command";
 
-pub(super) struct Task {
+pub(super) struct ClineTask {
     writer: StepWriter,
     /// The calls that run commands and have not come back.
     commands: HashSet<String>,
 }
 
-impl Task {
+impl ClineTask {
     pub(super) fn new(source: &Source<'_>) -> Self {
         let mut writer = StepWriter::for_file(source);
         let folder = source.path.and_then(|path| path.parent()?.file_name()?.to_str());
@@ -31,7 +31,7 @@ impl Task {
         Self { writer, commands: HashSet::new() }
     }
 
-    fn message(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
+    fn message(&mut self, message: ClineMessage<'_>, out: &mut Sink<'_>) {
         let ts = message.ts.0;
         if message.is_summary.0 == Some(true) {
             self.writer.at(ts).write(Body::Compact, out);
@@ -45,7 +45,7 @@ impl Task {
         }
     }
 
-    fn model(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
+    fn model(&mut self, message: ClineMessage<'_>, out: &mut Sink<'_>) {
         let mut texts = Vec::new();
         let mut calls = Vec::new();
         for block in message.content.0 {
@@ -80,8 +80,8 @@ impl Task {
         }
     }
 
-    fn user(&mut self, ts: Option<Millis>, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
-        let mut open: Option<Answer> = None;
+    fn user(&mut self, ts: Option<Millis>, blocks: Vec<ClineBlock<'_>>, out: &mut Sink<'_>) {
+        let mut open: Option<ClineResult> = None;
         for block in blocks {
             match block.kind.as_str() {
                 "tool_result" => {
@@ -89,7 +89,7 @@ impl Task {
                     let id = block.tool_use_id.owned();
                     let runs_command = id.as_ref().is_some_and(|id| self.commands.remove(id));
                     let output = block.content.joined();
-                    let answer = Answer { id, failed: block.is_error.0, runs_command, output };
+                    let answer = ClineResult { id, failed: block.is_error.0, runs_command, output };
                     self.answered(ts, Some(answer), out);
                 }
                 "text" => {
@@ -100,7 +100,7 @@ impl Task {
                         self.answered(ts, open.take(), out);
                         let output = output.to_owned();
                         let runs_command = tool == COMMAND;
-                        open = Some(Answer { id: None, failed: None, runs_command, output });
+                        open = Some(ClineResult { id: None, failed: None, runs_command, output });
                     } else if let (Some(answer), false) = (&mut open, said_by_somebody(&text)) {
                         answer.output.push('\n');
                         answer.output.push_str(&text);
@@ -115,7 +115,7 @@ impl Task {
         self.answered(ts, open, out);
     }
 
-    fn answered(&mut self, ts: Option<Millis>, answer: Option<Answer>, out: &mut Sink<'_>) {
+    fn answered(&mut self, ts: Option<Millis>, answer: Option<ClineResult>, out: &mut Sink<'_>) {
         let Some(answer) = answer else { return };
         let output = answer.output.trim().to_owned();
         let ended = answer.ended(&output);
@@ -137,9 +137,9 @@ impl Task {
     }
 }
 
-impl Reader for Task {
+impl Reader for ClineTask {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
-        match tolerant::read::<Document<'_>>(bytes) {
+        match tolerant::read::<ClineDocument<'_>>(bytes) {
             Ok(document) => {
                 if let Some(session) = document.session {
                     self.writer.session = SessionId::from(session);
@@ -154,7 +154,7 @@ impl Reader for Task {
 }
 
 /// What a call came back with.
-struct Answer {
+struct ClineResult {
     id: Option<String>,
     failed: Option<bool>,
     /// Whether it is of a command, of which older versions do not tell whether it failed.
@@ -162,7 +162,7 @@ struct Answer {
     output: String,
 }
 
-impl Answer {
+impl ClineResult {
     fn ended(&self, output: &str) -> Option<Outcome> {
         const REFUSED: [&str; 2] =
             ["The user denied this operation", "was not executed because a tool has already"];
@@ -249,7 +249,7 @@ fn note_project(text: &str, out: &mut Sink<'_>) {
     }
 }
 
-fn used(metrics: &Metrics, model: Option<String>) -> Usage {
+fn used(metrics: &ClineMetrics, model: Option<String>) -> Usage {
     let older = metrics.tokens.0.as_ref();
     {
         let mut made = Usage::default();

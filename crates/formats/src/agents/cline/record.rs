@@ -6,52 +6,52 @@ use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
 use crate::json::tolerant::{
-    Count, Flag, Json, Number, Object, Objects, Prose, Text, Time, Tolerant, deserialize_tolerantly,
+    Count, Flag, Json, Number, Object, Objects, Prose, Text, Timestamp, Tolerant, deserialize_tolerantly,
 };
 
 /// A document: a list of messages, or an object with one.
 #[derive(Default)]
-pub(super) struct Document<'a> {
+pub(super) struct ClineDocument<'a> {
     pub(super) session: Option<String>,
-    pub(super) messages: Vec<Message<'a>>,
+    pub(super) messages: Vec<ClineMessage<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Session<'a> {
+struct ClineSession<'a> {
     #[serde(borrow)]
     session_id: Text<'a>,
     #[serde(borrow)]
-    messages: Objects<Message<'a>>,
+    messages: Objects<ClineMessage<'a>>,
 }
 
-impl<'de> Tolerant<'de> for Document<'de> {
+impl<'de> Tolerant<'de> for ClineDocument<'de> {
     fn list<A: SeqAccess<'de>>(items: A) -> Result<Self, A::Error> {
         Objects::list(items).map(|messages| Self { session: None, messages: messages.0 })
     }
 
     fn object<A: MapAccess<'de>>(fields: A) -> Result<Self, A::Error> {
-        let session = Object::<Session<'de>>::object(fields)?.0.unwrap_or_default();
+        let session = Object::<ClineSession<'de>>::object(fields)?.0.unwrap_or_default();
         Ok(Self { session: session.session_id.owned(), messages: session.messages.0 })
     }
 }
 
-deserialize_tolerantly!(Document<'a>, Blocks<'a>);
+deserialize_tolerantly!(ClineDocument<'a>, ClineContent<'a>);
 
 /// One message.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Message<'a> {
+pub(super) struct ClineMessage<'a> {
     #[serde(borrow)]
     pub(super) role: Text<'a>,
     #[serde(borrow)]
-    pub(super) content: Blocks<'a>,
-    pub(super) ts: Time,
+    pub(super) content: ClineContent<'a>,
+    pub(super) ts: Timestamp,
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) model_info: Object<ModelInfo<'a>>,
-    pub(super) metrics: Object<Metrics>,
+    pub(super) metrics: Object<ClineMetrics>,
     /// Whether it is the summary that replaces what was before it.
     pub(super) is_summary: Flag,
 }
@@ -69,8 +69,8 @@ pub(super) struct ModelInfo<'a> {
 /// What it used, in one of two shapes.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Metrics {
-    pub(super) tokens: Object<Tokens>,
+pub(super) struct ClineMetrics {
+    pub(super) tokens: Object<ClineTokens>,
     pub(super) input_tokens: Count,
     pub(super) output_tokens: Count,
     pub(super) cache_read_tokens: Count,
@@ -81,7 +81,7 @@ pub(super) struct Metrics {
 /// Tokens, in the older shape.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct ClineTokens {
     pub(super) prompt: Count,
     pub(super) completion: Count,
     pub(super) cached: Count,
@@ -89,12 +89,12 @@ pub(super) struct Tokens {
 
 /// Content: a string, or a list of blocks.
 #[derive(Default)]
-pub(super) struct Blocks<'a>(pub(super) Vec<Block<'a>>);
+pub(super) struct ClineContent<'a>(pub(super) Vec<ClineBlock<'a>>);
 
-impl<'de> Tolerant<'de> for Blocks<'de> {
+impl<'de> Tolerant<'de> for ClineContent<'de> {
     fn text(text: Cow<'de, str>) -> Self {
         let kind = Text(Some(Cow::Borrowed("text")));
-        Self(vec![Block { kind, text: Text(Some(text)), ..Block::default() }])
+        Self(vec![ClineBlock { kind, text: Text(Some(text)), ..ClineBlock::default() }])
     }
 
     fn list<A: SeqAccess<'de>>(items: A) -> Result<Self, A::Error> {
@@ -105,7 +105,7 @@ impl<'de> Tolerant<'de> for Blocks<'de> {
 /// A piece of a message.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Block<'a> {
+pub(super) struct ClineBlock<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]

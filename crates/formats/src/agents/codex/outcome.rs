@@ -7,7 +7,7 @@ use crate::json::tolerant::{self, Flag, Number, Shaped, Text};
 
 use crate::timeout::refine;
 
-use super::record::{Answer, Payload};
+use super::record::{CodexMcpResult, Payload};
 
 /// How an output begins that says that a person or a rule refused the call.
 const REFUSED: [&str; 9] = [
@@ -117,11 +117,11 @@ fn told_by_json(output: &str) -> Option<Outcome> {
         #[serde(borrow)]
         output: Text<'a>,
         #[serde(borrow)]
-        metadata: Shaped<'a, Metadata>,
+        metadata: Shaped<'a, CodexMetadata>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Metadata {
+    struct CodexMetadata {
         exit_code: Number,
     }
     let json: Json<'_> = tolerant::read(output.as_bytes()).ok()?;
@@ -143,7 +143,7 @@ pub(super) fn told_by_event(event: Payload<'_>) -> Option<(String, Outcome)> {
             Some((item.id.get()?.to_owned(), outcome))
         }
         "mcp_tool_call_end" => {
-            let Answer { ok, err } = event.result.object()?;
+            let CodexMcpResult { ok, err } = event.result.object()?;
             let failed = err.get().is_some() || ok.object().is_some_and(|reply| reply.is_error.is_true());
             Some((event.call_id.get()?.to_owned(), if failed { Outcome::Error } else { Outcome::Ok }))
         }

@@ -7,14 +7,14 @@ use crate::json::tolerant::Shaped;
 use crate::recent::RecentMap;
 
 use super::call::{call, code};
-use super::code_mode::{self, Script, ScriptOutput};
+use super::code_mode::{self, CodexScript, ScriptOutput};
 use super::outcome::{answers_with_json, told_by_answer, told_by_event, told_by_output};
-use super::record::{Part, Payload, output, shown_parts};
+use super::record::{CodexPart, Payload, output, shown_parts};
 
 /// A call whose result is read in its own way.
 enum Special {
     /// A script of code mode, or waiting for one.
-    Script(Script),
+    Script(CodexScript),
     /// A tool that answers with JSON.
     Json,
 }
@@ -26,7 +26,7 @@ pub(super) struct PendingCalls {
     /// Calls whose results are read in their own way.
     special: RecentMap<String, Special>,
     /// Scripts that still run, by their cells.
-    cells: RecentMap<String, Script>,
+    cells: RecentMap<String, CodexScript>,
     /// How calls of MCP tools ended that scripts made, and which others failed, since the last script's result.
     nested: Vec<Outcome>,
 }
@@ -99,7 +99,11 @@ impl PendingCalls {
     }
 
     /// How a script's calls ended, and what it showed of them.
-    fn shown(&mut self, script: Script, shown: Shaped<'_, Part<'_>>) -> (Option<Outcome>, Option<String>) {
+    fn shown(
+        &mut self,
+        script: CodexScript,
+        shown: Shaped<'_, CodexPart<'_>>,
+    ) -> (Option<Outcome>, Option<String>) {
         let parts = shown_parts(shown);
         let nested = std::mem::take(&mut self.nested);
         let Some(shown) = ScriptOutput::read(&script, &parts, &nested) else {

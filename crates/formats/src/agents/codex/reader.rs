@@ -11,7 +11,7 @@ use crate::{Reader, Sink, Source};
 
 use super::call::call;
 use super::pending_calls::PendingCalls;
-use super::record::{Info, Line, Payload, Tokens};
+use super::record::{CodexLine, CodexTokenInfo, CodexTokens, Payload};
 use super::tokens::{counted, numbers};
 use super::user_text::user_text;
 
@@ -48,7 +48,7 @@ const SILENT_EVENTS: [&str; 18] = [
 ];
 
 /// A turn that may go on.
-struct Open {
+struct CodexOpenTurn {
     ts: Option<Millis>,
     turn: Turn,
     /// The results of calls that the model's server made itself.
@@ -66,7 +66,7 @@ pub(super) struct Rollout {
     begins_at: Option<u64>,
     model: Option<String>,
     /// What the model has said since it was last told something.
-    open: Option<Open>,
+    open: Option<CodexOpenTurn>,
     pending: PendingCalls,
     /// The session's tokens so far, as last told.
     total: Option<[u64; 4]>,
@@ -98,14 +98,14 @@ impl Rollout {
     }
 
     /// The turn that the model is in.
-    fn turn(&mut self, ts: Option<Millis>) -> &mut Open {
+    fn turn(&mut self, ts: Option<Millis>) -> &mut CodexOpenTurn {
         self.compacted = false;
-        self.open.get_or_insert_with(|| Open { ts, turn: Turn::default(), results: Vec::new() })
+        self.open.get_or_insert_with(|| CodexOpenTurn { ts, turn: Turn::default(), results: Vec::new() })
     }
 
     /// The turn is over: hands it out.
     fn close(&mut self, out: &mut Sink<'_>) {
-        let Some(Open { ts, turn, results }) = self.open.take() else { return };
+        let Some(CodexOpenTurn { ts, turn, results }) = self.open.take() else { return };
         let writer = self.writer.at(ts);
         writer.turn(turn.text, turn.calls, out);
         results.into_iter().for_each(|result| writer.write(Body::Result(result), out));
@@ -222,7 +222,7 @@ impl Rollout {
     }
 
     /// The sums of the session and of its last request, which are also told again when nothing was added.
-    fn sums(&mut self, info: &Info<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
+    fn sums(&mut self, info: &CodexTokenInfo<'_>, ts: Option<Millis>, out: &mut Sink<'_>) {
         let Shaped::Object(last) = &info.last_token_usage else { return };
         let sum = match &info.total_token_usage {
             Shaped::Object(total) => numbers(total),
@@ -235,7 +235,7 @@ impl Rollout {
         self.usage(last, xxh3_64(name.as_bytes()), ts, out);
     }
 
-    fn usage(&mut self, tokens: &Tokens, key: u64, ts: Option<Millis>, out: &mut Sink<'_>) {
+    fn usage(&mut self, tokens: &CodexTokens, key: u64, ts: Option<Millis>, out: &mut Sink<'_>) {
         self.close(out);
         let usage = counted(tokens, self.model.clone());
         out.usage(self.writer.at(ts).step(Body::Usage(usage)), Some(key));
@@ -266,7 +266,7 @@ impl Rollout {
 
 impl Reader for Rollout {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        let record: Line<'_> = match tolerant::read(line) {
+        let record: CodexLine<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };

@@ -10,7 +10,7 @@ use crate::text::stand_in;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line<'a> {
+pub(super) struct CodexLine<'a> {
     #[serde(borrow)]
     pub(super) timestamp: Text<'a>,
     #[serde(borrow, rename = "type")]
@@ -46,13 +46,13 @@ pub(super) struct Payload<'a> {
     pub(super) input: Value,
     pub(super) action: Value,
     #[serde(borrow)]
-    pub(super) content: Shaped<'a, Part<'a>>,
+    pub(super) content: Shaped<'a, CodexPart<'a>>,
     #[serde(borrow)]
-    pub(super) output: Shaped<'a, Part<'a>>,
+    pub(super) output: Shaped<'a, CodexPart<'a>>,
     #[serde(borrow)]
     pub(super) tools: Shaped<'a, Named<'a>>,
     #[serde(borrow, rename = "internal_chat_message_metadata_passthrough")]
-    pub(super) metadata: Shaped<'a, Metadata>,
+    pub(super) metadata: Shaped<'a, CodexMetadata>,
 
     // The session.
     #[serde(borrow)]
@@ -62,7 +62,7 @@ pub(super) struct Payload<'a> {
     #[serde(borrow)]
     pub(super) forked_from_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) source: Shaped<'a, Origin>,
+    pub(super) source: Shaped<'a, CodexSessionSource>,
     #[serde(borrow)]
     pub(super) cwd: Text<'a>,
     #[serde(borrow)]
@@ -71,13 +71,13 @@ pub(super) struct Payload<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
     #[serde(borrow)]
-    pub(super) thread_settings: Shaped<'a, Settings<'a>>,
+    pub(super) thread_settings: Shaped<'a, CodexThreadSettings<'a>>,
 
     // Tokens.
     #[serde(borrow)]
-    pub(super) info: Shaped<'a, Info<'a>>,
+    pub(super) info: Shaped<'a, CodexTokenInfo<'a>>,
     #[serde(borrow)]
-    pub(super) usage: Shaped<'a, Tokens>,
+    pub(super) usage: Shaped<'a, CodexTokens>,
     #[serde(borrow)]
     pub(super) response_id: Text<'a>,
 
@@ -87,7 +87,7 @@ pub(super) struct Payload<'a> {
     pub(super) exit_code: Number,
     pub(super) success: Value,
     #[serde(borrow)]
-    pub(super) result: Shaped<'a, Answer<'a>>,
+    pub(super) result: Shaped<'a, CodexMcpResult<'a>>,
     #[serde(borrow)]
     pub(super) item: Shaped<'a, Done<'a>>,
 }
@@ -95,7 +95,7 @@ pub(super) struct Payload<'a> {
 /// A piece of a message or of a result.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Part<'a> {
+pub(super) struct CodexPart<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
@@ -116,36 +116,36 @@ pub(super) struct Named<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Metadata {
+pub(super) struct CodexMetadata {
     pub(super) content_item_kinds: Value,
 }
 
 /// What started a session that no person started.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Origin {
+pub(super) struct CodexSessionSource {
     pub(super) subagent: Value,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Settings<'a> {
+pub(super) struct CodexThreadSettings<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Info<'a> {
+pub(super) struct CodexTokenInfo<'a> {
     #[serde(borrow)]
-    pub(super) total_token_usage: Shaped<'a, Tokens>,
+    pub(super) total_token_usage: Shaped<'a, CodexTokens>,
     #[serde(borrow)]
-    pub(super) last_token_usage: Shaped<'a, Tokens>,
+    pub(super) last_token_usage: Shaped<'a, CodexTokens>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct CodexTokens {
     pub(super) input_tokens: Number,
     pub(super) cached_input_tokens: Number,
     pub(super) cache_write_input_tokens: Number,
@@ -156,16 +156,16 @@ pub(super) struct Tokens {
 /// An MCP tool's answer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Answer<'a> {
+pub(super) struct CodexMcpResult<'a> {
     #[serde(borrow, rename = "Ok")]
-    pub(super) ok: Shaped<'a, Reply>,
+    pub(super) ok: Shaped<'a, CodexMcpOutput>,
     #[serde(borrow, rename = "Err")]
     pub(super) err: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Reply {
+pub(super) struct CodexMcpOutput {
     #[serde(alias = "isError")]
     pub(super) is_error: Flag,
 }
@@ -182,7 +182,7 @@ pub(super) struct Done<'a> {
 }
 
 /// The text of a result as the model saw it, its parts one a line; `None` when the file does not hold it.
-pub(super) fn output(output: Shaped<'_, Part<'_>>) -> Option<String> {
+pub(super) fn output(output: Shaped<'_, CodexPart<'_>>) -> Option<String> {
     match output {
         Shaped::Nothing => None,
         Shaped::Text(text) => Some(text.into_owned()),
@@ -194,7 +194,7 @@ pub(super) fn output(output: Shaped<'_, Part<'_>>) -> Option<String> {
 }
 
 /// The parts of a result, each as the model saw it.
-pub(super) fn shown_parts<'a>(output: Shaped<'a, Part<'a>>) -> Vec<Cow<'a, str>> {
+pub(super) fn shown_parts<'a>(output: Shaped<'a, CodexPart<'a>>) -> Vec<Cow<'a, str>> {
     match output {
         Shaped::Nothing => Vec::new(),
         Shaped::Text(text) => vec![text],
@@ -203,7 +203,7 @@ pub(super) fn shown_parts<'a>(output: Shaped<'a, Part<'a>>) -> Vec<Cow<'a, str>>
     }
 }
 
-fn shown(part: Part<'_>) -> Cow<'_, str> {
+fn shown(part: CodexPart<'_>) -> Cow<'_, str> {
     if let Some(text) = part.text.take().or_else(|| part.content.take()) {
         return text;
     }

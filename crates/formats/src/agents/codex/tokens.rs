@@ -2,10 +2,10 @@
 
 use deloop_types::Usage;
 
-use super::record::Tokens;
+use super::record::CodexTokens;
 
 /// The four numbers that count: read, of these from the cache, of these written to it, and written.
-pub(super) fn numbers(tokens: &Tokens) -> [u64; 4] {
+pub(super) fn numbers(tokens: &CodexTokens) -> [u64; 4] {
     [
         tokens.input_tokens.count(),
         tokens.cached_input_tokens.count(),
@@ -15,7 +15,7 @@ pub(super) fn numbers(tokens: &Tokens) -> [u64; 4] {
 }
 
 /// What a request used. What it read includes what was in the cache, and what went there.
-pub(super) fn counted(tokens: &Tokens, model: Option<String>) -> Usage {
+pub(super) fn counted(tokens: &CodexTokens, model: Option<String>) -> Usage {
     let [input, cached, written, output_tokens] = numbers(tokens);
     {
         let mut made = Usage::default();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::json::tolerant::Shaped;
 use crate::text::append;
 
-use super::record::{Metadata, Part};
+use super::record::{CodexMetadata, CodexPart};
 
 /// How text begins that Codex itself puts into the conversation.
 const HARNESS: [&str; 19] = [
@@ -34,14 +34,14 @@ const HARNESS: [&str; 19] = [
 /// What a message to the agent says and who says it; `None` when nobody says anything. `automatic` when its role says
 /// that it is no person's.
 pub(super) fn user_text(
-    content: Shaped<'_, Part<'_>>,
-    metadata: Shaped<'_, Metadata>,
+    content: Shaped<'_, CodexPart<'_>>,
+    metadata: Shaped<'_, CodexMetadata>,
     automatic: bool,
 ) -> Option<UserText> {
     let parts = match content {
         Shaped::List(parts) => parts,
         Shaped::Object(part) => vec![part],
-        Shaped::Text(text) => vec![Part { text: text.into(), ..Part::default() }],
+        Shaped::Text(text) => vec![CodexPart { text: text.into(), ..CodexPart::default() }],
         Shaped::Nothing => return None,
     };
     let kinds = metadata.object().map(|metadata| metadata.content_item_kinds);
@@ -79,8 +79,9 @@ mod tests {
     use super::*;
 
     fn say(texts: &[&'static str], kinds: Option<&[&str]>, automatic: bool) -> Option<(String, Origin)> {
-        let parts = texts.iter().map(|text| Part { text: Cow::Borrowed(*text).into(), ..Part::default() });
-        let metadata = kinds.map(|kinds| Metadata { content_item_kinds: kinds.into() });
+        let parts =
+            texts.iter().map(|text| CodexPart { text: Cow::Borrowed(*text).into(), ..CodexPart::default() });
+        let metadata = kinds.map(|kinds| CodexMetadata { content_item_kinds: kinds.into() });
         let metadata = metadata.map_or(Shaped::Nothing, Shaped::Object);
         user_text(Shaped::List(parts.collect()), metadata, automatic).map(|user| (user.text, user.origin))
     }

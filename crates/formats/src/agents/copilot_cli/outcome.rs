@@ -2,7 +2,7 @@
 
 use deloop_types::Outcome;
 
-use super::record::{Data, Failure};
+use super::record::{CopilotError, Data};
 
 /// How the answer to a question begins when nobody is there to answer it.
 const NOBODY_THERE: &str = "User responded: The user is not available";
@@ -42,7 +42,7 @@ fn runs(output: &str, last_line: &str) -> bool {
         || output.starts_with("Agent is still running ")
 }
 
-fn of_failure(error: Option<&Failure<'_>>) -> Outcome {
+fn of_failure(error: Option<&CopilotError<'_>>) -> Outcome {
     let (code, message) = error.map_or(("", ""), |error| (error.code.as_str(), error.message.as_str()));
     match code {
         "denied" | "rejected" => Outcome::Denied,

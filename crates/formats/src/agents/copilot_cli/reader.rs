@@ -4,8 +4,8 @@ use deloop_types::{Body, Call, Millis, Origin, SessionId, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::outcome;
-use super::record::{Data, Event};
-use super::totals::Totals;
+use super::record::{CopilotEvent, Data};
+use super::totals::CopilotTotals;
 use crate::json::tolerant;
 use crate::json::tolerant::Object;
 use crate::recent::RecentSet;
@@ -18,7 +18,7 @@ pub(super) struct Events {
     held: Option<PendingMessage>,
     /// Calls that a person or a rule refused.
     denied: RecentSet<u64>,
-    totals: Totals,
+    totals: CopilotTotals,
 }
 
 /// What the model said in one go; the response may be cut into several events.
@@ -39,10 +39,10 @@ impl Events {
         if let (Some("events"), Some(folder)) = (source.stem(), folder) {
             writer.session = SessionId::from(folder);
         }
-        Self { writer, held: None, denied: RecentSet::default(), totals: Totals::default() }
+        Self { writer, held: None, denied: RecentSet::default(), totals: CopilotTotals::default() }
     }
 
-    fn event(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
+    fn event(&mut self, event: CopilotEvent<'_>, out: &mut Sink<'_>) {
         let data = event.data.0.unwrap_or_default();
         let ts = event.timestamp.0;
         let agent =

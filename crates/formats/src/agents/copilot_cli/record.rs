@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::json::tolerant::{Count, Flag, Json, Number, Object, Objects, Text, Time};
+use crate::json::tolerant::{Count, Flag, Json, Number, Object, Objects, Text, Timestamp};
 
 /// One line.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Event<'a> {
+pub(super) struct CopilotEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
     pub(super) id: Text<'a>,
-    pub(super) timestamp: Time,
+    pub(super) timestamp: Timestamp,
     /// The subagent, if it is of one.
     #[serde(borrow)]
     pub(super) agent_id: Text<'a>,
@@ -54,9 +54,9 @@ pub(super) struct Data<'a> {
     pub(super) success: Flag,
     pub(super) is_user_requested: Flag,
     #[serde(borrow)]
-    pub(super) result: Object<Outcome<'a>>,
+    pub(super) result: Object<CopilotResult<'a>>,
     #[serde(borrow)]
-    pub(super) error: Object<Failure<'a>>,
+    pub(super) error: Object<CopilotError<'a>>,
     pub(super) shell_execution: Object<ShellExecution>,
     pub(super) model_metrics: Object<BTreeMap<String, Object<Metric>>>,
 }
@@ -83,7 +83,7 @@ pub(super) struct ToolRequest<'a> {
 /// What a call came back with (`content`), or how a question for permission was answered (`kind`).
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Outcome<'a> {
+pub(super) struct CopilotResult<'a> {
     #[serde(borrow)]
     pub(super) content: Text<'a>,
     #[serde(borrow)]
@@ -93,7 +93,7 @@ pub(super) struct Outcome<'a> {
 /// Why a call failed.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Failure<'a> {
+pub(super) struct CopilotError<'a> {
     #[serde(borrow)]
     pub(super) code: Text<'a>,
     #[serde(borrow)]
@@ -112,7 +112,7 @@ pub(super) struct ShellExecution {
 #[serde(default)]
 pub(super) struct Metric {
     pub(super) requests: Object<Requests>,
-    pub(super) usage: Object<Totals>,
+    pub(super) usage: Object<CopilotTokens>,
 }
 
 /// How many requests there were.
@@ -125,7 +125,7 @@ pub(super) struct Requests {
 /// The tokens of all requests; `input_tokens` includes those of the cache.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Totals {
+pub(super) struct CopilotTokens {
     pub(super) input_tokens: Count,
     pub(super) output_tokens: Count,
     pub(super) cache_read_tokens: Count,

@@ -8,7 +8,7 @@ use super::record::Metric;
 
 /// What was counted so far, for each model.
 #[derive(Default)]
-pub(super) struct Totals {
+pub(super) struct CopilotTotals {
     models: HashMap<String, Counted>,
 }
 
@@ -23,7 +23,7 @@ struct Counted {
     usage: Usage,
 }
 
-impl Totals {
+impl CopilotTotals {
     /// A message wrote these tokens.
     pub(super) fn message(&mut self, model: &str, written: u64) {
         let counted = self.models.entry(model.to_owned()).or_default();
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn totals_of_a_resumed_session_are_not_counted_twice() {
-        let mut totals = Totals::default();
+        let mut totals = CopilotTotals::default();
         totals.message("m", 10);
         totals.message("m", 10);
         assert_eq!(tokens(&totals.told("m", &metric(2, 1_000, 25, 400))), (600, 5, 400));

@@ -44,7 +44,7 @@ impl Format for Cursor {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Transcript::new(source))
+        Box::new(reader::CursorTranscript::new(source))
     }
 }
 

@@ -10,25 +10,25 @@ use crate::{Reader, Sink, Source};
 /// One line: a message, or a note.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Line<'a> {
+struct CursorLine<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
     #[serde(borrow)]
     role: Text<'a>,
     #[serde(borrow)]
-    message: Object<Message<'a>>,
+    message: Object<CursorMessage<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Message<'a> {
+struct CursorMessage<'a> {
     #[serde(borrow)]
-    content: Objects<Block<'a>>,
+    content: Objects<CursorBlock<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Block<'a> {
+struct CursorBlock<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
     #[serde(borrow)]
@@ -45,11 +45,11 @@ struct Block<'a> {
     is_error: Flag,
 }
 
-pub(super) struct Transcript {
+pub(super) struct CursorTranscript {
     writer: StepWriter,
 }
 
-impl Transcript {
+impl CursorTranscript {
     pub(super) fn new(source: &Source<'_>) -> Self {
         let mut writer = StepWriter::for_file(source);
         let folder = source.path.and_then(std::path::Path::parent);
@@ -61,7 +61,7 @@ impl Transcript {
         Self { writer }
     }
 
-    fn line(&mut self, line: Line<'_>, out: &mut Sink<'_>) {
+    fn line(&mut self, line: CursorLine<'_>, out: &mut Sink<'_>) {
         let blocks = line.message.0.map(|message| message.content.0).unwrap_or_default();
         match (line.role.as_str(), line.kind.as_str()) {
             ("assistant", _) => self.model(blocks, out),
@@ -73,7 +73,7 @@ impl Transcript {
         }
     }
 
-    fn model(&mut self, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
+    fn model(&mut self, blocks: Vec<CursorBlock<'_>>, out: &mut Sink<'_>) {
         let mut texts = Vec::new();
         let mut calls = Vec::new();
         for block in blocks {
@@ -91,7 +91,7 @@ impl Transcript {
         self.writer.at(None).turn(texts.join("\n"), calls, out);
     }
 
-    fn user(&mut self, blocks: Vec<Block<'_>>, out: &mut Sink<'_>) {
+    fn user(&mut self, blocks: Vec<CursorBlock<'_>>, out: &mut Sink<'_>) {
         let mut texts = Vec::new();
         for block in blocks {
             match block.kind.as_str() {
@@ -116,7 +116,7 @@ impl Transcript {
     }
 }
 
-impl Reader for Transcript {
+impl Reader for CursorTranscript {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
         match tolerant::read(line) {
             Ok(Object(Some(line))) => self.line(line, out),

@@ -49,7 +49,7 @@ impl Format for GeminiCli {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Session::new(source))
+        Box::new(reader::GeminiSession::new(source))
     }
 }
 
@@ -83,7 +83,7 @@ impl Format for GeminiCliJson {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Session::new(source))
+        Box::new(reader::GeminiSession::new(source))
     }
 }
 

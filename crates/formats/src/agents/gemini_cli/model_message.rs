@@ -4,7 +4,7 @@ use deloop_types::{Call, Millis, Outcome, Usage};
 
 use super::identity::{self, MESSAGE};
 use super::outcome;
-use super::record::{Message, Tokens};
+use super::record::{GeminiMessage, GeminiTokens};
 
 /// Calls of one record that ended further apart than this were asked for in different requests.
 const SAME_BATCH: u64 = 100;
@@ -27,7 +27,7 @@ pub(super) struct CompletedCall {
 
 impl ModelMessage {
     /// Of a message of the model.
-    pub(super) fn new(message: Message<'_>) -> Self {
+    pub(super) fn new(message: GeminiMessage<'_>) -> Self {
         let text = message.content.text();
         let mut calls: Vec<CompletedCall> = Vec::new();
         for call in message.tool_calls.0 {
@@ -67,7 +67,7 @@ impl ModelMessage {
     }
 }
 
-fn used(tokens: &Tokens, model: Option<String>) -> Usage {
+fn used(tokens: &GeminiTokens, model: Option<String>) -> Usage {
     {
         let mut made = Usage::default();
         made.model = model;

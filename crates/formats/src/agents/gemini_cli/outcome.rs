@@ -3,11 +3,11 @@
 use deloop_types::Outcome;
 use serde_json::Value;
 
-use super::record::{FunctionResponse, Parts};
+use super::record::{GeminiContent, GeminiFunctionResponse};
 use crate::timeout::{refine, says_timeout};
 
 /// What the model saw of a call's result.
-pub(super) fn output(result: &Parts<'_>) -> String {
+pub(super) fn output(result: &GeminiContent<'_>) -> String {
     let mut texts: Vec<String> = result.responses.iter().map(response).collect();
     texts.push(result.text());
     texts.retain(|text| !text.is_empty());
@@ -15,7 +15,7 @@ pub(super) fn output(result: &Parts<'_>) -> String {
 }
 
 /// What the model saw of one response: its `output` and `error`, or all of it if it has neither.
-pub(super) fn response(response: &FunctionResponse<'_>) -> String {
+pub(super) fn response(response: &GeminiFunctionResponse<'_>) -> String {
     let Value::Object(fields) = &response.response.0 else { return plain(&response.response.0) };
     let said: Vec<String> =
         ["output", "error"].iter().filter_map(|name| fields.get(*name)).map(plain).collect();
@@ -43,7 +43,7 @@ pub(crate) fn of_status(status: &str, tool: &str, output: &str) -> Option<Outcom
 }
 
 /// How a call ended of which there is only the response.
-pub(super) fn of_response(response: &FunctionResponse<'_>, output: &str) -> Outcome {
+pub(super) fn of_response(response: &GeminiFunctionResponse<'_>, output: &str) -> Outcome {
     let error = response.response.0.get("error").is_some_and(|error| !error.is_null());
     match (error, output.contains("[Operation Cancelled]")) {
         (true, _) if refused(output) => Outcome::Denied,

@@ -8,14 +8,14 @@ use deloop_types::{Body, Millis, Origin, Outcome, SessionId, Usage};
 use super::identity::{CALL, MESSAGE, RESULT, hash};
 use super::model_message::{CompletedCall, ModelMessage, batches};
 use super::outcome;
-use super::record::{Message, Record, Texts};
+use super::record::{GeminiMessage, GeminiRecord, Texts};
 use crate::json::tolerant;
 use crate::recent::RecentSet;
 use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 /// Reads lines as well as documents: a document is a header that holds its messages.
-pub(super) struct Session {
+pub(super) struct GeminiSession {
     writer: StepWriter,
     parent: Option<String>,
     /// The model's last message, of which a later record may be a newer version or the rest.
@@ -26,7 +26,7 @@ pub(super) struct Session {
     done: RecentSet<u64>,
 }
 
-impl Session {
+impl GeminiSession {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self {
             writer: StepWriter::for_file(source),
@@ -37,7 +37,7 @@ impl Session {
         }
     }
 
-    fn record(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+    fn record(&mut self, record: GeminiRecord<'_>, out: &mut Sink<'_>) {
         if let Some(patch) = record.patch.0 {
             self.named(patch.session_id.get(), None);
             worked_on(&patch.directories, out);
@@ -69,7 +69,7 @@ impl Session {
         }
     }
 
-    fn message(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
+    fn message(&mut self, message: GeminiMessage<'_>, out: &mut Sink<'_>) {
         match message.role.as_str() {
             "gemini" => self.model(message, out),
             "user" => self.user(&message, out),
@@ -81,7 +81,7 @@ impl Session {
 
     /// The history was rewritten: masked outputs keep all messages, a summary replaces some. What follows the last
     /// known message is new; if none is known, all of it is a summary.
-    fn replaced(&mut self, messages: Vec<Message<'_>>, out: &mut Sink<'_>) {
+    fn replaced(&mut self, messages: Vec<GeminiMessage<'_>>, out: &mut Sink<'_>) {
         self.flush(out);
         let ids: Vec<Option<u64>> = messages.iter().map(|m| hash(MESSAGE, m.id.get())).collect();
         let known = ids.iter().rposition(|id| id.is_some_and(|id| self.done.get(&id).is_some()));
@@ -96,7 +96,7 @@ impl Session {
         }
     }
 
-    fn model(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
+    fn model(&mut self, message: GeminiMessage<'_>, out: &mut Sink<'_>) {
         let said = ModelMessage::new(message);
         if let Some(held) = self.held.iter_mut().find(|held| held.id.is_some() && held.id == said.id) {
             *held = said;
@@ -109,7 +109,7 @@ impl Session {
         self.held.push(said);
     }
 
-    fn user(&mut self, message: &Message<'_>, out: &mut Sink<'_>) {
+    fn user(&mut self, message: &GeminiMessage<'_>, out: &mut Sink<'_>) {
         self.flush(out);
         let ts = message.timestamp.0;
         for response in &message.content.responses {
@@ -198,7 +198,7 @@ impl Session {
     }
 }
 
-impl Reader for Session {
+impl Reader for GeminiSession {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
         match tolerant::read(bytes) {
             Ok(tolerant::Object(Some(record))) => self.record(record, out),

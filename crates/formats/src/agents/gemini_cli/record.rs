@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
-use crate::json::tolerant::{Count, Json, Object, Objects, Text, Time, Tolerant, deserialize_tolerantly};
+use crate::json::tolerant::{
+    Count, Json, Object, Objects, Text, Timestamp, Tolerant, deserialize_tolerantly,
+};
 
 /// One line, or one element of a document's `messages`: a header, a patch, a rewind or a message.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Record<'a> {
+pub(super) struct GeminiRecord<'a> {
     #[serde(borrow)]
     pub(super) session_id: Text<'a>,
     #[serde(borrow)]
@@ -18,7 +20,7 @@ pub(super) struct Record<'a> {
     #[serde(borrow)]
     pub(super) directories: Texts<'a>,
     #[serde(borrow)]
-    pub(super) messages: Objects<Message<'a>>,
+    pub(super) messages: Objects<GeminiMessage<'a>>,
     #[serde(borrow, rename = "$set")]
     pub(super) patch: Object<Patch<'a>>,
     #[serde(borrow, rename = "$rewindTo")]
@@ -27,14 +29,14 @@ pub(super) struct Record<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow, rename = "type")]
     pub(super) role: Text<'a>,
-    pub(super) timestamp: Time,
+    pub(super) timestamp: Timestamp,
     #[serde(borrow)]
-    pub(super) content: Parts<'a>,
+    pub(super) content: GeminiContent<'a>,
     #[serde(borrow)]
-    pub(super) display_content: Parts<'a>,
+    pub(super) display_content: GeminiContent<'a>,
     #[serde(borrow)]
-    pub(super) tool_calls: Objects<ToolCall<'a>>,
-    pub(super) tokens: Object<Tokens>,
+    pub(super) tool_calls: Objects<GeminiToolCall<'a>>,
+    pub(super) tokens: Object<GeminiTokens>,
     #[serde(borrow)]
     pub(super) model: Text<'a>,
 }
@@ -49,33 +51,33 @@ pub(super) struct Patch<'a> {
     pub(super) directories: Texts<'a>,
     /// The history that replaces all messages so far.
     #[serde(borrow)]
-    pub(super) messages: Option<Objects<Message<'a>>>,
+    pub(super) messages: Option<Objects<GeminiMessage<'a>>>,
 }
 
 /// A message of the user or of the model, or a note of the program.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Message<'a> {
+pub(super) struct GeminiMessage<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow, rename = "type")]
     pub(super) role: Text<'a>,
-    pub(super) timestamp: Time,
+    pub(super) timestamp: Timestamp,
     #[serde(borrow)]
-    pub(super) content: Parts<'a>,
+    pub(super) content: GeminiContent<'a>,
     #[serde(borrow)]
-    pub(super) display_content: Parts<'a>,
+    pub(super) display_content: GeminiContent<'a>,
     #[serde(borrow)]
-    pub(super) tool_calls: Objects<ToolCall<'a>>,
-    pub(super) tokens: Object<Tokens>,
+    pub(super) tool_calls: Objects<GeminiToolCall<'a>>,
+    pub(super) tokens: Object<GeminiTokens>,
     #[serde(borrow)]
     pub(super) model: Text<'a>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> GeminiRecord<'a> {
     /// The message it is, if it is neither a header nor a patch nor a rewind.
-    pub(super) fn into_message(self) -> Message<'a> {
-        Message {
+    pub(super) fn into_message(self) -> GeminiMessage<'a> {
+        GeminiMessage {
             id: self.id,
             role: self.role,
             timestamp: self.timestamp,
@@ -91,17 +93,17 @@ impl<'a> Record<'a> {
 /// A call that was run, with its result.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct ToolCall<'a> {
+pub(super) struct GeminiToolCall<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) name: Text<'a>,
     pub(super) args: Json,
     #[serde(borrow)]
-    pub(super) result: Parts<'a>,
+    pub(super) result: GeminiContent<'a>,
     #[serde(borrow)]
     pub(super) status: Text<'a>,
-    pub(super) timestamp: Time,
+    pub(super) timestamp: Timestamp,
     #[serde(borrow)]
     pub(super) result_display: Text<'a>,
 }
@@ -109,7 +111,7 @@ pub(super) struct ToolCall<'a> {
 /// What the vendor counted; `input` includes `cached`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct GeminiTokens {
     pub(super) input: Count,
     pub(super) output: Count,
     pub(super) cached: Count,
@@ -119,20 +121,20 @@ pub(super) struct Tokens {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Part<'a> {
+struct GeminiPart<'a> {
     #[serde(borrow)]
     text: Text<'a>,
     thought: Json,
     #[serde(borrow)]
-    function_call: Object<FunctionCall<'a>>,
+    function_call: Object<GeminiFunctionCall<'a>>,
     #[serde(borrow)]
-    function_response: Object<FunctionResponse<'a>>,
+    function_response: Object<GeminiFunctionResponse<'a>>,
 }
 
 /// A call as the vendor's API writes it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct FunctionCall<'a> {
+pub(super) struct GeminiFunctionCall<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
@@ -143,7 +145,7 @@ pub(super) struct FunctionCall<'a> {
 /// A result as the vendor's API writes it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct FunctionResponse<'a> {
+pub(super) struct GeminiFunctionResponse<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
@@ -153,13 +155,13 @@ pub(super) struct FunctionResponse<'a> {
 
 /// Content: a string, a part, or a list of both. Thoughts are left out.
 #[derive(Default)]
-pub(super) struct Parts<'a> {
+pub(super) struct GeminiContent<'a> {
     texts: Vec<Cow<'a, str>>,
-    pub(super) calls: Vec<FunctionCall<'a>>,
-    pub(super) responses: Vec<FunctionResponse<'a>>,
+    pub(super) calls: Vec<GeminiFunctionCall<'a>>,
+    pub(super) responses: Vec<GeminiFunctionResponse<'a>>,
 }
 
-impl<'de> Tolerant<'de> for Parts<'de> {
+impl<'de> Tolerant<'de> for GeminiContent<'de> {
     fn text(text: Cow<'de, str>) -> Self {
         Self { texts: vec![text], ..Self::default() }
     }
@@ -179,8 +181,8 @@ impl<'de> Tolerant<'de> for Parts<'de> {
     }
 }
 
-impl<'a> Parts<'a> {
-    fn add(&mut self, part: Part<'a>) {
+impl<'a> GeminiContent<'a> {
+    fn add(&mut self, part: GeminiPart<'a>) {
         let thinking = !matches!(part.thought.0, serde_json::Value::Null | serde_json::Value::Bool(false));
         self.texts.extend(part.text.0.filter(|_| !thinking));
         self.calls.extend(part.function_call.0);
@@ -195,15 +197,15 @@ impl<'a> Parts<'a> {
 
 /// A part, or a string that stands for one.
 #[derive(Default)]
-struct OnePart<'a>(Part<'a>);
+struct OnePart<'a>(GeminiPart<'a>);
 
 impl<'de> Tolerant<'de> for OnePart<'de> {
     fn text(text: Cow<'de, str>) -> Self {
-        Self(Part { text: Text(Some(text)), ..Part::default() })
+        Self(GeminiPart { text: Text(Some(text)), ..GeminiPart::default() })
     }
 
     fn object<A: MapAccess<'de>>(fields: A) -> Result<Self, A::Error> {
-        Object::object(fields).map(|part: Object<Part<'de>>| Self(part.0.unwrap_or_default()))
+        Object::object(fields).map(|part: Object<GeminiPart<'de>>| Self(part.0.unwrap_or_default()))
     }
 }
 
@@ -221,4 +223,4 @@ impl<'de> Tolerant<'de> for Texts<'de> {
     }
 }
 
-deserialize_tolerantly!(Parts<'a>, OnePart<'a>, Texts<'a>);
+deserialize_tolerantly!(GeminiContent<'a>, OnePart<'a>, Texts<'a>);

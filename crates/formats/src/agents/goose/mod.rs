@@ -47,7 +47,7 @@ impl Format for Goose {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Messages::new(source))
+        Box::new(reader::GooseSession::new(source))
     }
 }
 

@@ -2,13 +2,13 @@
 
 use deloop_types::{Body, Call, Millis, Origin, Outcome, Usage};
 
-use super::record::{Content, Line, ToolResult};
+use super::record::{Content, GooseLine, GooseToolResult};
 use crate::json::tolerant;
 use crate::json::tolerant::Object;
 use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
-pub(super) struct Messages {
+pub(super) struct GooseSession {
     writer: StepWriter,
     /// What the model said since anybody else spoke: it may be spread over lines.
     held: Option<PendingTurn>,
@@ -24,12 +24,12 @@ struct PendingTurn {
     calls: Vec<Call>,
 }
 
-impl Messages {
+impl GooseSession {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self { writer: StepWriter::for_file(source), held: None, used: None, last: None }
     }
 
-    fn line(&mut self, line: Line<'_>, out: &mut Sink<'_>) {
+    fn line(&mut self, line: GooseLine<'_>, out: &mut Sink<'_>) {
         #[expect(clippy::cast_possible_truncation, reason = "a cast from f64 saturates")]
         let ts = line.created.0.map(|seconds| Millis((seconds * 1000.0) as i64));
         self.last = ts.or(self.last);
@@ -45,7 +45,7 @@ impl Messages {
         }
     }
 
-    fn header(&mut self, line: &Line<'_>, out: &mut Sink<'_>) {
+    fn header(&mut self, line: &GooseLine<'_>, out: &mut Sink<'_>) {
         out.report.project = line.working_dir.get().map(str::to_owned);
         let sum = |all: u64, last: u64| if all > 0 { all } else { last };
         self.used = Some({
@@ -104,7 +104,7 @@ impl Messages {
     }
 }
 
-impl Reader for Messages {
+impl Reader for GooseSession {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
         match tolerant::read(line) {
             Ok(Object(Some(line))) => self.line(line, out),
@@ -139,7 +139,7 @@ fn call(piece: Content<'_>) -> Call {
     }
 }
 
-fn ended(result: &ToolResult<'_>) -> (Outcome, String) {
+fn ended(result: &GooseToolResult<'_>) -> (Outcome, String) {
     let texts = result.value.items.iter().filter(|item| item.for_model()).filter_map(|item| item.text.get());
     let mut output = texts.collect::<Vec<_>>().join("\n");
     if output.is_empty() {

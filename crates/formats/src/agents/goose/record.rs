@@ -10,7 +10,7 @@ use crate::json::tolerant::{
 /// One line: the header or a message.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line<'a> {
+pub(super) struct GooseLine<'a> {
     #[serde(borrow)]
     pub(super) working_dir: Text<'a>,
     pub(super) accumulated_input_tokens: Count,
@@ -24,13 +24,13 @@ pub(super) struct Line<'a> {
     pub(super) created: Number,
     #[serde(borrow)]
     pub(super) content: Objects<Content<'a>>,
-    pub(super) metadata: Object<Metadata>,
+    pub(super) metadata: Object<GooseMetadata>,
 }
 
 /// Who sees a message.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Metadata {
+pub(super) struct GooseMetadata {
     pub(super) user_visible: Flag,
 }
 
@@ -45,17 +45,17 @@ pub(super) struct Content<'a> {
     #[serde(borrow)]
     pub(super) text: Text<'a>,
     #[serde(borrow)]
-    pub(super) tool_call: Object<ToolCall<'a>>,
+    pub(super) tool_call: Object<GooseToolCall<'a>>,
     #[serde(borrow)]
-    pub(super) tool_result: Object<ToolResult<'a>>,
+    pub(super) tool_result: Object<GooseToolResult<'a>>,
 }
 
 /// A call, or why there is none.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ToolCall<'a> {
+pub(super) struct GooseToolCall<'a> {
     #[serde(borrow)]
-    pub(super) value: Object<Call<'a>>,
+    pub(super) value: Object<GooseCall<'a>>,
     #[serde(borrow)]
     pub(super) error: Text<'a>,
 }
@@ -63,7 +63,7 @@ pub(super) struct ToolCall<'a> {
 /// A call.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Call<'a> {
+pub(super) struct GooseCall<'a> {
     #[serde(borrow)]
     pub(super) name: Text<'a>,
     pub(super) arguments: Json,
@@ -72,19 +72,19 @@ pub(super) struct Call<'a> {
 /// What a call came back with, or why it failed.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ToolResult<'a> {
+pub(super) struct GooseToolResult<'a> {
     #[serde(borrow)]
     pub(super) status: Text<'a>,
     #[serde(borrow)]
-    pub(super) value: Output<'a>,
+    pub(super) value: GooseOutput<'a>,
     #[serde(borrow)]
     pub(super) error: Text<'a>,
 }
 
 /// What a tool answered: in older versions a list of items, in newer ones an object with the list.
 #[derive(Default)]
-pub(super) struct Output<'a> {
-    pub(super) items: Vec<Item<'a>>,
+pub(super) struct GooseOutput<'a> {
+    pub(super) items: Vec<GooseOutputItem<'a>>,
     pub(super) is_error: bool,
     pub(super) exit_code: Option<f64>,
     pub(super) timed_out: bool,
@@ -92,9 +92,9 @@ pub(super) struct Output<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Answer<'a> {
+struct GooseOutputFields<'a> {
     #[serde(borrow)]
-    content: Objects<Item<'a>>,
+    content: Objects<GooseOutputItem<'a>>,
     is_error: Flag,
     structured_content: Object<Structured>,
 }
@@ -106,13 +106,13 @@ struct Structured {
     timed_out: Flag,
 }
 
-impl<'de> Tolerant<'de> for Output<'de> {
+impl<'de> Tolerant<'de> for GooseOutput<'de> {
     fn list<A: SeqAccess<'de>>(items: A) -> Result<Self, A::Error> {
         Objects::list(items).map(|items| Self { items: items.0, ..Self::default() })
     }
 
     fn object<A: MapAccess<'de>>(fields: A) -> Result<Self, A::Error> {
-        let answer = Object::<Answer<'de>>::object(fields)?.0.unwrap_or_default();
+        let answer = Object::<GooseOutputFields<'de>>::object(fields)?.0.unwrap_or_default();
         let structured = answer.structured_content.0.unwrap_or_default();
         Ok(Self {
             items: answer.content.0,
@@ -123,12 +123,12 @@ impl<'de> Tolerant<'de> for Output<'de> {
     }
 }
 
-deserialize_tolerantly!(Output<'a>);
+deserialize_tolerantly!(GooseOutput<'a>);
 
 /// One piece of an answer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Item<'a> {
+pub(super) struct GooseOutputItem<'a> {
     #[serde(borrow)]
     pub(super) text: Text<'a>,
     annotations: Object<Annotations>,
@@ -140,7 +140,7 @@ struct Annotations {
     audience: Json,
 }
 
-impl Item<'_> {
+impl GooseOutputItem<'_> {
     /// Returns whether the model sees it; some pieces are meant for the person only.
     pub(super) fn for_model(&self) -> bool {
         let audience = self.annotations.0.as_ref().and_then(|annotations| annotations.audience.0.as_array());

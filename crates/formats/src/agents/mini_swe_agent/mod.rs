@@ -45,7 +45,7 @@ impl Format for MiniSweAgent {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Trajectory::new(source))
+        Box::new(reader::MiniSweTrajectory::new(source))
     }
 }
 

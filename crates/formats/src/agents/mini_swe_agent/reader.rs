@@ -3,9 +3,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::record::{Action, Choice, Config, Envelope, Environment, Extra, Info, Response, Run};
+use super::record::{
+    Choice, Envelope, Environment, Extra, MiniSweAction, MiniSweConfig, MiniSweInfo, MiniSweResponse,
+    MiniSweRun,
+};
 use super::{fence, observation};
-use crate::apis::openai_messages::message::Message;
+use crate::apis::openai_messages::message::ChatMessage;
 use crate::apis::openai_responses::items::Items;
 use crate::apis::tokens;
 use crate::json::document;
@@ -14,26 +17,26 @@ use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 /// Reads one document.
-pub(super) struct Trajectory {
+pub(super) struct MiniSweTrajectory {
     stem: Option<String>,
 }
 
-impl Trajectory {
+impl MiniSweTrajectory {
     /// Files are named `INSTANCE.traj.json` or `INSTANCE.json`.
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self { stem: source.stem().map(|stem| stem.strip_suffix(".traj").unwrap_or(stem).to_owned()) }
     }
 }
 
-impl Reader for Trajectory {
+impl Reader for MiniSweTrajectory {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
         let mut room = Vec::new();
         let Some(document) = document::one(bytes, &mut room, out) else { return };
-        let Some(run) = field::object::<Run<'_>>(Some(document)) else {
+        let Some(run) = field::object::<MiniSweRun<'_>>(Some(document)) else {
             return out.unreadable("not an object");
         };
-        let info: Info<'_> = field::object(run.info).unwrap_or_default();
-        let config: Config<'_> = field::object(info.config).unwrap_or_default();
+        let info: MiniSweInfo<'_> = field::object(run.info).unwrap_or_default();
+        let config: MiniSweConfig<'_> = field::object(info.config).unwrap_or_default();
         let environment: Environment<'_> = field::object(config.environment).unwrap_or_default();
         out.report.version = field::name(info.mini_version);
         out.report.project = field::name(environment.cwd);
@@ -56,7 +59,7 @@ struct Conversation {
 
 impl Conversation {
     fn message(&mut self, raw: &RawValue, out: &mut Sink<'_>) {
-        let Some(message) = Message::read(raw) else { return out.unknown("message") };
+        let Some(message) = ChatMessage::read(raw) else { return out.unknown("message") };
         let extra: Extra<'_> = field::object(message.extra).unwrap_or_default();
         self.writer.ts = field::seconds(extra.timestamp);
         match message.role().as_ref() {
@@ -83,12 +86,12 @@ impl Conversation {
         }
     }
 
-    fn assistant(&mut self, message: &Message<'_>, extra: &Extra<'_>, out: &mut Sink<'_>) {
+    fn assistant(&mut self, message: &ChatMessage<'_>, extra: &Extra<'_>, out: &mut Sink<'_>) {
         let said = message.said();
         let mut calls = message.calls();
         let text = if calls.is_empty() {
             let (text, command) = fence::split(&said);
-            let actions = field::list::<Action<'_>>(extra.actions).into_iter().flatten();
+            let actions = field::list::<MiniSweAction<'_>>(extra.actions).into_iter().flatten();
             calls.extend(
                 actions.filter_map(|action| field::name(action.command)).map(|command| bash(&command)),
             );
@@ -99,7 +102,7 @@ impl Conversation {
         } else {
             said
         };
-        let response: Response<'_> = field::object(extra.response).unwrap_or_default();
+        let response: MiniSweResponse<'_> = field::object(extra.response).unwrap_or_default();
         self.time(&response);
         self.turn(&text, calls, out);
         self.usage(&response, extra, out);
@@ -107,18 +110,18 @@ impl Conversation {
 
     /// A whole response of the Responses API stands where the model's message would.
     fn response(&mut self, raw: &RawValue, extra: &Extra<'_>, out: &mut Sink<'_>) {
-        let response: Response<'_> = field::object(Some(raw)).unwrap_or_default();
+        let response: MiniSweResponse<'_> = field::object(Some(raw)).unwrap_or_default();
         self.time(&response);
         self.items(&response, out);
         self.usage(&response, extra, out);
     }
 
     /// Before 2.0 only the response has a time.
-    fn time(&mut self, response: &Response<'_>) {
+    fn time(&mut self, response: &MiniSweResponse<'_>) {
         self.writer.ts = self.writer.ts.or_else(|| field::seconds(response.created.or(response.created_at)));
     }
 
-    fn items(&mut self, response: &Response<'_>, out: &mut Sink<'_>) {
+    fn items(&mut self, response: &MiniSweResponse<'_>, out: &mut Sink<'_>) {
         let mut items = Items::default();
         for item in field::items(response.output) {
             items.push(item, &self.writer, out);
@@ -148,13 +151,13 @@ impl Conversation {
 
     /// From 2.0 on, a response that could not be used is no message, but stands beside the complaint about it.
     fn refused(&mut self, extra: &Extra<'_>, out: &mut Sink<'_>) {
-        let response: Response<'_> = field::object(extra.response).unwrap_or_default();
+        let response: MiniSweResponse<'_> = field::object(extra.response).unwrap_or_default();
         self.time(&response);
         if response.output.is_some() {
             self.items(&response, out);
         } else {
             let choice = field::list::<Choice<'_>>(response.choices).into_iter().flatten().next();
-            let message = choice.and_then(|choice| Message::read(choice.message?));
+            let message = choice.and_then(|choice| ChatMessage::read(choice.message?));
             let said = message.map_or_else(|| field::string(extra.model_response), |message| message.said());
             self.turn(&said, Vec::new(), out);
         }
@@ -185,7 +188,7 @@ impl Conversation {
         self.writer.result(id, outcome, text, out);
     }
 
-    fn usage(&self, response: &Response<'_>, extra: &Extra<'_>, out: &mut Sink<'_>) {
+    fn usage(&self, response: &MiniSweResponse<'_>, extra: &Extra<'_>, out: &mut Sink<'_>) {
         let Some(mut usage) = tokens::usage(response.usage, field::name(response.model)) else { return };
         usage.cost_usd = field::number(extra.cost).filter(|cost| *cost > 0.0).or(usage.cost_usd);
         let key = field::name(response.id).map(|id| xxh3_64(id.as_bytes()));

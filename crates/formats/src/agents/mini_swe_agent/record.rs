@@ -7,7 +7,7 @@ use crate::json::field::Field;
 /// The document.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Run<'a> {
+pub(super) struct MiniSweRun<'a> {
     #[serde(borrow)]
     pub(super) info: Field<'a>,
     #[serde(borrow)]
@@ -18,7 +18,7 @@ pub(super) struct Run<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Info<'a> {
+pub(super) struct MiniSweInfo<'a> {
     #[serde(borrow)]
     pub(super) mini_version: Field<'a>,
     #[serde(borrow)]
@@ -27,7 +27,7 @@ pub(super) struct Info<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Config<'a> {
+pub(super) struct MiniSweConfig<'a> {
     #[serde(borrow)]
     pub(super) environment: Field<'a>,
 }
@@ -82,7 +82,7 @@ pub(super) struct Envelope<'a> {
 /// A response of Chat Completions or Responses.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Response<'a> {
+pub(super) struct MiniSweResponse<'a> {
     #[serde(borrow)]
     pub(super) id: Field<'a>,
     #[serde(borrow)]
@@ -109,7 +109,7 @@ pub(super) struct Choice<'a> {
 /// A command that the model asked for.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Action<'a> {
+pub(super) struct MiniSweAction<'a> {
     #[serde(borrow)]
     pub(super) command: Field<'a>,
 }

@@ -50,18 +50,18 @@ impl Format for Opencode {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(Document { writer: StepWriter::for_file(source) })
+        Box::new(OpencodeExportReader { writer: StepWriter::for_file(source) })
     }
 }
 
-struct Document {
+struct OpencodeExportReader {
     writer: StepWriter,
 }
 
-impl Reader for Document {
+impl Reader for OpencodeExportReader {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
         match tolerant::read(bytes) {
-            Ok(Object::<record::Export<'_>>(Some(export))) => {
+            Ok(Object::<record::OpencodeExport<'_>>(Some(export))) => {
                 let info = export.info.0.unwrap_or_default();
                 session::read(self.writer.clone(), info, export.messages.0, out);
             }

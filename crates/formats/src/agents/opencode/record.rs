@@ -2,22 +2,22 @@
 
 use serde::Deserialize;
 
-use crate::json::tolerant::{Count, Flag, Json, Number, Object, Objects, Text, Time};
+use crate::json::tolerant::{Count, Flag, Json, Number, Object, Objects, Text, Timestamp};
 
 /// An export: one session with all its messages.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Export<'a> {
+pub(super) struct OpencodeExport<'a> {
     #[serde(borrow)]
-    pub(super) info: Object<Session<'a>>,
+    pub(super) info: Object<OpencodeSession<'a>>,
     #[serde(borrow)]
-    pub(super) messages: Objects<Message<'a>>,
+    pub(super) messages: Objects<OpencodeMessage<'a>>,
 }
 
 /// What a session is.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Session<'a> {
+pub(super) struct OpencodeSession<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow, rename = "parentID")]
@@ -31,29 +31,29 @@ pub(super) struct Session<'a> {
 /// A message with its parts.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message<'a> {
+pub(super) struct OpencodeMessage<'a> {
     #[serde(borrow)]
-    pub(super) info: Object<Info<'a>>,
+    pub(super) info: Object<OpencodeMessageInfo<'a>>,
     #[serde(borrow)]
-    pub(super) parts: Objects<Part<'a>>,
+    pub(super) parts: Objects<OpencodePart<'a>>,
 }
 
 /// What a message is.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Info<'a> {
+pub(super) struct OpencodeMessageInfo<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow, rename = "sessionID")]
     pub(super) session: Text<'a>,
     #[serde(borrow)]
     pub(super) role: Text<'a>,
-    pub(super) time: Object<Span>,
+    pub(super) time: Object<OpencodeTime>,
     #[serde(borrow, rename = "modelID")]
     pub(super) model: Text<'a>,
     #[serde(borrow)]
     pub(super) path: Object<Folder<'a>>,
-    pub(super) tokens: Object<Tokens>,
+    pub(super) tokens: Object<OpencodeTokens>,
     pub(super) cost: Number,
     /// On the model's messages: whether it is the summary that a compaction made.
     pub(super) summary: Flag,
@@ -70,16 +70,16 @@ pub(super) struct Folder<'a> {
 /// When something was; which of the fields there are differs.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Span {
-    pub(super) created: Time,
-    pub(super) start: Time,
-    pub(super) end: Time,
+pub(super) struct OpencodeTime {
+    pub(super) created: Timestamp,
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
 }
 
 /// What a request used; `input` is without what came from the cache.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Tokens {
+pub(super) struct OpencodeTokens {
     pub(super) total: Count,
     pub(super) input: Count,
     pub(super) output: Count,
@@ -98,7 +98,7 @@ pub(super) struct Cache {
 /// A piece of a message.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Part<'a> {
+pub(super) struct OpencodePart<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow, rename = "messageID")]
@@ -116,16 +116,16 @@ pub(super) struct Part<'a> {
     #[serde(borrow)]
     pub(super) tool: Text<'a>,
     #[serde(borrow)]
-    pub(super) state: Object<State<'a>>,
-    pub(super) time: Object<Span>,
-    pub(super) tokens: Object<Tokens>,
+    pub(super) state: Object<OpencodeCallState<'a>>,
+    pub(super) time: Object<OpencodeTime>,
+    pub(super) tokens: Object<OpencodeTokens>,
     pub(super) cost: Number,
 }
 
 /// How far a call is.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct State<'a> {
+pub(super) struct OpencodeCallState<'a> {
     #[serde(borrow)]
     pub(super) status: Text<'a>,
     pub(super) input: Json,
@@ -133,13 +133,13 @@ pub(super) struct State<'a> {
     pub(super) output: Text<'a>,
     #[serde(borrow)]
     pub(super) error: Text<'a>,
-    pub(super) metadata: Object<Metadata>,
-    pub(super) time: Object<Span>,
+    pub(super) metadata: Object<OpencodeMetadata>,
+    pub(super) time: Object<OpencodeTime>,
 }
 
 /// What a tool says beside its output.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Metadata {
+pub(super) struct OpencodeMetadata {
     pub(super) exit: Number,
 }

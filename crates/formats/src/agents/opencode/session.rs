@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use deloop_types::{Body, Call, Millis, Origin, Outcome, SessionId, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::record::{Info, Message, Part, Session, State, Tokens};
+use super::record::{
+    OpencodeCallState, OpencodeMessage, OpencodeMessageInfo, OpencodePart, OpencodeSession, OpencodeTokens,
+};
 use crate::Sink;
 use crate::step_writer::StepWriter;
 use crate::timeout::says_timeout;
@@ -14,8 +16,8 @@ use crate::timeout::says_timeout;
 /// not say.
 pub(super) fn read(
     mut writer: StepWriter,
-    session: Session<'_>,
-    messages: Vec<Message<'_>>,
+    session: OpencodeSession<'_>,
+    messages: Vec<OpencodeMessage<'_>>,
     out: &mut Sink<'_>,
 ) {
     let id = session.id.get().or_else(|| messages.iter().find_map(|m| m.info.0.as_ref()?.session.get()));
@@ -32,13 +34,13 @@ pub(super) fn read(
         messages.iter().find_map(|m| m.info.0.as_ref()?.path.0.as_ref()?.root.get()).map(str::to_owned)
     });
     out.report.version = session.version.owned();
-    let mut reader = Reader { writer, prompted, compacting: false };
+    let mut reader = OpencodeSessionReader { writer, prompted, compacting: false };
     for message in messages {
         reader.message(message, out);
     }
 }
 
-struct Reader {
+struct OpencodeSessionReader {
     writer: StepWriter,
     /// The next message of the user was written by the agent that started this one.
     prompted: bool,
@@ -46,8 +48,8 @@ struct Reader {
     compacting: bool,
 }
 
-impl Reader {
-    fn message(&mut self, message: Message<'_>, out: &mut Sink<'_>) {
+impl OpencodeSessionReader {
+    fn message(&mut self, message: OpencodeMessage<'_>, out: &mut Sink<'_>) {
         let info = message.info.0.unwrap_or_default();
         match info.role.as_str() {
             "user" => self.user(&info, message.parts.0, out),
@@ -57,7 +59,7 @@ impl Reader {
         }
     }
 
-    fn user(&mut self, info: &Info<'_>, parts: Vec<Part<'_>>, out: &mut Sink<'_>) {
+    fn user(&mut self, info: &OpencodeMessageInfo<'_>, parts: Vec<OpencodePart<'_>>, out: &mut Sink<'_>) {
         let ts = created(info);
         let mut said = Vec::new();
         let mut added = Vec::new();
@@ -82,7 +84,7 @@ impl Reader {
         self.writer.at(ts).write(Body::Compact, out);
     }
 
-    fn model(&mut self, info: &Info<'_>, parts: Vec<Part<'_>>, out: &mut Sink<'_>) {
+    fn model(&mut self, info: &OpencodeMessageInfo<'_>, parts: Vec<OpencodePart<'_>>, out: &mut Sink<'_>) {
         if info.summary.0 == Some(true) && !self.compacting {
             self.compacted(created(info), out);
         }
@@ -112,7 +114,7 @@ impl Reader {
         self.finish(request, info, out);
     }
 
-    fn finish(&mut self, request: Request, info: &Info<'_>, out: &mut Sink<'_>) {
+    fn finish(&mut self, request: Request, info: &OpencodeMessageInfo<'_>, out: &mut Sink<'_>) {
         let Request { ts, texts, calls, results, usage, key, .. } = request;
         if info.summary.0 != Some(true) {
             self.writer.at(ts).turn(texts.join("\n"), calls, out);
@@ -120,14 +122,14 @@ impl Reader {
         if let Some(usage) = usage {
             self.writer.at(ts).usage(usage, key, out);
         }
-        for Answer { ts, id, ended, output } in results {
+        for OpencodeResult { ts, id, ended, output } in results {
             self.writer.at(ts).result(id, Some(ended), output, out);
         }
     }
 }
 
 /// What a call came back with, and when.
-struct Answer {
+struct OpencodeResult {
     ts: Option<Millis>,
     id: Option<String>,
     ended: Outcome,
@@ -140,7 +142,7 @@ struct Request {
     empty: bool,
     texts: Vec<String>,
     calls: Vec<Call>,
-    results: Vec<Answer>,
+    results: Vec<OpencodeResult>,
     usage: Option<Usage>,
     key: Option<u64>,
 }
@@ -170,7 +172,7 @@ impl Request {
         self.ts = self.ts.or(ts);
     }
 
-    fn call(&mut self, part: Part<'_>) {
+    fn call(&mut self, part: OpencodePart<'_>) {
         let state = part.state.0.unwrap_or_default();
         let (start, end) = state.time.0.as_ref().map_or((None, None), |time| (time.start.0, time.end.0));
         self.began(start);
@@ -178,7 +180,7 @@ impl Request {
         if let Some(ended) = ended(&state) {
             let output = if ended_badly(&state) { state.error } else { state.output };
             let output = output.0.map(Cow::into_owned);
-            self.results.push(Answer { ts: end, id: id.clone(), ended, output });
+            self.results.push(OpencodeResult { ts: end, id: id.clone(), ended, output });
         }
         self.calls.push({
             let mut made = Call::new(part.tool.owned().unwrap_or_default(), state.input.0);
@@ -188,12 +190,12 @@ impl Request {
     }
 }
 
-fn ended_badly(state: &State<'_>) -> bool {
+fn ended_badly(state: &OpencodeCallState<'_>) -> bool {
     state.status.as_str() == "error" && state.error.get().is_some()
 }
 
 /// How the call ended; nothing if it has not. A command that failed is `completed`, with its exit code beside it.
-fn ended(state: &State<'_>) -> Option<Outcome> {
+fn ended(state: &OpencodeCallState<'_>) -> Option<Outcome> {
     const REFUSED: [&str; 5] = [
         "rejected permission",
         "The user dismissed this question",
@@ -217,7 +219,7 @@ fn ended(state: &State<'_>) -> Option<Outcome> {
     }
 }
 
-fn used(info: &Info<'_>, tokens: &Tokens, cost: Option<f64>) -> Usage {
+fn used(info: &OpencodeMessageInfo<'_>, tokens: &OpencodeTokens, cost: Option<f64>) -> Usage {
     let (read, write) = tokens.cache.0.as_ref().map_or((0, 0), |cache| (cache.read.0, cache.write.0));
     let (input, output, reasoning) = (tokens.input.0, tokens.output.0, tokens.reasoning.0);
     let apart = [input, output, reasoning, read, write].iter().try_fold(0_u64, |sum, n| sum.checked_add(*n));
@@ -238,7 +240,7 @@ fn key(id: &crate::json::tolerant::Text<'_>) -> Option<u64> {
     id.get().map(|id| xxh3_64(id.as_bytes()))
 }
 
-fn created(info: &Info<'_>) -> Option<Millis> {
+fn created(info: &OpencodeMessageInfo<'_>) -> Option<Millis> {
     info.time.0.as_ref()?.created.0
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::record::{Info, Message, Part, Session};
+use super::record::{OpencodeMessage, OpencodeMessageInfo, OpencodePart, OpencodeSession};
 use super::session;
 use crate::json::tolerant::{self, Object, Objects, Text};
 use crate::step_writer::StepWriter;
@@ -51,7 +51,7 @@ pub fn read_storage<'a>(
     let Gathered { session, messages, mut parts } = gathered;
     let messages = messages.into_iter().map(|(id, info)| {
         let parts = parts.remove(&id).unwrap_or_default().into_values().collect();
-        Message { info: Object(Some(info)), parts: Objects(parts) }
+        OpencodeMessage { info: Object(Some(info)), parts: Objects(parts) }
     });
     session::read(StepWriter::default(), session, messages.collect(), &mut out);
     out.report
@@ -60,9 +60,9 @@ pub fn read_storage<'a>(
 /// Ids grow with time, so that the order of names is the order of events.
 #[derive(Default)]
 struct Gathered<'a> {
-    session: Session<'a>,
-    messages: BTreeMap<String, Info<'a>>,
-    parts: BTreeMap<String, BTreeMap<String, Part<'a>>>,
+    session: OpencodeSession<'a>,
+    messages: BTreeMap<String, OpencodeMessageInfo<'a>>,
+    parts: BTreeMap<String, BTreeMap<String, OpencodePart<'a>>>,
 }
 
 impl<'a> Gathered<'a> {
@@ -73,7 +73,7 @@ impl<'a> Gathered<'a> {
         let kind = names.find(|name| matches!(*name, "session" | "message" | "part"));
         match kind {
             Some("part") => {
-                if let Some(mut part) = object::<Part<'_>>(bytes, out) {
+                if let Some(mut part) = object::<OpencodePart<'_>>(bytes, out) {
                     named(&mut part.id, id);
                     named(&mut part.message, folder);
                     let message = self.parts.entry(part.message.as_str().to_owned()).or_default();
@@ -81,14 +81,14 @@ impl<'a> Gathered<'a> {
                 }
             }
             Some("message") => {
-                if let Some(mut info) = object::<Info<'_>>(bytes, out) {
+                if let Some(mut info) = object::<OpencodeMessageInfo<'_>>(bytes, out) {
                     named(&mut info.id, id);
                     named(&mut info.session, folder);
                     self.messages.insert(info.id.as_str().to_owned(), info);
                 }
             }
             Some(_) => {
-                if let Some(mut session) = object::<Session<'_>>(bytes, out) {
+                if let Some(mut session) = object::<OpencodeSession<'_>>(bytes, out) {
                     named(&mut session.id, id);
                     self.session = session;
                 }

@@ -7,16 +7,16 @@ use serde::Deserialize;
 use serde::de::MapAccess;
 
 use crate::json::tolerant::{
-    Count, Flag, Json, Number, Object, Prose, Text, Time, Tolerant, deserialize_tolerantly,
+    Count, Flag, Json, Number, Object, Prose, Text, Timestamp, Tolerant, deserialize_tolerantly,
 };
 
 /// One event.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Event<'a> {
+pub(super) struct OpenhandsEvent<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
-    pub(super) timestamp: Time,
+    pub(super) timestamp: Timestamp,
     #[serde(borrow)]
     pub(super) source: Text<'a>,
 
@@ -37,7 +37,7 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     pub(super) tool_call_metadata: Object<ToolCallMetadata<'a>>,
     #[serde(borrow)]
-    pub(super) llm_metrics: Object<Metrics<'a>>,
+    pub(super) llm_metrics: Object<OpenhandsMetrics<'a>>,
 
     // V1.
     #[serde(borrow)]
@@ -48,11 +48,11 @@ pub(super) struct Event<'a> {
     pub(super) tool_name: Text<'a>,
     #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
-    pub(super) tool_call: Object<ToolCall>,
+    pub(super) tool_call: Object<OpenhandsToolCall>,
     #[serde(borrow)]
     pub(super) llm_response_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) llm_message: Object<Message<'a>>,
+    pub(super) llm_message: Object<OpenhandsMessage<'a>>,
     #[serde(borrow)]
     pub(super) sender: Text<'a>,
     #[serde(borrow)]
@@ -60,7 +60,7 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     pub(super) error: Text<'a>,
     #[serde(borrow)]
-    pub(super) value: Object<State<'a>>,
+    pub(super) value: Object<OpenhandsState<'a>>,
 }
 
 /// An observation: its name (V0) or its fields (V1).
@@ -146,14 +146,14 @@ pub(super) struct ToolCallMetadata<'a> {
     #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) model_response: Object<Response<'a>>,
+    pub(super) model_response: Object<OpenhandsResponse<'a>>,
     pub(super) total_calls_in_response: Count,
 }
 
 /// The response of the model that an action came from.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Response<'a> {
+pub(super) struct OpenhandsResponse<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
 }
@@ -161,14 +161,14 @@ pub(super) struct Response<'a> {
 /// A V1 call as the model wrote it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ToolCall {
+pub(super) struct OpenhandsToolCall {
     pub(super) arguments: Json,
 }
 
 /// A V1 message.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message<'a> {
+pub(super) struct OpenhandsMessage<'a> {
     #[serde(borrow)]
     pub(super) content: Prose<'a>,
 }
@@ -176,34 +176,34 @@ pub(super) struct Message<'a> {
 /// A part of a V1 conversation's state: its statistics, alone or in all of it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct State<'a> {
+pub(super) struct OpenhandsState<'a> {
     #[serde(borrow)]
-    pub(super) usage_to_metrics: Object<BTreeMap<String, Object<Metrics<'a>>>>,
+    pub(super) usage_to_metrics: Object<BTreeMap<String, Object<OpenhandsMetrics<'a>>>>,
     #[serde(borrow)]
-    pub(super) stats: Object<Stats<'a>>,
+    pub(super) stats: Object<OpenhandsStats<'a>>,
 }
 
 /// What each model was used for.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Stats<'a> {
+pub(super) struct OpenhandsStats<'a> {
     #[serde(borrow)]
-    pub(super) usage_to_metrics: Object<BTreeMap<String, Object<Metrics<'a>>>>,
+    pub(super) usage_to_metrics: Object<BTreeMap<String, Object<OpenhandsMetrics<'a>>>>,
 }
 
 /// What was used since the conversation began.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Metrics<'a> {
+pub(super) struct OpenhandsMetrics<'a> {
     pub(super) accumulated_cost: Number,
     #[serde(borrow)]
-    pub(super) accumulated_token_usage: Object<Tokens<'a>>,
+    pub(super) accumulated_token_usage: Object<OpenhandsTokens<'a>>,
 }
 
 /// Tokens; those of the prompt include those of the cache.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Tokens<'a> {
+pub(super) struct OpenhandsTokens<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
     pub(super) prompt_tokens: Count,

@@ -48,18 +48,18 @@ impl Format for OpenHands {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(Document { writer: StepWriter::for_file(source) })
+        Box::new(OpenhandsReader { writer: StepWriter::for_file(source) })
     }
 }
 
-struct Document {
+struct OpenhandsReader {
     writer: StepWriter,
 }
 
-impl Reader for Document {
+impl Reader for OpenhandsReader {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
         match tolerant::read(bytes) {
-            Ok(Objects::<event::Event<'_>>(events)) => {
+            Ok(Objects::<event::OpenhandsEvent<'_>>(events)) => {
                 if events.iter().any(|event| event.kind.get().is_some()) {
                     v1::read(self.writer.clone(), events, out);
                 } else {

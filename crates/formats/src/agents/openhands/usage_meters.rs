@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use deloop_types::Usage;
 
-use super::event::Metrics;
+use super::event::OpenhandsMetrics;
 
 /// What was used so far, for each of the meters.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(super) struct UsageMeters {
 
 impl UsageMeters {
     /// What came on top since this meter was last read. A meter that went back was started anew.
-    pub(super) fn since(&mut self, meter: &str, metrics: &Metrics<'_>) -> Usage {
+    pub(super) fn since(&mut self, meter: &str, metrics: &OpenhandsMetrics<'_>) -> Usage {
         let now = so_far(metrics);
         let before = self.meters.entry(meter.to_owned()).or_default();
         let went_back =
@@ -41,7 +41,7 @@ fn rounded(cost: f64) -> f64 {
     (cost * 1e9).round() / 1e9
 }
 
-fn so_far(metrics: &Metrics<'_>) -> Usage {
+fn so_far(metrics: &OpenhandsMetrics<'_>) -> Usage {
     let cost_usd = metrics.accumulated_cost.0;
     let Some(tokens) = &metrics.accumulated_token_usage.0 else {
         return {

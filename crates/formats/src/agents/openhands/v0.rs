@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use deloop_types::{Body, Call, Origin, Outcome, Turn};
 use serde_json::Value;
 
-use super::event::Event;
+use super::event::OpenhandsEvent;
 use super::usage_meters::UsageMeters;
 use crate::Sink;
 use crate::step_writer::StepWriter;
@@ -14,10 +14,10 @@ use crate::step_writer::StepWriter;
 const NOT_OF_THE_CALL: [&str; 6] =
     ["thought", "reasoning_content", "security_risk", "confirmation_state", "hidden", "blocking"];
 
-pub(super) fn read(writer: StepWriter, mut events: Vec<Event<'_>>, out: &mut Sink<'_>) {
+pub(super) fn read(writer: StepWriter, mut events: Vec<OpenhandsEvent<'_>>, out: &mut Sink<'_>) {
     let mut turns = turns(&mut events);
     let mut reader =
-        Reader { writer, ids: turns.ids, others: HashSet::new(), meters: UsageMeters::default() };
+        OpenhandsV0Reader { writer, ids: turns.ids, others: HashSet::new(), meters: UsageMeters::default() };
     for (event, turn) in events.iter().zip(turns.at.iter_mut()) {
         reader.event(event, turn.take(), out);
     }
@@ -31,9 +31,9 @@ struct Turns {
 }
 
 /// Gathers the calls of one response into one turn: their actions are apart, each followed by what it caused.
-fn turns(events: &mut [Event<'_>]) -> Turns {
+fn turns(events: &mut [OpenhandsEvent<'_>]) -> Turns {
     let mut turns = Turns { at: Vec::new(), ids: HashMap::new() };
-    let mut open: Option<Response> = None;
+    let mut open: Option<OpenhandsOpenResponse> = None;
     for (index, event) in events.iter_mut().enumerate() {
         turns.at.push(None);
         let Some(text) = said(event) else { continue };
@@ -45,7 +45,7 @@ fn turns(events: &mut [Event<'_>]) -> Turns {
         if let (Some(action), Some(id)) = (event.id.get(), &call.id) {
             turns.ids.insert(action.to_owned(), id.clone());
         }
-        let response = Response::of(event, index);
+        let response = OpenhandsOpenResponse::of(event, index);
         match (&mut open, response) {
             (Some(open), Some(response)) if open.left > 0 && open.id == response.id => {
                 open.left -= 1;
@@ -63,7 +63,7 @@ fn turns(events: &mut [Event<'_>]) -> Turns {
 }
 
 /// A response of the model, of which calls are yet to come.
-struct Response {
+struct OpenhandsOpenResponse {
     id: String,
     /// Where its turn is.
     turn: usize,
@@ -71,8 +71,8 @@ struct Response {
     left: u64,
 }
 
-impl Response {
-    fn of(event: &Event<'_>, turn: usize) -> Option<Self> {
+impl OpenhandsOpenResponse {
+    fn of(event: &OpenhandsEvent<'_>, turn: usize) -> Option<Self> {
         let metadata = event.tool_call_metadata.0.as_ref()?;
         let id = metadata.model_response.0.as_ref()?.id.get()?.to_owned();
         Some(Self { id, turn, left: metadata.total_calls_in_response.0.saturating_sub(1) })
@@ -80,7 +80,7 @@ impl Response {
 }
 
 /// What the agent said with an action, perhaps nothing; `None` if it is no action by which it speaks or works.
-fn said(event: &Event<'_>) -> Option<String> {
+fn said(event: &OpenhandsEvent<'_>) -> Option<String> {
     let field = |name| event.args.0.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let text = match event.action.0.as_str().filter(|_| by_agent(event))? {
         "message" => field("content"),
@@ -93,7 +93,7 @@ fn said(event: &Event<'_>) -> Option<String> {
 }
 
 /// The call that an action is; takes its arguments. An action that says nothing of calls is named by its id.
-fn call(event: &mut Event<'_>) -> Option<Call> {
+fn call(event: &mut OpenhandsEvent<'_>) -> Option<Call> {
     let name = event.action.0.as_str().filter(|name| *name == "think" || works(name))?;
     let metadata = event.tool_call_metadata.0.as_ref();
     let id = metadata.and_then(|m| m.tool_call_id.get()).or(event.id.get()).map(str::to_owned);
@@ -112,7 +112,7 @@ fn of_the_call(args: Value, thinks: bool) -> Value {
     Value::Object(fields)
 }
 
-fn by_agent(event: &Event<'_>) -> bool {
+fn by_agent(event: &OpenhandsEvent<'_>) -> bool {
     !matches!(event.source.as_str(), "user" | "environment")
 }
 
@@ -135,7 +135,7 @@ fn works(name: &str) -> bool {
     )
 }
 
-struct Reader {
+struct OpenhandsV0Reader {
     writer: StepWriter,
     ids: HashMap<String, String>,
     /// Actions that are not the agent's.
@@ -143,8 +143,8 @@ struct Reader {
     meters: UsageMeters,
 }
 
-impl Reader {
-    fn event(&mut self, event: &Event<'_>, turn: Option<Turn>, out: &mut Sink<'_>) {
+impl OpenhandsV0Reader {
+    fn event(&mut self, event: &OpenhandsEvent<'_>, turn: Option<Turn>, out: &mut Sink<'_>) {
         let ts = event.timestamp.0;
         if let Some(turn) = turn {
             self.writer.at(ts).turn(turn.text, turn.calls, out);
@@ -162,7 +162,7 @@ impl Reader {
         }
     }
 
-    fn action(&mut self, name: &str, event: &Event<'_>, out: &mut Sink<'_>) {
+    fn action(&mut self, name: &str, event: &OpenhandsEvent<'_>, out: &mut Sink<'_>) {
         match name {
             "message" if !by_agent(event) => {
                 let text = event.args.0.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -190,7 +190,7 @@ impl Reader {
         }
     }
 
-    fn observation(&mut self, name: &str, event: &Event<'_>, out: &mut Sink<'_>) {
+    fn observation(&mut self, name: &str, event: &OpenhandsEvent<'_>, out: &mut Sink<'_>) {
         let known = matches!(
             name,
             "read"
@@ -235,7 +235,7 @@ impl Reader {
     }
 }
 
-fn ended(name: &str, event: &Event<'_>, content: &str) -> Option<Outcome> {
+fn ended(name: &str, event: &OpenhandsEvent<'_>, content: &str) -> Option<Outcome> {
     let extras = event.extras.0.as_ref();
     let exit = extras.and_then(|e| e.metadata.0.as_ref().and_then(|m| m.exit_code.0).or(e.exit_code.0));
     match name {

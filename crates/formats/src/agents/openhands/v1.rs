@@ -5,22 +5,23 @@ use std::collections::BTreeMap;
 use deloop_types::{Body, Call, Millis, Origin, Outcome, Usage};
 use serde_json::Value;
 
-use super::event::{Event, Fields, Metrics};
+use super::event::{Fields, OpenhandsEvent, OpenhandsMetrics};
 use super::usage_meters::UsageMeters;
 use super::v0::of_exit_code;
 use crate::Sink;
 use crate::json::tolerant::Object;
 use crate::step_writer::StepWriter;
 
-pub(super) fn read(writer: StepWriter, events: Vec<Event<'_>>, out: &mut Sink<'_>) {
-    let mut reader = Reader { writer, held: None, used: Vec::new(), meters: UsageMeters::default() };
+pub(super) fn read(writer: StepWriter, events: Vec<OpenhandsEvent<'_>>, out: &mut Sink<'_>) {
+    let mut reader =
+        OpenhandsV1Reader { writer, held: None, used: Vec::new(), meters: UsageMeters::default() };
     for event in events {
         reader.event(event, out);
     }
     reader.flush(out);
 }
 
-struct Reader {
+struct OpenhandsV1Reader {
     writer: StepWriter,
     /// The calls of the last response, of which more may follow.
     held: Option<Held>,
@@ -36,8 +37,8 @@ struct Held {
     calls: Vec<Call>,
 }
 
-impl Reader {
-    fn event(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
+impl OpenhandsV1Reader {
+    fn event(&mut self, event: OpenhandsEvent<'_>, out: &mut Sink<'_>) {
         let ts = event.timestamp.0;
         match event.kind.as_str() {
             "ActionEvent" => self.action(event, out),
@@ -75,7 +76,7 @@ impl Reader {
         }
     }
 
-    fn action(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
+    fn action(&mut self, event: OpenhandsEvent<'_>, out: &mut Sink<'_>) {
         let response = event.llm_response_id.owned();
         let same = self.held.as_ref().is_some_and(|held| response.is_some() && held.response == response);
         if !same {
@@ -125,7 +126,7 @@ impl Reader {
         self.writer.at(ts).result(id, ended, output, out);
     }
 
-    fn message(&mut self, event: &Event<'_>, out: &mut Sink<'_>) {
+    fn message(&mut self, event: &OpenhandsEvent<'_>, out: &mut Sink<'_>) {
         self.flush(out);
         let ts = event.timestamp.0;
         let text = event.llm_message.0.as_ref().map(|message| message.content.joined()).unwrap_or_default();
@@ -137,9 +138,9 @@ impl Reader {
         }
     }
 
-    fn state(&mut self, event: Event<'_>, out: &mut Sink<'_>) {
+    fn state(&mut self, event: OpenhandsEvent<'_>, out: &mut Sink<'_>) {
         let Some(state) = event.value.0 else { return };
-        let all: Option<BTreeMap<String, Object<Metrics<'_>>>> =
+        let all: Option<BTreeMap<String, Object<OpenhandsMetrics<'_>>>> =
             state.usage_to_metrics.0.or_else(|| state.stats.0?.usage_to_metrics.0);
         for (meter, metrics) in all.unwrap_or_default() {
             let usage = self.meters.since(&meter, &metrics.0.unwrap_or_default());

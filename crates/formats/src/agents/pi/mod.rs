@@ -45,7 +45,7 @@ impl Format for Pi {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Session::new(source))
+        Box::new(reader::PiSession::new(source))
     }
 }
 

@@ -8,19 +8,19 @@ use crate::step_writer::StepWriter;
 use crate::text::append;
 use crate::{Reader, Sink, Source};
 
-use super::record::{Entry, Message, Tokens, text};
+use super::record::{Entry, PiMessage, PiTokens, text};
 
 /// Types of entries that say nothing about the session's steps.
 const SILENT: [&str; 5] = ["custom", "label", "model_change", "session_info", "thinking_level_change"];
 
 /// Reads one session.
-pub(super) struct Session {
+pub(super) struct PiSession {
     writer: StepWriter,
     /// The entry that the next one follows, unless the user went back.
     leaf: Option<String>,
 }
 
-impl Session {
+impl PiSession {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self { writer: StepWriter::for_file(source), leaf: None }
     }
@@ -32,7 +32,7 @@ impl Session {
         last.is_some_and(|last| entry.parent_id.get() != Some(last.as_str()))
     }
 
-    fn message(&self, message: Message<'_>, out: &mut Sink<'_>) {
+    fn message(&self, message: PiMessage<'_>, out: &mut Sink<'_>) {
         match message.role.as_str() {
             "assistant" => self.assistant(message, out),
             "toolResult" => {
@@ -54,7 +54,7 @@ impl Session {
         }
     }
 
-    fn assistant(&self, message: Message<'_>, out: &mut Sink<'_>) {
+    fn assistant(&self, message: PiMessage<'_>, out: &mut Sink<'_>) {
         let key = request(&message);
         let usage = match &message.usage {
             Shaped::Object(tokens) => Some(counted(tokens, message.model.get())),
@@ -70,7 +70,7 @@ impl Session {
     }
 }
 
-impl Reader for Session {
+impl Reader for PiSession {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
         let entry: Entry<'_> = match tolerant::read(line) {
             Ok(entry) => entry,
@@ -104,7 +104,7 @@ impl Reader for Session {
     }
 }
 
-fn turn(content: Shaped<'_, super::record::Block<'_>>, with_calls: bool) -> Turn {
+fn turn(content: Shaped<'_, super::record::PiBlock<'_>>, with_calls: bool) -> Turn {
     let mut turn = Turn::default();
     match content {
         Shaped::List(blocks) => {
@@ -140,7 +140,7 @@ fn failure(output: &str) -> Outcome {
     }
 }
 
-fn counted(tokens: &Tokens<'_>, model: Option<&str>) -> Usage {
+fn counted(tokens: &PiTokens<'_>, model: Option<&str>) -> Usage {
     let cost = match &tokens.cost {
         Shaped::Object(cost) => cost.total.get().filter(|total| *total > 0.0),
         _ => None,
@@ -158,7 +158,7 @@ fn counted(tokens: &Tokens<'_>, model: Option<&str>) -> Usage {
 }
 
 /// The name of a request in all files: a fork repeats it. Old versions give it none but when it began.
-fn request(message: &Message<'_>) -> Option<u64> {
+fn request(message: &PiMessage<'_>) -> Option<u64> {
     let name = match message.response_id.get() {
         Some(id) => id.to_owned(),
         None => format!("{} {}", message.model.as_str(), message.timestamp.whole()?),

@@ -22,20 +22,20 @@ pub(super) struct Entry<'a> {
     #[serde(borrow)]
     pub(super) cwd: Text<'a>,
     #[serde(borrow)]
-    pub(super) message: Shaped<'a, Message<'a>>,
+    pub(super) message: Shaped<'a, PiMessage<'a>>,
     /// Of what an extension says to the agent.
     #[serde(borrow)]
-    pub(super) content: Shaped<'a, Block<'a>>,
+    pub(super) content: Shaped<'a, PiBlock<'a>>,
 }
 
 /// The fields of messages in all roles.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Message<'a> {
+pub(super) struct PiMessage<'a> {
     #[serde(borrow)]
     pub(super) role: Text<'a>,
     #[serde(borrow)]
-    pub(super) content: Shaped<'a, Block<'a>>,
+    pub(super) content: Shaped<'a, PiBlock<'a>>,
     pub(super) timestamp: Number,
 
     // Of the model.
@@ -44,7 +44,7 @@ pub(super) struct Message<'a> {
     #[serde(borrow)]
     pub(super) response_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) usage: Shaped<'a, Tokens<'a>>,
+    pub(super) usage: Shaped<'a, PiTokens<'a>>,
     #[serde(borrow)]
     pub(super) stop_reason: Text<'a>,
 
@@ -64,7 +64,7 @@ pub(super) struct Message<'a> {
 /// A piece of a message.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Block<'a> {
+pub(super) struct PiBlock<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
@@ -80,7 +80,7 @@ pub(super) struct Block<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Tokens<'a> {
+pub(super) struct PiTokens<'a> {
     pub(super) input: Number,
     pub(super) output: Number,
     pub(super) cache_read: Number,
@@ -96,7 +96,7 @@ pub(super) struct Cost {
 }
 
 /// The texts of a message, one a line, with a name for each picture.
-pub(super) fn text(content: Shaped<'_, Block<'_>>) -> String {
+pub(super) fn text(content: Shaped<'_, PiBlock<'_>>) -> String {
     match content {
         Shaped::Nothing => String::new(),
         Shaped::Text(text) => text.into_owned(),
@@ -108,7 +108,7 @@ pub(super) fn text(content: Shaped<'_, Block<'_>>) -> String {
     }
 }
 
-fn shown(block: Block<'_>) -> Cow<'_, str> {
+fn shown(block: PiBlock<'_>) -> Cow<'_, str> {
     match block.data.get() {
         Some(data) if block.kind.get() == Some("image") => stand_in("image", data).into(),
         _ => block.text.take().unwrap_or_default(),

@@ -45,7 +45,7 @@ impl Format for QwenCode {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Chat::new(source))
+        Box::new(reader::QwenChat::new(source))
     }
 }
 

@@ -4,10 +4,10 @@ use deloop_types::Outcome;
 
 use crate::timeout::says_timeout;
 
-use super::record::Ending;
+use super::record::QwenToolCallResult;
 
 /// How the call ended, from what Qwen Code noted about it, whether it answered with an error, and what it answered.
-pub(super) fn ended(noted: &Ending<'_>, failed: bool, output: &str) -> Outcome {
+pub(super) fn ended(noted: &QwenToolCallResult<'_>, failed: bool, output: &str) -> Outcome {
     if noted.error_type.get() == Some("execution_denied") {
         Outcome::Denied
     } else if output.lines().next().is_some_and(says_timeout) {
@@ -45,7 +45,7 @@ mod tests {
                 "Command: ls\nDirectory: (root)\nOutput: x\nError: (none)\nExit Code: {code}\nSignal: (none)\nProcess Group PGID: 7"
             )
         };
-        let ended = |output: &str| ended(&Ending::default(), false, output);
+        let ended = |output: &str| ended(&QwenToolCallResult::default(), false, output);
         assert_eq!(ended(&shell("0")), Outcome::Ok);
         assert_eq!(ended(&shell("101")), Outcome::Error);
         assert_eq!(ended(&shell("(none)")), Outcome::Ok);

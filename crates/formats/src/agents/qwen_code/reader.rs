@@ -10,28 +10,28 @@ use crate::text::{append, stand_in};
 use crate::{Reader, Sink, Source};
 
 use super::outcome::ended;
-use super::record::{FunctionResponse, Inline, Part, Record, Tokens};
+use super::record::{Inline, QwenFunctionResponse, QwenPart, QwenRecord, QwenTokens};
 
 /// Reads one chat.
-pub(super) struct Chat {
+pub(super) struct QwenChat {
     writer: StepWriter,
     /// The turn that a subagent's next record may go on with.
-    open: Option<Open>,
+    open: Option<QwenOpenTurn>,
 }
 
-struct Open {
+struct QwenOpenTurn {
     writer: StepWriter,
     turn: Turn,
     usage: Option<(Usage, Option<u64>)>,
 }
 
-impl Chat {
+impl QwenChat {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self { writer: StepWriter::for_file(source), open: None }
     }
 
     /// Returns a writer of the record's agent and time.
-    fn writer(&self, record: &Record<'_>) -> StepWriter {
+    fn writer(&self, record: &QwenRecord<'_>) -> StepWriter {
         StepWriter {
             session: self.writer.session.clone(),
             agent: record.agent_id.get().map(str::to_owned),
@@ -40,7 +40,7 @@ impl Chat {
     }
 
     fn close(&mut self, out: &mut Sink<'_>) {
-        let Some(Open { writer, turn, usage }) = self.open.take() else { return };
+        let Some(QwenOpenTurn { writer, turn, usage }) = self.open.take() else { return };
         writer.turn(turn.text, turn.calls, out);
         if let Some((usage, key)) = usage {
             out.usage(writer.step(Body::Usage(usage)), key);
@@ -48,7 +48,7 @@ impl Chat {
     }
 
     /// A subagent writes its words, and then each of its calls, as a record of its own.
-    fn assistant(&mut self, record: Record<'_>, out: &mut Sink<'_>) {
+    fn assistant(&mut self, record: QwenRecord<'_>, out: &mut Sink<'_>) {
         let writer = self.writer(&record);
         let usage = match &record.usage_metadata {
             Shaped::Object(tokens) => Some((counted(tokens, record.model.get()), request(&record))),
@@ -65,10 +65,10 @@ impl Chat {
             return;
         }
         self.close(out);
-        self.open = Some(Open { writer, turn, usage });
+        self.open = Some(QwenOpenTurn { writer, turn, usage });
     }
 
-    fn user(&self, record: Record<'_>, out: &mut Sink<'_>) {
+    fn user(&self, record: QwenRecord<'_>, out: &mut Sink<'_>) {
         let writer = self.writer(&record);
         let automatic = record.agent_id.get().is_some()
             || record.provenance.get().is_some_and(|provenance| provenance != "real_user")
@@ -81,7 +81,7 @@ impl Chat {
         writer.user(text, if automatic { Origin::Harness } else { Origin::Human }, out);
     }
 
-    fn results(&self, record: Record<'_>, out: &mut Sink<'_>) {
+    fn results(&self, record: QwenRecord<'_>, out: &mut Sink<'_>) {
         let writer = self.writer(&record);
         let noted = record.tool_call_result.object().unwrap_or_default();
         let mut answers: Vec<(Option<String>, bool, String)> = Vec::new();
@@ -108,9 +108,9 @@ impl Chat {
     }
 }
 
-impl Reader for Chat {
+impl Reader for QwenChat {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        let record: Record<'_> = match tolerant::read(line) {
+        let record: QwenRecord<'_> = match tolerant::read(line) {
             Ok(record) => record,
             Err(error) => return out.unreadable(error),
         };
@@ -150,17 +150,17 @@ impl Reader for Chat {
     }
 }
 
-fn parts<'a>(message: Shaped<'a, super::record::Message<'a>>) -> Vec<Part<'a>> {
+fn parts<'a>(message: Shaped<'a, super::record::QwenMessage<'a>>) -> Vec<QwenPart<'a>> {
     match message.object().map(|message| message.parts) {
         Some(Shaped::List(parts)) => parts,
         Some(Shaped::Object(part)) => vec![part],
-        Some(Shaped::Text(text)) => vec![Part { text: text.into(), ..Part::default() }],
+        Some(Shaped::Text(text)) => vec![QwenPart { text: text.into(), ..QwenPart::default() }],
         Some(Shaped::Nothing) | None => Vec::new(),
     }
 }
 
 /// What was said and called; thoughts are not said.
-fn turn(parts: Vec<Part<'_>>) -> Turn {
+fn turn(parts: Vec<QwenPart<'_>>) -> Turn {
     let mut turn = Turn::default();
     for part in parts {
         if let Some(text) = part.text.take().filter(|_| !part.thought.is_true()) {
@@ -178,7 +178,7 @@ fn turn(parts: Vec<Part<'_>>) -> Turn {
 }
 
 /// The id of a response, whether it is an error, and its text.
-fn answer(response: FunctionResponse<'_>) -> (Option<String>, bool, String) {
+fn answer(response: QwenFunctionResponse<'_>) -> (Option<String>, bool, String) {
     let text = |key: &str| match response.response.get(key) {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text.clone()),
@@ -203,7 +203,7 @@ fn data(inline: Shaped<'_, Inline<'_>>) -> Option<String> {
 }
 
 /// The prompt's tokens include those from the cache. Some models count their thoughts apart from what they wrote.
-fn counted(tokens: &Tokens, model: Option<&str>) -> Usage {
+fn counted(tokens: &QwenTokens, model: Option<&str>) -> Usage {
     let prompt = tokens.prompt_token_count.count();
     let cached = tokens.cached_content_token_count.count();
     let written = tokens.total_token_count.count().saturating_sub(prompt);
@@ -220,7 +220,7 @@ fn counted(tokens: &Tokens, model: Option<&str>) -> Usage {
 }
 
 /// The name of a request in all files: a fork's records name those that they repeat.
-fn request(record: &Record<'_>) -> Option<u64> {
+fn request(record: &QwenRecord<'_>) -> Option<u64> {
     let first = match &record.forked_from {
         Shaped::Object(forked) => forked.message_uuid.get(),
         _ => None,

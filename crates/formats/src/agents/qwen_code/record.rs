@@ -7,7 +7,7 @@ use crate::json::tolerant::{Flag, Number, Shaped, Text};
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Record<'a> {
+pub(super) struct QwenRecord<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
@@ -33,11 +33,11 @@ pub(super) struct Record<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
     #[serde(borrow)]
-    pub(super) message: Shaped<'a, Message<'a>>,
+    pub(super) message: Shaped<'a, QwenMessage<'a>>,
     #[serde(borrow)]
-    pub(super) usage_metadata: Shaped<'a, Tokens>,
+    pub(super) usage_metadata: Shaped<'a, QwenTokens>,
     #[serde(borrow)]
-    pub(super) tool_call_result: Shaped<'a, Ending<'a>>,
+    pub(super) tool_call_result: Shaped<'a, QwenToolCallResult<'a>>,
     #[serde(borrow)]
     pub(super) system_payload: Shaped<'a, Display<'a>>,
 }
@@ -51,29 +51,29 @@ pub(super) struct Forked<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message<'a> {
+pub(super) struct QwenMessage<'a> {
     #[serde(borrow)]
-    pub(super) parts: Shaped<'a, Part<'a>>,
+    pub(super) parts: Shaped<'a, QwenPart<'a>>,
 }
 
 /// A piece of a message: text, a call, a result or data.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Part<'a> {
+pub(super) struct QwenPart<'a> {
     #[serde(borrow)]
     pub(super) text: Text<'a>,
     pub(super) thought: Flag,
     #[serde(borrow)]
-    pub(super) function_call: Shaped<'a, FunctionCall<'a>>,
+    pub(super) function_call: Shaped<'a, QwenFunctionCall<'a>>,
     #[serde(borrow)]
-    pub(super) function_response: Shaped<'a, FunctionResponse<'a>>,
+    pub(super) function_response: Shaped<'a, QwenFunctionResponse<'a>>,
     #[serde(borrow)]
     pub(super) inline_data: Shaped<'a, Inline<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct FunctionCall<'a> {
+pub(super) struct QwenFunctionCall<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
@@ -83,7 +83,7 @@ pub(super) struct FunctionCall<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct FunctionResponse<'a> {
+pub(super) struct QwenFunctionResponse<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     pub(super) response: Value,
@@ -108,7 +108,7 @@ pub(super) struct Inline<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Tokens {
+pub(super) struct QwenTokens {
     pub(super) prompt_token_count: Number,
     pub(super) cached_content_token_count: Number,
     pub(super) candidates_token_count: Number,
@@ -118,7 +118,7 @@ pub(super) struct Tokens {
 /// How a call ended.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Ending<'a> {
+pub(super) struct QwenToolCallResult<'a> {
     #[serde(borrow)]
     pub(super) call_id: Text<'a>,
     #[serde(borrow)]

@@ -42,7 +42,7 @@ impl Format for SweAgent {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Trajectory::new(source))
+        Box::new(reader::SweTrajectory::new(source))
     }
 }
 

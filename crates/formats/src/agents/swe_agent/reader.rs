@@ -9,11 +9,11 @@ use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
 /// Reads one `.traj` document.
-pub(super) struct Trajectory {
+pub(super) struct SweTrajectory {
     session: Option<String>,
 }
 
-impl Trajectory {
+impl SweTrajectory {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self { session: source.stem().map(str::to_owned) }
     }
@@ -21,7 +21,7 @@ impl Trajectory {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Run<'a> {
+struct SweRun<'a> {
     #[serde(borrow)]
     trajectory: Field<'a>,
     #[serde(borrow)]
@@ -36,7 +36,7 @@ struct Run<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Step<'a> {
+struct SweStep<'a> {
     #[serde(borrow)]
     action: Field<'a>,
     #[serde(borrow)]
@@ -53,7 +53,7 @@ struct Step<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Message<'a> {
+struct SweMessage<'a> {
     #[serde(borrow)]
     role: Field<'a>,
     #[serde(borrow)]
@@ -66,7 +66,7 @@ struct Message<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Info<'a> {
+struct SweInfo<'a> {
     #[serde(borrow)]
     model_stats: Field<'a>,
     #[serde(borrow)]
@@ -75,7 +75,7 @@ struct Info<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Stats<'a> {
+struct SweStats<'a> {
     #[serde(borrow)]
     instance_cost: Field<'a>,
     #[serde(borrow)]
@@ -84,11 +84,11 @@ struct Stats<'a> {
     tokens_received: Field<'a>,
 }
 
-impl Reader for Trajectory {
+impl Reader for SweTrajectory {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
         let mut room = Vec::new();
         let Some(document) = document::one(bytes, &mut room, out) else { return };
-        let Some(run) = field::object::<Run<'_>>(Some(document)) else {
+        let Some(run) = field::object::<SweRun<'_>>(Some(document)) else {
             return out.unreadable("not an object");
         };
         let attempts = field::items(run.attempts);
@@ -98,18 +98,18 @@ impl Reader for Trajectory {
         }
         // Beside its attempts the document repeats the best of them.
         for (index, attempt) in attempts.into_iter().enumerate() {
-            let Some(attempt) = field::object::<Run<'_>>(Some(attempt)) else { continue };
+            let Some(attempt) = field::object::<SweRun<'_>>(Some(attempt)) else { continue };
             writer.agent = Some(format!("attempt-{}", index + 1));
             read_run(&attempt, &writer, out);
         }
     }
 }
 
-fn read_run(run: &Run<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
+fn read_run(run: &SweRun<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
     task(run.history, writer, out);
     let mut before = None;
     for step in field::items(run.trajectory) {
-        let Some(step) = field::object::<Step<'_>>(Some(step)) else {
+        let Some(step) = field::object::<SweStep<'_>>(Some(step)) else {
             out.unknown("step");
             continue;
         };
@@ -127,7 +127,7 @@ fn read_run(run: &Run<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
 /// The messages to the agent before it said anything, without the demonstrations.
 fn task(history: Field<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
     for message in field::items(history) {
-        let Some(message) = field::object::<Message<'_>>(Some(message)) else { continue };
+        let Some(message) = field::object::<SweMessage<'_>>(Some(message)) else { continue };
         if field::flag(message.is_demo) == Some(true) {
             continue;
         }
@@ -141,13 +141,13 @@ fn task(history: Field<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
 
 /// A step whose turn is out and whose observation is not.
 struct PendingCall<'a> {
-    step: Step<'a>,
+    step: SweStep<'a>,
     /// The tool and its command, if an action could be made out.
     call: Option<(String, String)>,
 }
 
 /// Hands out the turn of a step; a step with which SWE-agent itself ends the run has none.
-fn ask<'a>(step: Step<'a>, writer: &StepWriter, out: &mut Sink<'_>) -> Option<PendingCall<'a>> {
+fn ask<'a>(step: SweStep<'a>, writer: &StepWriter, out: &mut Sink<'_>) -> Option<PendingCall<'a>> {
     let (action, thought) = (field::string(step.action), field::string(step.thought));
     if out.report.project.is_none() {
         out.report.project = working_dir(step.state);
@@ -189,14 +189,14 @@ fn answer(pending: &PendingCall<'_>, complaint: Option<String>, writer: &StepWri
 
 /// The complaint about the step before that was added to the query of this one, and to no history. What goes into
 /// the history looks alike, but is marked as an observation.
-fn requery(before: &PendingCall<'_>, step: &Step<'_>) -> Option<String> {
+fn requery(before: &PendingCall<'_>, step: &SweStep<'_>) -> Option<String> {
     if before.step.observation.is_some_and(|raw| raw.get() != "\"\"") {
         return None;
     }
     let query = field::items(step.query);
     let [.., said, complaint] = query.as_slice() else { return None };
-    let said = field::object::<Message<'_>>(Some(said))?;
-    let complaint = field::object::<Message<'_>>(Some(complaint))?;
+    let said = field::object::<SweMessage<'_>>(Some(said))?;
+    let complaint = field::object::<SweMessage<'_>>(Some(complaint))?;
     let echoes = field::text(said.role)? == "assistant"
         && field::text(complaint.role)? == "user"
         && field::text(complaint.message_type).as_deref() != Some("observation")
@@ -221,12 +221,12 @@ fn working_dir(state: Field<'_>) -> Option<String> {
     field::name(field::object::<State<'_>>(inner.or(state))?.working_dir)
 }
 
-fn info(run: &Run<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
-    let info: Info<'_> = field::object(run.info).unwrap_or_default();
+fn info(run: &SweRun<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
+    let info: SweInfo<'_> = field::object(run.info).unwrap_or_default();
     if let Some(version) = field::name(info.swe_agent_version) {
         out.report.version = Some(version);
     }
-    let stats: Stats<'_> = field::object(info.model_stats).unwrap_or_default();
+    let stats: SweStats<'_> = field::object(info.model_stats).unwrap_or_default();
     let usage = {
         let mut made = Usage::default();
         made.model = model(run.replay_config);

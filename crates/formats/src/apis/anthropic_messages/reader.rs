@@ -11,13 +11,13 @@ use crate::step_writer::{self, StepWriter};
 use crate::{Item, Sink};
 
 /// Anthropic's Messages.
-pub(super) struct Messages;
+pub(super) struct AnthropicMessages;
 
-impl MessageFormat for Messages {
+impl MessageFormat for AnthropicMessages {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         step_writer::collect(out, |out| {
             let mut answer = None;
-            for message in field::list::<Message<'_>>(messages) {
+            for message in field::list::<AnthropicMessage<'_>>(messages) {
                 match message {
                     Some(message) => read(&message, &mut answer, out),
                     None => out.unknown("message"),
@@ -28,13 +28,13 @@ impl MessageFormat for Messages {
     }
 
     fn response(response: &ConversationFields<'_>, out: &mut Sink<'_>) -> Vec<Item> {
-        let message = Message {
+        let message = AnthropicMessage {
             content: response.content,
             id: response.id,
             model: response.model,
             usage: response.usage,
             created_at: response.created_at,
-            ..Message::default()
+            ..AnthropicMessage::default()
         };
         step_writer::collect(out, |out| {
             let mut answer = None;
@@ -47,7 +47,7 @@ impl MessageFormat for Messages {
 /// A message that was sent, or one that came back, which has an id and a usage.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Message<'a> {
+struct AnthropicMessage<'a> {
     #[serde(borrow)]
     role: Field<'a>,
     #[serde(borrow)]
@@ -66,7 +66,7 @@ struct Message<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Block<'a> {
+struct AnthropicBlock<'a> {
     #[serde(borrow, rename = "type")]
     kind: Field<'a>,
     #[serde(borrow)]
@@ -87,7 +87,7 @@ struct Block<'a> {
 
 /// An answer of the model, which some programs save block by block, each time as a message of the same id.
 #[derive(Default)]
-struct Answer {
+struct AnthropicAnswer {
     id: Option<String>,
     writer: StepWriter,
     texts: Vec<String>,
@@ -96,7 +96,7 @@ struct Answer {
     usage: Option<Usage>,
 }
 
-fn read(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<'_>) {
+fn read(message: &AnthropicMessage<'_>, answer: &mut Option<AnthropicAnswer>, out: &mut Sink<'_>) {
     let role = field::text(message.role).unwrap_or_default();
     if role == "assistant" {
         return assistant(message, answer, out);
@@ -109,19 +109,23 @@ fn read(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<'_>) 
     }
 }
 
-fn writer(message: &Message<'_>) -> StepWriter {
+fn writer(message: &AnthropicMessage<'_>) -> StepWriter {
     StepWriter { ts: field::time(message.timestamp.or(message.created_at)), ..StepWriter::default() }
 }
 
-fn assistant(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<'_>) {
+fn assistant(message: &AnthropicMessage<'_>, answer: &mut Option<AnthropicAnswer>, out: &mut Sink<'_>) {
     let id = field::name(message.id);
     if answer.as_ref().is_some_and(|answer| answer.id.is_none() || answer.id != id) {
         flush(answer.take(), out);
     }
-    let answer = answer.get_or_insert_with(|| Answer { id, writer: writer(message), ..Answer::default() });
+    let answer = answer.get_or_insert_with(|| AnthropicAnswer {
+        id,
+        writer: writer(message),
+        ..AnthropicAnswer::default()
+    });
     answer.texts.extend(Some(field::content(message.content)).filter(|text| !text.is_empty()));
     answer.usage = tokens::usage(message.usage, field::name(message.model)).or(answer.usage.take());
-    for block in field::list::<Block<'_>>(message.content).iter().flatten() {
+    for block in field::list::<AnthropicBlock<'_>>(message.content).iter().flatten() {
         match field::text(block.kind).unwrap_or_default().as_ref() {
             "text" | "thinking" | "redacted_thinking" => {}
             // A tool that the vendor runs answers in the same message.
@@ -139,8 +143,8 @@ fn assistant(message: &Message<'_>, answer: &mut Option<Answer>, out: &mut Sink<
     }
 }
 
-fn flush(answer: Option<Answer>, out: &mut Sink<'_>) {
-    let Some(Answer { id, writer, texts, calls, results, usage }) = answer else { return };
+fn flush(answer: Option<AnthropicAnswer>, out: &mut Sink<'_>) {
+    let Some(AnthropicAnswer { id, writer, texts, calls, results, usage }) = answer else { return };
     writer.turn(texts.join("\n").trim(), calls, out);
     results.into_iter().for_each(|result| writer.write(Body::Result(result), out));
     if let Some(usage) = usage {
@@ -149,12 +153,12 @@ fn flush(answer: Option<Answer>, out: &mut Sink<'_>) {
 }
 
 /// A message to the model: results and text, in any mixture.
-fn user(message: &Message<'_>, out: &mut Sink<'_>) {
+fn user(message: &AnthropicMessage<'_>, out: &mut Sink<'_>) {
     let writer = writer(message);
     if let Some(text) = field::text(message.content) {
         return writer.user(text.trim(), origin(&text), out);
     }
-    for block in field::list::<Block<'_>>(message.content).iter().flatten() {
+    for block in field::list::<AnthropicBlock<'_>>(message.content).iter().flatten() {
         match field::text(block.kind).unwrap_or_default().as_ref() {
             "text" => {
                 let text = field::string(block.text);
@@ -172,7 +176,7 @@ fn origin(text: &str) -> Origin {
     if text.trim_start().starts_with("<system-reminder>") { Origin::Harness } else { Origin::Human }
 }
 
-fn result(block: &Block<'_>) -> ToolResult {
+fn result(block: &AnthropicBlock<'_>) -> ToolResult {
     let text = field::content(block.content);
     let recorded = match block.content {
         // The vendor's own tools answer with objects.
@@ -193,8 +197,8 @@ fn result(block: &Block<'_>) -> ToolResult {
 
 /// Returns whether content without any text is empty, and not made of pictures, search results and the like.
 fn is_readable(content: &RawValue) -> bool {
-    let parts = field::list::<Block<'_>>(Some(content));
-    let is_text = |part: &Block<'_>| field::text(part.kind).is_some_and(|kind| kind == "text");
+    let parts = field::list::<AnthropicBlock<'_>>(Some(content));
+    let is_text = |part: &AnthropicBlock<'_>| field::text(part.kind).is_some_and(|kind| kind == "text");
     parts.is_empty() || parts.iter().flatten().any(is_text)
 }
 

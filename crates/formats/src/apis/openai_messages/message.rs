@@ -10,7 +10,7 @@ use crate::json::field::{self, Field};
 /// One message of a Chat Completions conversation, and what people add to it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Message<'a> {
+pub(crate) struct ChatMessage<'a> {
     #[serde(borrow)]
     role: Field<'a>,
     #[serde(borrow)]
@@ -38,7 +38,7 @@ pub(crate) struct Message<'a> {
     pub(crate) extra: Field<'a>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ChatMessage<'a> {
     /// Reads a message; `None` when it is no object.
     pub(crate) fn read(message: &'a RawValue) -> Option<Self> {
         field::object(Some(message))
@@ -99,7 +99,7 @@ pub(crate) fn arguments(field: Field<'_>) -> Value {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ToolCall<'a> {
+struct ChatToolCall<'a> {
     #[serde(borrow)]
     id: Field<'a>,
     #[serde(borrow)]
@@ -123,7 +123,7 @@ struct Function<'a> {
 
 /// A call names its tool under `function`, under `custom`, or (in the files of some frameworks) beside its id.
 fn call(raw: &RawValue) -> Option<Call> {
-    let call: ToolCall<'_> = field::object(Some(raw))?;
+    let call: ChatToolCall<'_> = field::object(Some(raw))?;
     Function::read(call.function.or(call.custom).unwrap_or(raw))?.call(field::name(call.id))
 }
 
@@ -154,7 +154,7 @@ mod tests {
     use serde_json::json;
 
     fn calls(json: &str) -> Vec<Call> {
-        serde_json::from_str::<Message<'_>>(json).unwrap().calls()
+        serde_json::from_str::<ChatMessage<'_>>(json).unwrap().calls()
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn thinking_is_not_said() {
-        let said = |json: &str| serde_json::from_str::<Message<'_>>(json).unwrap().said();
+        let said = |json: &str| serde_json::from_str::<ChatMessage<'_>>(json).unwrap().said();
         assert_eq!(said(r#"{"content":"<think>hm</think>\n\nDone."}"#), "Done.");
         assert_eq!(said(r#"{"content":"<think>for ever"}"#), "");
         assert_eq!(

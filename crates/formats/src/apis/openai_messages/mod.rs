@@ -41,7 +41,7 @@ impl Format for OpenAiMessages {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(Conversations::<reader::Chat>::new(source))
+        Box::new(Conversations::<reader::ChatCompletions>::new(source))
     }
 }
 

@@ -2,7 +2,7 @@ use deloop_types::Origin;
 use serde::Deserialize;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::message::Message;
+use super::message::ChatMessage;
 use crate::apis::conversations::{ConversationFields, MessageFormat};
 use crate::apis::tokens;
 use crate::json::field::{self, Field};
@@ -10,13 +10,13 @@ use crate::step_writer::{self, StepWriter};
 use crate::{Item, Sink};
 
 /// Chat Completions.
-pub(crate) struct Chat;
+pub(crate) struct ChatCompletions;
 
-impl MessageFormat for Chat {
+impl MessageFormat for ChatCompletions {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         step_writer::collect(out, |out| {
             let mut talk = Talk::default();
-            for message in field::list::<Message<'_>>(messages) {
+            for message in field::list::<ChatMessage<'_>>(messages) {
                 match message {
                     Some(message) => talk.message(&message, out),
                     None => out.unknown("message"),
@@ -35,7 +35,7 @@ impl MessageFormat for Chat {
         step_writer::collect(out, |out| {
             let writer = StepWriter { ts: field::time(response.created), ..StepWriter::default() };
             let choice = field::list::<Choice<'_>>(response.choices).into_iter().flatten().next();
-            if let Some(message) = choice.and_then(|choice| Message::read(choice.message?)) {
+            if let Some(message) = choice.and_then(|choice| ChatMessage::read(choice.message?)) {
                 writer.turn(message.said().trim(), message.calls(), out);
             }
             if let Some(usage) = tokens::usage(response.usage, field::name(response.model)) {
@@ -54,7 +54,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn message(&mut self, message: &Message<'_>, out: &mut Sink<'_>) {
+    fn message(&mut self, message: &ChatMessage<'_>, out: &mut Sink<'_>) {
         self.writer.ts = field::time(message.time());
         match message.role().as_ref() {
             "assistant" => {

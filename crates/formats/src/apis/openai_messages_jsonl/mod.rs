@@ -2,7 +2,7 @@
 
 use crate::apis::conversations::Conversations;
 use crate::apis::dialect::{self, Dialect};
-use crate::apis::openai_messages::reader::Chat;
+use crate::apis::openai_messages::reader::ChatCompletions;
 use crate::json::document;
 use crate::{Format, Place, Reader, Shape, Source};
 
@@ -39,7 +39,7 @@ impl Format for OpenAiMessagesJsonl {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(Conversations::<Chat>::new(source))
+        Box::new(Conversations::<ChatCompletions>::new(source))
     }
 }
 

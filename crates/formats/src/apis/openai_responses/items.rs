@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::output;
 use crate::Sink;
-use crate::apis::openai_messages::message::{Message, arguments};
+use crate::apis::openai_messages::message::{ChatMessage, arguments};
 use crate::json::field::{self, Field};
 use crate::step_writer::StepWriter;
 
@@ -21,7 +21,7 @@ pub(crate) struct Items {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Item<'a> {
+struct ResponsesItem<'a> {
     #[serde(borrow, rename = "type")]
     kind: Field<'a>,
     #[serde(borrow)]
@@ -53,7 +53,7 @@ struct Item<'a> {
 impl Items {
     /// Takes the next item.
     pub(crate) fn push(&mut self, raw: &RawValue, writer: &StepWriter, out: &mut Sink<'_>) {
-        let Some(item) = field::object::<Item<'_>>(Some(raw)) else { return out.unknown("item") };
+        let Some(item) = field::object::<ResponsesItem<'_>>(Some(raw)) else { return out.unknown("item") };
         let kind = field::text(item.kind).unwrap_or_default();
         match kind.as_ref() {
             "" | "message" => self.message(raw, writer, out),
@@ -84,7 +84,7 @@ impl Items {
     }
 
     fn message(&mut self, raw: &RawValue, writer: &StepWriter, out: &mut Sink<'_>) {
-        let Some(message) = Message::read(raw) else { return };
+        let Some(message) = ChatMessage::read(raw) else { return };
         match message.role().as_ref() {
             "assistant" => self.texts.push(message.said()),
             "user" => {
@@ -96,7 +96,7 @@ impl Items {
         }
     }
 
-    fn call(&mut self, kind: &str, item: &Item<'_>) {
+    fn call(&mut self, kind: &str, item: &ResponsesItem<'_>) {
         let id = field::name(item.call_id.or(item.id));
         let tool = field::name(item.name).unwrap_or_else(|| kind.trim_end_matches("_call").to_owned());
         let asked = [item.arguments, item.input, item.action, item.operation, item.code, item.queries];
@@ -123,7 +123,7 @@ impl Items {
         });
     }
 
-    fn result(&mut self, item: &Item<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
+    fn result(&mut self, item: &ResponsesItem<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
         self.flush(writer, out);
         let text = output::text(item.output);
         let outcome = match field::text(item.status).as_deref() {

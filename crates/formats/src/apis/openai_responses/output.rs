@@ -20,7 +20,7 @@ struct Printed<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Ended<'a> {
+struct ShellOutcome<'a> {
     #[serde(borrow, rename = "type")]
     kind: Field<'a>,
     #[serde(borrow)]
@@ -50,7 +50,7 @@ fn shown(output: Field<'_>) -> String {
 
 /// How the call ended, if the output tells.
 pub(super) fn outcome(output: Field<'_>, text: &str) -> Option<Outcome> {
-    let ended: Vec<Ended<'_>> = printed(output).filter_map(|p| field::object(p.outcome)).collect();
+    let ended: Vec<ShellOutcome<'_>> = printed(output).filter_map(|p| field::object(p.outcome)).collect();
     if ended.iter().any(|e| field::text(e.kind).is_some_and(|kind| kind == "timeout")) {
         return Some(Outcome::Timeout);
     }

@@ -34,14 +34,14 @@ pub(super) fn outputs(span: &Span) -> Vec<SpanMessage> {
 }
 
 #[derive(Default)]
-struct Parts {
+struct SpanMessageParts {
     said: SpanMessage,
     contents: BTreeMap<usize, (String, String)>,
     calls: BTreeMap<usize, (Option<String>, String, Value)>,
 }
 
 fn numbered(span: &Span, prefix: &str) -> Vec<SpanMessage> {
-    let mut messages: BTreeMap<usize, Parts> = BTreeMap::new();
+    let mut messages: BTreeMap<usize, SpanMessageParts> = BTreeMap::new();
     for (key, value) in &span.attributes {
         let Some((index, path)) = key.strip_prefix(prefix).and_then(|rest| rest.split_once('.')) else {
             continue;
@@ -49,10 +49,10 @@ fn numbered(span: &Span, prefix: &str) -> Vec<SpanMessage> {
         let Ok(index) = index.parse() else { continue };
         messages.entry(index).or_default().put(path, value);
     }
-    messages.into_values().map(Parts::into_message).collect()
+    messages.into_values().map(SpanMessageParts::into_message).collect()
 }
 
-impl Parts {
+impl SpanMessageParts {
     /// Takes one attribute. Both conventions have the same path once their repeated nouns are left out.
     fn put(&mut self, path: &str, value: &Value) {
         let nouns = ["message", "message_content", "tool_call", "function"];

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::span::{Kind, Span, Status, duration, nanoseconds};
+use super::span::{Span, SpanKind, Status, duration, nanoseconds};
 use super::trace;
 use crate::json::document;
 use crate::json::field::{self, Field};
@@ -21,7 +21,7 @@ pub(super) struct Traces {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Trace<'a> {
+struct TraceRecord<'a> {
     #[serde(borrow)]
     trace_id: Field<'a>,
     #[serde(borrow)]
@@ -61,7 +61,7 @@ impl Traces {
     }
 
     fn trace(&self, value: &RawValue, out: &mut Sink<'_>) {
-        let Some(trace) = field::object::<Trace<'_>>(Some(value)) else {
+        let Some(trace) = field::object::<TraceRecord<'_>>(Some(value)) else {
             return out.unreadable("not an object");
         };
         let id = field::name(trace.trace_id).unwrap_or_else(|| self.stem.clone());
@@ -75,7 +75,7 @@ impl Traces {
                 };
                 let span = node.span(&id, &parent, in_agent);
                 if depth < DEPTH {
-                    let in_agent = in_agent || span.kind() == Kind::Agent;
+                    let in_agent = in_agent || span.kind() == SpanKind::Agent;
                     todo.push((node.child_spans, span.id.clone(), depth + 1, in_agent));
                 } else {
                     out.unknown("spans nested too deep");

@@ -34,7 +34,7 @@ pub(crate) enum Status {
 
 /// What a span is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SpanKind {
     Agent,
     Llm,
     Tool,
@@ -65,15 +65,15 @@ impl Span {
             || key.starts_with("traceloop.entity.")
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> SpanKind {
         let of_openinference = self.text("openinference.span.kind");
         let operation = self.text("gen_ai.operation.name");
         match of_openinference.or(operation).or(self.text("traceloop.span.kind")).unwrap_or_default() {
-            "AGENT" | "invoke_agent" | "agent" => Kind::Agent,
-            "LLM" | "chat" | "text_completion" | "generate_content" => Kind::Llm,
-            "TOOL" | "execute_tool" | "tool" => Kind::Tool,
-            "" if self.attributes.contains_key("gen_ai.request.model") => Kind::Llm,
-            _ => Kind::Other,
+            "AGENT" | "invoke_agent" | "agent" => SpanKind::Agent,
+            "LLM" | "chat" | "text_completion" | "generate_content" => SpanKind::Llm,
+            "TOOL" | "execute_tool" | "tool" => SpanKind::Tool,
+            "" if self.attributes.contains_key("gen_ai.request.model") => SpanKind::Llm,
+            _ => SpanKind::Other,
         }
     }
 

@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::agent;
 use super::messages::{self, SpanMessage};
-use super::span::{Kind, Span, Status};
-use super::tree::{Moment, Tree};
+use super::span::{Span, SpanKind, Status};
+use super::tree::{SpanEdge, Tree};
 use crate::Sink;
 use crate::apis::openai_messages::message::begins_with_error;
 use crate::step_writer::StepWriter;
@@ -20,21 +20,21 @@ use crate::step_writer::StepWriter;
 /// Hands out the steps of one trace.
 pub(crate) fn read(spans: &[Span], out: &mut Sink<'_>) {
     let tree = Tree::new(spans);
-    let mut trace = Trace { tree: &tree, threads: HashMap::new() };
+    let mut trace = TraceSteps { tree: &tree, threads: HashMap::new() };
     for &(moment, index) in tree.moments() {
         let span = tree.span(index);
         match (moment, tree.kind(index)) {
-            (Moment::Start, Kind::Agent) => trace.task(index, span, out),
-            (Moment::End, Kind::Agent) => trace.answer(index, span, out),
-            (Moment::End, Kind::Llm) => trace.model(index, span, out),
-            (Moment::End, Kind::Tool) => trace.tool(index, span, out),
-            (Moment::End, Kind::Other) if agent::is_step(span) => trace.step(index, span, out),
+            (SpanEdge::Start, SpanKind::Agent) => trace.task(index, span, out),
+            (SpanEdge::End, SpanKind::Agent) => trace.answer(index, span, out),
+            (SpanEdge::End, SpanKind::Llm) => trace.model(index, span, out),
+            (SpanEdge::End, SpanKind::Tool) => trace.tool(index, span, out),
+            (SpanEdge::End, SpanKind::Other) if agent::is_step(span) => trace.step(index, span, out),
             _ => {}
         }
     }
 }
 
-struct Trace<'a> {
+struct TraceSteps<'a> {
     tree: &'a Tree<'a>,
     /// By the agent's span; `None` is what belongs to no agent.
     threads: HashMap<Option<usize>, Thread>,
@@ -57,7 +57,7 @@ struct Thread {
     heard: HashMap<u64, usize>,
 }
 
-impl Trace<'_> {
+impl TraceSteps<'_> {
     fn thread(&mut self, owner: Option<usize>) -> &mut Thread {
         let tree = self.tree;
         self.threads.entry(owner).or_insert_with(|| {
@@ -96,7 +96,7 @@ impl Trace<'_> {
         let step = tree.parent(index).filter(|parent| agent::is_step(tree.span(*parent)));
         let thread = self.thread(tree.owner(index));
         // A model inside another's span, or inside a tool, is no turn of the agent.
-        if !tree.inside(index, &[Kind::Llm, Kind::Tool]) {
+        if !tree.inside(index, &[SpanKind::Llm, SpanKind::Tool]) {
             thread.writer.ts = span.began();
             thread.hear(messages::inputs(span), out);
             thread.writer.ts = span.ended();
@@ -107,7 +107,7 @@ impl Trace<'_> {
             thread.open.clone_from(&calls);
             thread.writer.turn(text.trim(), calls, out);
         }
-        if !tree.inside(index, &[Kind::Llm]) {
+        if !tree.inside(index, &[SpanKind::Llm]) {
             thread.writer.ts = span.ended();
             let key = xxh3_64(format!("{}:{}", span.trace, span.id).as_bytes());
             thread.writer.usage(span.usage(), Some(key), out);
@@ -116,7 +116,7 @@ impl Trace<'_> {
 
     /// A tool has answered.
     fn tool(&mut self, index: usize, span: &Span, out: &mut Sink<'_>) {
-        if self.tree.inside(index, &[Kind::Tool]) {
+        if self.tree.inside(index, &[SpanKind::Tool]) {
             return;
         }
         let owner = self.tree.owner(index);

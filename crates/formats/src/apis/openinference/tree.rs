@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 
-use super::span::{Kind, Span};
+use super::span::{Span, SpanKind};
 
 /// A trace's spans and how they hang together.
 pub(super) struct Tree<'a> {
     spans: &'a [Span],
-    kinds: Vec<Kind>,
+    kinds: Vec<SpanKind>,
     parents: Vec<Option<usize>>,
     /// The nearest agent above.
     owners: Vec<Option<usize>>,
-    moments: Vec<(Moment, usize)>,
+    moments: Vec<(SpanEdge, usize)>,
 }
 
 /// One end of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moment {
+pub(super) enum SpanEdge {
     Start,
     End,
 }
@@ -39,7 +39,7 @@ impl<'a> Tree<'a> {
         &self.spans[index]
     }
 
-    pub(super) fn kind(&self, index: usize) -> Kind {
+    pub(super) fn kind(&self, index: usize) -> SpanKind {
         self.kinds[index]
     }
 
@@ -54,10 +54,10 @@ impl<'a> Tree<'a> {
 
     /// The first agent.
     pub(super) fn main(&self) -> Option<usize> {
-        let agents = self.moments.iter().filter(|(moment, _)| *moment == Moment::Start);
+        let agents = self.moments.iter().filter(|(moment, _)| *moment == SpanEdge::Start);
         agents
             .map(|(_, index)| *index)
-            .find(|index| self.kinds[*index] == Kind::Agent && self.owners[*index].is_none())
+            .find(|index| self.kinds[*index] == SpanKind::Agent && self.owners[*index].is_none())
     }
 
     pub(super) fn session(&self) -> &'a str {
@@ -65,15 +65,15 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns whether one of these is between a span and its agent.
-    pub(super) fn inside(&self, index: usize, kinds: &[Kind]) -> bool {
+    pub(super) fn inside(&self, index: usize, kinds: &[SpanKind]) -> bool {
         let above = std::iter::successors(self.parents[index], |parent| self.parents[*parent]);
-        let until_agent = above.map(|parent| self.kinds[parent]).take_while(|kind| *kind != Kind::Agent);
+        let until_agent = above.map(|parent| self.kinds[parent]).take_while(|kind| *kind != SpanKind::Agent);
         until_agent.take(64).any(|kind| kinds.contains(&kind))
     }
 
     /// Starts and ends by time. What is at the same time is in the order of a walk through the tree, so that whatever
     /// the clock says, an agent begins before its models answer, and those before their step ends.
-    pub(super) fn moments(&self) -> &[(Moment, usize)] {
+    pub(super) fn moments(&self) -> &[(SpanEdge, usize)] {
         &self.moments
     }
 
@@ -81,13 +81,13 @@ impl<'a> Tree<'a> {
         let walk = self.walk();
         let mut ends: Vec<i64> = self.spans.iter().map(|span| span.end).collect();
         for (moment, index) in &walk {
-            if let (Moment::End, Some(parent)) = (moment, self.parents[*index]) {
+            if let (SpanEdge::End, Some(parent)) = (moment, self.parents[*index]) {
                 ends[parent] = ends[parent].max(ends[*index]);
             }
         }
-        let time = |(moment, index): &(Moment, usize)| match moment {
-            Moment::Start => self.spans[*index].start,
-            Moment::End => ends[*index],
+        let time = |(moment, index): &(SpanEdge, usize)| match moment {
+            SpanEdge::Start => self.spans[*index].start,
+            SpanEdge::End => ends[*index],
         };
         let mut moments = walk;
         moments.sort_by_key(time);
@@ -95,7 +95,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Every span's start before its children's and its end after theirs, siblings by start.
-    fn walk(&mut self) -> Vec<(Moment, usize)> {
+    fn walk(&mut self) -> Vec<(SpanEdge, usize)> {
         let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
         for (index, parent) in self.parents.iter().enumerate() {
             children.entry(*parent).or_default().push(index);
@@ -105,15 +105,16 @@ impl<'a> Tree<'a> {
         }
         let mut walk = Vec::with_capacity(self.spans.len() * 2);
         let roots = children.remove(&None).unwrap_or_default();
-        let mut stack: Vec<(Moment, usize)> = roots.into_iter().map(|root| (Moment::Start, root)).collect();
+        let mut stack: Vec<(SpanEdge, usize)> =
+            roots.into_iter().map(|root| (SpanEdge::Start, root)).collect();
         while let Some((moment, index)) = stack.pop() {
             walk.push((moment, index));
-            if moment == Moment::Start {
-                let agent = self.parents[index].filter(|parent| self.kinds[*parent] == Kind::Agent);
+            if moment == SpanEdge::Start {
+                let agent = self.parents[index].filter(|parent| self.kinds[*parent] == SpanKind::Agent);
                 self.owners[index] = agent.or_else(|| self.owners[self.parents[index]?]);
-                stack.push((Moment::End, index));
+                stack.push((SpanEdge::End, index));
                 let below = children.remove(&Some(index)).unwrap_or_default();
-                stack.extend(below.into_iter().map(|child| (Moment::Start, child)));
+                stack.extend(below.into_iter().map(|child| (SpanEdge::Start, child)));
             }
         }
         walk
@@ -163,9 +164,9 @@ mod tests {
 
     fn order(spans: &[Span]) -> String {
         let tree = Tree::new(spans);
-        let name = |(moment, index): &(Moment, usize)| match moment {
-            Moment::Start => spans[*index].id.clone(),
-            Moment::End => format!("/{}", spans[*index].id),
+        let name = |(moment, index): &(SpanEdge, usize)| match moment {
+            SpanEdge::Start => spans[*index].id.clone(),
+            SpanEdge::End => format!("/{}", spans[*index].id),
         };
         tree.moments().iter().map(name).collect::<Vec<_>>().join(" ")
     }

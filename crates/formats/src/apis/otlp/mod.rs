@@ -40,7 +40,7 @@ impl Format for Otlp {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(reader::Export::new(source))
+        Box::new(reader::OtlpReader::new(source))
     }
 }
 

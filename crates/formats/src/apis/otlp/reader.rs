@@ -14,7 +14,7 @@ use crate::{Reader, Sink, Source};
 const DEPTH: usize = 16;
 
 /// Collects the spans of a file, which may be in any order and of several traces.
-pub(super) struct Export {
+pub(super) struct OtlpReader {
     stem: String,
     spans: Vec<Span>,
 }
@@ -35,14 +35,14 @@ struct Resource<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Scope<'a> {
+struct OtlpScope<'a> {
     #[serde(borrow)]
     spans: Field<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Record<'a> {
+struct OtlpSpan<'a> {
     #[serde(borrow, rename = "traceId", alias = "trace_id")]
     trace_id: Field<'a>,
     #[serde(borrow, rename = "spanId", alias = "span_id")]
@@ -65,14 +65,14 @@ struct Record<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Event<'a> {
+struct OtlpEvent<'a> {
     #[serde(borrow)]
     attributes: Field<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Ended<'a> {
+struct OtlpStatus<'a> {
     #[serde(borrow)]
     code: Field<'a>,
     #[serde(borrow)]
@@ -88,7 +88,7 @@ struct Attribute<'a> {
     value: Field<'a>,
 }
 
-impl Export {
+impl OtlpReader {
     pub(super) fn new(source: &Source<'_>) -> Self {
         Self { stem: source.stem().unwrap_or("default").to_owned(), spans: Vec::new() }
     }
@@ -99,8 +99,8 @@ impl Export {
         };
         let Some(resources) = batch.resource_spans else { return out.unknown("object without spans") };
         for resource in field::list::<Resource<'_>>(Some(resources)).into_iter().flatten() {
-            for scope in field::list::<Scope<'_>>(resource.scope_spans).into_iter().flatten() {
-                for record in field::list::<Record<'_>>(scope.spans) {
+            for scope in field::list::<OtlpScope<'_>>(resource.scope_spans).into_iter().flatten() {
+                for record in field::list::<OtlpSpan<'_>>(scope.spans) {
                     match record {
                         Some(record) => self.spans.push(record.span(&self.stem)),
                         None => out.unknown("span"),
@@ -111,7 +111,7 @@ impl Export {
     }
 }
 
-impl Reader for Export {
+impl Reader for OtlpReader {
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>) {
         document::each(bytes, out, |value, out| match value.get().starts_with('[') {
             true => field::items(Some(value)).into_iter().for_each(|batch| self.batch(batch, out)),
@@ -136,13 +136,13 @@ impl Reader for Export {
     }
 }
 
-impl Record<'_> {
+impl OtlpSpan<'_> {
     fn span(&self, stem: &str) -> Span {
         let start = nanoseconds(self.start);
-        let status: Ended<'_> = field::object(self.status).unwrap_or_default();
+        let status: OtlpStatus<'_> = field::object(self.status).unwrap_or_default();
         let mut attributes = attributes(self.attributes);
         let mut error = field::string(status.message);
-        for event in field::list::<Event<'_>>(self.events).into_iter().flatten() {
+        for event in field::list::<OtlpEvent<'_>>(self.events).into_iter().flatten() {
             for (key, value) in self::attributes(event.attributes) {
                 if key != "exception.message" {
                     attributes.entry(key).or_insert(value);

@@ -12,7 +12,7 @@ use serde_json::Number as JsonNumber;
 
 use crate::json::scan::{DEEPEST, is_too_deep};
 
-pub(crate) use values::{Count, Flag, Json, Number, Object, Objects, Prose, Shaped, Text, Time};
+pub(crate) use values::{Count, Flag, Json, Number, Object, Objects, Prose, Shaped, Text, Timestamp};
 
 /// Reads one JSON value. Lone surrogates and invalid UTF-8, which programs write where they cut a text in two, become
 /// U+FFFD.
@@ -145,7 +145,7 @@ mod tests {
         tokens: Count,
         cost: Number,
         ok: Flag,
-        ts: Time,
+        ts: Timestamp,
         #[serde(borrow)]
         inner: Object<Inner<'a>>,
         #[serde(borrow)]

@@ -110,9 +110,9 @@ impl Flag {
 
 /// A point in time: RFC 3339, with UTC where no zone is given, or milliseconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Time(pub(crate) Option<Millis>);
+pub(crate) struct Timestamp(pub(crate) Option<Millis>);
 
-impl<'de> Tolerant<'de> for Time {
+impl<'de> Tolerant<'de> for Timestamp {
     fn text(text: Cow<'de, str>) -> Self {
         Self(Millis::parse(&text).or_else(|| Millis::parse(&format!("{text}Z"))))
     }
@@ -294,7 +294,7 @@ impl Prose<'_> {
     }
 }
 
-deserialize_tolerantly!(Text<'a>, OneText<'a>, Prose<'a>, Count, Number, Flag, Time);
+deserialize_tolerantly!(Text<'a>, OneText<'a>, Prose<'a>, Count, Number, Flag, Timestamp);
 
 #[cfg(test)]
 mod tests {
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_time_may_lack_its_zone() {
-        let at = |ts: &str| read::<Time>(ts.as_bytes()).unwrap().0;
+        let at = |ts: &str| read::<Timestamp>(ts.as_bytes()).unwrap().0;
         assert_eq!(at(r#""1970-01-01T00:00:01.5""#), Some(Millis(1500)));
         assert_eq!(at(r#""1970-01-01T00:00:01.5Z""#), Some(Millis(1500)));
         assert_eq!(at("1500"), Some(Millis(1500)));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::token::{Kind, Piece, Token};
+use super::token::{JsToken, JsTokenKind, Piece};
 
 /// How deep a literal may nest.
 const MAX_DEPTH: u8 = 32;
@@ -12,7 +12,7 @@ const MAX_NAMES: u8 = 16;
 
 /// Reads literals out of one script.
 pub(super) struct Literals<'a> {
-    tokens: &'a [Token],
+    tokens: &'a [JsToken],
     names_left: u8,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Literals<'a> {
 type Read = Option<(Value, usize)>;
 
 impl<'a> Literals<'a> {
-    pub(super) fn new(tokens: &'a [Token]) -> Self {
+    pub(super) fn new(tokens: &'a [JsToken]) -> Self {
         Self { tokens, names_left: MAX_NAMES }
     }
 
@@ -56,17 +56,17 @@ impl<'a> Literals<'a> {
             return None;
         }
         match &self.tokens.get(at)?.kind {
-            Kind::Text(text) => Some((Value::String(text.clone()), at + 1)),
-            Kind::Number(text) => Some((number(text)?, at + 1)),
-            Kind::Sign(b'-') => match &self.tokens.get(at + 1)?.kind {
-                Kind::Number(text) => Some((number(&format!("-{text}"))?, at + 2)),
+            JsTokenKind::Text(text) => Some((Value::String(text.clone()), at + 1)),
+            JsTokenKind::Number(text) => Some((number(text)?, at + 1)),
+            JsTokenKind::Sign(b'-') => match &self.tokens.get(at + 1)?.kind {
+                JsTokenKind::Number(text) => Some((number(&format!("-{text}"))?, at + 2)),
                 _ => None,
             },
-            Kind::Sign(b'{') => self.object(at + 1, depth + 1),
-            Kind::Sign(b'[') => self.array(at + 1, depth + 1),
-            Kind::Piece(Piece::Head, head) => self.template(head, at + 1, depth + 1),
-            Kind::Word(word) => Some((self.word(word, depth)?, at + 1)),
-            Kind::Piece(..) | Kind::Regex | Kind::Sign(_) => None,
+            JsTokenKind::Sign(b'{') => self.object(at + 1, depth + 1),
+            JsTokenKind::Sign(b'[') => self.array(at + 1, depth + 1),
+            JsTokenKind::Piece(Piece::Head, head) => self.template(head, at + 1, depth + 1),
+            JsTokenKind::Word(word) => Some((self.word(word, depth)?, at + 1)),
+            JsTokenKind::Piece(..) | JsTokenKind::Regex | JsTokenKind::Sign(_) => None,
         }
     }
 
@@ -101,8 +101,8 @@ impl<'a> Literals<'a> {
         let mut object = Map::new();
         while !self.is(at, b'}') {
             let key = match &self.tokens.get(at)?.kind {
-                Kind::Word(key) | Kind::Text(key) | Kind::Number(key) => key.clone(),
-                Kind::Piece(..) | Kind::Regex | Kind::Sign(_) => return None,
+                JsTokenKind::Word(key) | JsTokenKind::Text(key) | JsTokenKind::Number(key) => key.clone(),
+                JsTokenKind::Piece(..) | JsTokenKind::Regex | JsTokenKind::Sign(_) => return None,
             };
             let value = if self.is(at + 1, b':') {
                 let (value, end) = self.value(at + 2, depth)?;
@@ -138,7 +138,7 @@ impl<'a> Literals<'a> {
     /// `.join("...")` behind an array of texts.
     fn joined(&self, array: &[Value], at: usize) -> Read {
         let [dot, join, open, by, close] = self.tokens.get(at..at + 5)? else { return None };
-        let Kind::Text(by) = &by.kind else { return None };
+        let JsTokenKind::Text(by) = &by.kind else { return None };
         if !(dot.is(b'.') && join.word() == Some("join") && open.is(b'(') && close.is(b')')) {
             return None;
         }
@@ -156,7 +156,7 @@ impl<'a> Literals<'a> {
                 Value::Number(more) => text.push_str(&more.to_string()),
                 _ => return None,
             }
-            let Kind::Piece(piece, more) = &self.tokens.get(end)?.kind else { return None };
+            let JsTokenKind::Piece(piece, more) = &self.tokens.get(end)?.kind else { return None };
             text.push_str(more);
             at = end + 1;
             if *piece == Piece::Tail {
@@ -167,7 +167,7 @@ impl<'a> Literals<'a> {
 }
 
 /// Whether the name at `at` is given a value there (`name =`, `name +=`) or is a parameter or part of a pattern.
-fn is_given(tokens: &[Token], at: usize) -> bool {
+fn is_given(tokens: &[JsToken], at: usize) -> bool {
     let is = |at: usize, sign: u8| tokens.get(at).is_some_and(|token| token.is(sign));
     let assigned = is(at + 1, b'=') && !is(at + 2, b'=');
     let changed =

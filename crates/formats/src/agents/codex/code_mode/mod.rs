@@ -8,7 +8,7 @@ use deloop_types::Call;
 use serde_json::{Value, json};
 
 use literal::Literals;
-use token::{Kind, Piece, Token, tokens};
+use token::{JsToken, JsTokenKind, Piece, tokens};
 
 pub(super) use script_output::ScriptOutput;
 
@@ -17,7 +17,7 @@ const MAX_CALLS: usize = 64;
 
 /// What a result needs to know of the script that it came from.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Script {
+pub(super) struct CodexScript {
     /// The tools that it calls, in the order in which they are written; `None` when the code is not understood.
     pub(super) calls: Option<Vec<String>>,
     /// Whether all it does is to look at what a running command has written since.
@@ -29,7 +29,7 @@ pub(super) struct Script {
 /// A text in which a script shows a field of a command's result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Label {
-    field: Field,
+    field: CodexLabelField,
     before: String,
     after: String,
     /// Whether the shown text begins with it.
@@ -37,14 +37,14 @@ pub(super) struct Label {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum CodexLabelField {
     ExitCode,
     Session,
 }
 
 /// The call that a script makes: the tool's own when the script makes just one call, whose arguments are literals.
 /// Otherwise it is still `exec`, with the code and the names of the tools that it calls.
-pub(super) fn call(id: Option<String>, code: &str) -> (Call, Script) {
+pub(super) fn call(id: Option<String>, code: &str) -> (Call, CodexScript) {
     let Some(tokens) = tokens(code) else {
         let args = json!({"code": code, "calls": []});
         return (
@@ -53,7 +53,7 @@ pub(super) fn call(id: Option<String>, code: &str) -> (Call, Script) {
                 made.id = id;
                 made
             },
-            Script::default(),
+            CodexScript::default(),
         );
     };
     let found = calls(&tokens);
@@ -61,7 +61,7 @@ pub(super) fn call(id: Option<String>, code: &str) -> (Call, Script) {
     let polls = sole.as_ref().is_some_and(|(tool, args)| is_poll(tool, args));
     let names: Vec<String> = found.calls.into_iter().map(|(name, _)| name.to_owned()).collect();
     let (tool, args) = sole.unwrap_or_else(|| ("exec".to_owned(), json!({"code": code, "calls": &names})));
-    let script = Script { calls: found.complete.then_some(names), polls, labels: labels(&tokens) };
+    let script = CodexScript { calls: found.complete.then_some(names), polls, labels: labels(&tokens) };
     (
         {
             let mut made = Call::new(tool, args);
@@ -80,7 +80,7 @@ struct Calls<'a> {
     complete: bool,
 }
 
-fn calls(tokens: &[Token]) -> Calls<'_> {
+fn calls(tokens: &[JsToken]) -> Calls<'_> {
     let mut found = Calls { calls: Vec::new(), complete: true };
     let mut repeats = false;
     for at in 0..tokens.len() {
@@ -102,19 +102,21 @@ fn calls(tokens: &[Token]) -> Calls<'_> {
 }
 
 /// The tool that is called at `tools`, and the token behind the opening parenthesis.
-fn named(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
+fn named(tokens: &[JsToken], at: usize) -> Option<(&str, usize)> {
     let is = |at: usize, sign: u8| tokens.get(at).is_some_and(|token| token.is(sign));
     if is(at + 1, b'.') && is(at + 3, b'(') {
         return Some((tokens.get(at + 2)?.word()?, at + 4));
     }
     match &tokens.get(at + 2)?.kind {
-        Kind::Text(name) if is(at + 1, b'[') && is(at + 3, b']') && is(at + 4, b'(') => Some((name, at + 5)),
+        JsTokenKind::Text(name) if is(at + 1, b'[') && is(at + 3, b']') && is(at + 4, b'(') => {
+            Some((name, at + 5))
+        }
         _ => None,
     }
 }
 
 /// The only call of a script and its arguments.
-fn sole(tokens: &[Token], found: &Calls<'_>) -> Option<(String, Value)> {
+fn sole(tokens: &[JsToken], found: &Calls<'_>) -> Option<(String, Value)> {
     let [(name, at)] = found.calls.as_slice() else { return None };
     let args = found.complete.then(|| Literals::new(tokens).argument(*at))??;
     Some(((*name).to_owned(), args))
@@ -125,15 +127,16 @@ fn is_poll(tool: &str, args: &Value) -> bool {
 }
 
 /// The texts with `${result.exit_code}` or `${result.session_id}` in them.
-fn labels(tokens: &[Token]) -> Vec<Label> {
-    let label = |window: &[Token]| {
+fn labels(tokens: &[JsToken]) -> Vec<Label> {
+    let label = |window: &[JsToken]| {
         let [head, _, dot, field, tail] = window else { return None };
-        let (Kind::Piece(piece, before), Kind::Piece(_, after)) = (&head.kind, &tail.kind) else {
+        let (JsTokenKind::Piece(piece, before), JsTokenKind::Piece(_, after)) = (&head.kind, &tail.kind)
+        else {
             return None;
         };
         let field = match field.word().filter(|_| dot.is(b'.'))? {
-            "exit_code" => Field::ExitCode,
-            "session_id" => Field::Session,
+            "exit_code" => CodexLabelField::ExitCode,
+            "session_id" => CodexLabelField::Session,
             _ => return None,
         };
         let named = before.bytes().any(|b| b.is_ascii_alphanumeric());

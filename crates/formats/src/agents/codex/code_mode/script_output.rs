@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::json::tolerant::{self, Number, Text};
 use crate::text::append;
 
-use super::{Field, Label, Script};
+use super::{CodexLabelField, CodexScript, Label};
 use crate::agents::codex::outcome::{exited, told_by_output};
 
 /// The tools whose calls throw when they fail, so that a completed script tells that they went well.
@@ -25,7 +25,7 @@ pub(in crate::agents::codex) struct ScriptOutput {
 
 /// How one command is seen to have ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum CodexCommandState {
     Exited(i64),
     Runs(i64),
     /// An MCP tool says whether it failed.
@@ -36,7 +36,7 @@ enum State {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Json<'a> {
+struct CodexCommandOutput<'a> {
     #[serde(borrow)]
     chunk_id: Text<'a>,
     #[serde(borrow)]
@@ -51,7 +51,7 @@ impl ScriptOutput {
     /// Reads the parts of a result. `nested` is how the script's calls of MCP tools ended, and which others failed. Returns
     /// `None` for what is no script's result.
     pub(in crate::agents::codex) fn read(
-        script: &Script,
+        script: &CodexScript,
         parts: &[Cow<'_, str>],
         nested: &[Outcome],
     ) -> Option<Self> {
@@ -81,28 +81,28 @@ impl ScriptOutput {
 
 #[derive(Default)]
 struct PartsRead {
-    states: Vec<State>,
+    states: Vec<CodexCommandState>,
     /// How the commands ended, with their outputs one a line.
     output: String,
 }
 
 impl PartsRead {
-    fn part(&mut self, part: &str, script: &Script) {
+    fn part(&mut self, part: &str, script: &CodexScript) {
         if part.is_empty() {
             return;
         }
         let json = (part.starts_with('{') && part.trim_end().ends_with('}'))
-            .then(|| tolerant::read::<Json<'_>>(part.as_bytes()));
+            .then(|| tolerant::read::<CodexCommandOutput<'_>>(part.as_bytes()));
         let Some(Ok(json)) = json else {
             self.states.extend(labelled(part, &script.labels).or_else(|| cut_off(part)));
             return append(&mut self.output, part.into());
         };
         let is_command = json.output.is_some() || json.chunk_id.get().is_some();
         match (json.exit_code.whole(), json.session_id.whole(), json.is_error) {
-            (Some(code), _, _) if is_command => self.states.push(State::Exited(code)),
-            (None, Some(session), _) if is_command => self.states.push(State::Runs(session)),
+            (Some(code), _, _) if is_command => self.states.push(CodexCommandState::Exited(code)),
+            (None, Some(session), _) if is_command => self.states.push(CodexCommandState::Runs(session)),
             (_, _, Some(failed)) => {
-                self.states.push(State::Answered { failed });
+                self.states.push(CodexCommandState::Answered { failed });
                 return append(&mut self.output, part.into());
             }
             _ => return append(&mut self.output, part.into()),
@@ -115,13 +115,13 @@ impl PartsRead {
     }
 
     /// How a script's calls ended that ran to its own end.
-    fn completed(&self, script: &Script, nested: &[Outcome]) -> Option<Outcome> {
+    fn completed(&self, script: &CodexScript, nested: &[Outcome]) -> Option<Outcome> {
         let outcomes = || {
             self.states.iter().map(|state| match state {
-                State::Exited(code) => exited(*code, &self.output),
-                State::Runs(_) => Outcome::Running,
-                State::Answered { failed: true } => Outcome::Error,
-                State::Answered { failed: false } => Outcome::Ok,
+                CodexCommandState::Exited(code) => exited(*code, &self.output),
+                CodexCommandState::Runs(_) => Outcome::Running,
+                CodexCommandState::Answered { failed: true } => Outcome::Error,
+                CodexCommandState::Answered { failed: false } => Outcome::Ok,
             })
         };
         let worst = [Outcome::Denied, Outcome::Timeout, Outcome::Error, Outcome::Running]
@@ -141,13 +141,13 @@ impl PartsRead {
     }
 
     /// What came back: of one command in Codex's own words, so that it reads as it does outside of code mode.
-    fn output(self, script: &Script) -> String {
+    fn output(self, script: &CodexScript) -> String {
         let sole = script.calls.as_ref().is_some_and(|calls| calls.len() == 1);
         match self.states.as_slice() {
-            [State::Exited(code)] if sole => {
+            [CodexCommandState::Exited(code)] if sole => {
                 format!("Process exited with code {code}\nOutput:\n{}", self.output)
             }
-            [State::Runs(session)] if sole => {
+            [CodexCommandState::Runs(session)] if sole => {
                 format!("Process running with session ID {session}\nOutput:\n{}", self.output)
             }
             _ => self.output,
@@ -156,7 +156,7 @@ impl PartsRead {
 }
 
 /// The state that a part shows in one of the script's own labels.
-fn labelled(part: &str, labels: &[Label]) -> Option<State> {
+fn labelled(part: &str, labels: &[Label]) -> Option<CodexCommandState> {
     labels.iter().find_map(|label| {
         let value = if label.first {
             part.strip_prefix(label.before.as_str())?
@@ -167,21 +167,23 @@ fn labelled(part: &str, labels: &[Label]) -> Option<State> {
         let (number, after) = value.split_at_checked(digits)?;
         let number = number.parse().ok().filter(|_| after.starts_with(&label.after))?;
         Some(match label.field {
-            Field::ExitCode => State::Exited(number),
-            Field::Session => State::Runs(number),
+            CodexLabelField::ExitCode => CodexCommandState::Exited(number),
+            CodexLabelField::Session => CodexCommandState::Runs(number),
         })
     })
 }
 
 /// The state of a result whose end is cut off: what it says of the command stands before its output.
-fn cut_off(part: &str) -> Option<State> {
+fn cut_off(part: &str) -> Option<CodexCommandState> {
     let (_, json) = part.get(..512.min(part.len())).unwrap_or(part).split_once("\n\n{\"chunk_id\":")?;
     let fields = json.split(",\"output\":").next()?.split('}').next()?;
     let number = |key: &str| {
         let value = fields.split_once(key)?.1;
         value.split(',').next()?.parse().ok()
     };
-    number("\"exit_code\":").map(State::Exited).or_else(|| number("\"session_id\":").map(State::Runs))
+    number("\"exit_code\":")
+        .map(CodexCommandState::Exited)
+        .or_else(|| number("\"session_id\":").map(CodexCommandState::Runs))
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ const MAX_CODE: usize = 1 << 20;
 
 /// One token.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
+pub(super) struct JsToken {
+    pub(super) kind: JsTokenKind,
     /// Whether it is the first of its line, where a statement may end without a semicolon.
     pub(super) begins_line: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum JsTokenKind {
     /// A name or keyword.
     Word(String),
     /// A number as it is written.
@@ -35,48 +35,48 @@ pub(super) enum Piece {
     Tail,
 }
 
-impl Token {
+impl JsToken {
     pub(super) fn is(&self, sign: u8) -> bool {
-        self.kind == Kind::Sign(sign)
+        self.kind == JsTokenKind::Sign(sign)
     }
 
     pub(super) fn word(&self) -> Option<&str> {
-        if let Kind::Word(word) = &self.kind { Some(word) } else { None }
+        if let JsTokenKind::Word(word) = &self.kind { Some(word) } else { None }
     }
 }
 
 /// Splits code into tokens in one pass. Returns `None` for code that is too long or not understood, such as an
 /// unterminated string.
-pub(super) fn tokens(code: &str) -> Option<Vec<Token>> {
+pub(super) fn tokens(code: &str) -> Option<Vec<JsToken>> {
     if code.len() > MAX_CODE {
         return None;
     }
     let mut lexer =
-        Lexer { code, bytes: code.as_bytes(), at: 0, out: Vec::new(), braces: Vec::new(), line: true };
+        JsLexer { code, bytes: code.as_bytes(), at: 0, out: Vec::new(), braces: Vec::new(), line: true };
     while lexer.at < lexer.bytes.len() {
         lexer.step()?;
     }
     lexer.braces.is_empty().then_some(lexer.out)
 }
 
-struct Lexer<'a> {
+struct JsLexer<'a> {
     code: &'a str,
     bytes: &'a [u8],
     at: usize,
-    out: Vec<Token>,
+    out: Vec<JsToken>,
     /// For each template that is interpolating: how many braces are open in its interpolation.
     braces: Vec<usize>,
     /// Whether a line began since the last token.
     line: bool,
 }
 
-impl Lexer<'_> {
+impl JsLexer<'_> {
     fn peek(&self, ahead: usize) -> Option<u8> {
         self.bytes.get(self.at + ahead).copied()
     }
 
-    fn push(&mut self, kind: Kind) {
-        self.out.push(Token { kind, begins_line: std::mem::take(&mut self.line) });
+    fn push(&mut self, kind: JsTokenKind) {
+        self.out.push(JsToken { kind, begins_line: std::mem::take(&mut self.line) });
     }
 
     fn step(&mut self) -> Option<()> {
@@ -103,11 +103,11 @@ impl Lexer<'_> {
             }
             _ if byte.is_ascii_digit() => {
                 let text = self.run(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_'));
-                self.push(Kind::Number(text));
+                self.push(JsTokenKind::Number(text));
             }
             _ if is_word(byte) => {
                 let text = self.run(|b| is_word(b) || b.is_ascii_digit());
-                self.push(Kind::Word(text));
+                self.push(JsTokenKind::Word(text));
             }
             _ => {
                 match (byte, self.braces.last_mut()) {
@@ -116,7 +116,7 @@ impl Lexer<'_> {
                     _ => {}
                 }
                 self.at += 1;
-                self.push(Kind::Sign(byte));
+                self.push(JsTokenKind::Sign(byte));
             }
         }
         Some(())
@@ -143,10 +143,12 @@ impl Lexer<'_> {
     fn regex_may_follow(&self) -> bool {
         match self.out.last().map(|token| &token.kind) {
             None => true,
-            Some(Kind::Sign(sign)) => !matches!(sign, b')' | b']' | b'}'),
-            Some(Kind::Word(word)) => matches!(word.as_str(), "return" | "typeof" | "case" | "of" | "in"),
-            Some(Kind::Piece(piece, _)) => *piece != Piece::Tail,
-            Some(Kind::Number(_) | Kind::Text(_) | Kind::Regex) => false,
+            Some(JsTokenKind::Sign(sign)) => !matches!(sign, b')' | b']' | b'}'),
+            Some(JsTokenKind::Word(word)) => {
+                matches!(word.as_str(), "return" | "typeof" | "case" | "of" | "in")
+            }
+            Some(JsTokenKind::Piece(piece, _)) => *piece != Piece::Tail,
+            Some(JsTokenKind::Number(_) | JsTokenKind::Text(_) | JsTokenKind::Regex) => false,
         }
     }
 
@@ -166,7 +168,7 @@ impl Lexer<'_> {
         }
         self.at += 1;
         self.run(|b| b.is_ascii_alphabetic());
-        self.push(Kind::Regex);
+        self.push(JsTokenKind::Regex);
         Some(())
     }
 
@@ -185,7 +187,7 @@ impl Lexer<'_> {
             }
         }
         self.at += 1;
-        self.push(Kind::Text(text));
+        self.push(JsTokenKind::Text(text));
         Some(())
     }
 
@@ -210,13 +212,17 @@ impl Lexer<'_> {
             match self.peek(0)? {
                 b'`' => {
                     self.at += 1;
-                    self.push(if first { Kind::Text(text) } else { Kind::Piece(Piece::Tail, text) });
+                    self.push(if first {
+                        JsTokenKind::Text(text)
+                    } else {
+                        JsTokenKind::Piece(Piece::Tail, text)
+                    });
                     return Some(());
                 }
                 b'$' if self.peek(1) == Some(b'{') => {
                     self.at += 2;
                     self.braces.push(0);
-                    self.push(Kind::Piece(if first { Piece::Head } else { Piece::Middle }, text));
+                    self.push(JsTokenKind::Piece(if first { Piece::Head } else { Piece::Middle }, text));
                     return (!raw).then_some(());
                 }
                 b'\\' if raw => {
@@ -293,8 +299,8 @@ mod tests {
     use super::*;
 
     fn texts(code: &str) -> Option<Vec<String>> {
-        let text = |token: Token| match token.kind {
-            Kind::Text(text) | Kind::Piece(_, text) => Some(text),
+        let text = |token: JsToken| match token.kind {
+            JsTokenKind::Text(text) | JsTokenKind::Piece(_, text) => Some(text),
             _ => None,
         };
         tokens(code).map(|tokens| tokens.into_iter().filter_map(text).collect())
