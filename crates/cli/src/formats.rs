@@ -27,7 +27,7 @@ pub(crate) fn run(args: &FormatsArgs, out: &mut dyn Write) -> Result<u8, Failure
     }
     writeln!(
         out,
-        "\nAn unverified format follows the agent's documentation and has never been run on a file that the agent wrote.\n\
+        "\nAn unverified format follows the agent's documentation and has never been run on real files.\n\
          deloop detects the format from the beginning of a file, in this order. `--format` overrides it.\n\
          `deloop formats NAME` describes one format: what its files contain, and their quirks."
     )?;

@@ -57,7 +57,7 @@ pub(crate) fn write(
         format!(
             "## Behavioral Loop Detection — {today}\n\
              - Task {task}: {tool} looped {} times. Final normalized args: {}.\n\
-             - Root cause hypothesis: {tool} was called again with nearly the same arguments after it had not led on.\n\
+             - Root cause hypothesis: {tool} was called again with nearly the same arguments without making progress.\n\
              - Recommendation: say in the task prompt what to do when {tool} does not help, or give the task another tool.\n\n",
             details.run_length,
             one_line(&details.last_action),

@@ -9,7 +9,7 @@ use crate::exit::{self, Failure};
 
 /// The comment above a printed profile.
 const HEADER: &str = "\
-# A deloop profile. Save it as deloop.toml and change what you like. Keys that you leave out keep the value they have in
+# A deloop profile. Save it as deloop.toml and edit it. Keys that you leave out keep the value they have in
 # the profile that `profile` names. In a project it applies after you run `deloop trust`. `deloop config` prints the result.
 ";
 

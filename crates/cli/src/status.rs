@@ -147,7 +147,8 @@ fn note(agent: &Installable, row: &AgentStatus) -> Option<String> {
     }
     match (row.installed.is_empty(), row.last_called_ms) {
         (true, Some(at)) if now().since(Millis(at)) <= LATELY => Some(
-            "no hooks in its settings here, but called in the last 7 days: by a plugin, or from another folder".to_owned(),
+            "no hooks in its settings here, but called in the last 7 days by a plugin or from another folder"
+                .to_owned(),
         ),
         (true, _) if row.found => Some(format!("no hooks; run `deloop install {}`", agent.name)),
         (true, _) => None,

@@ -59,10 +59,10 @@ impl std::fmt::Display for RestoreError {
         match self {
             Self::Version(found) => write!(
                 f,
-                "the checkpoint has version {found}, and this release reads version {VERSION}; start a new session"
+                "the checkpoint has version {found}, but this release reads version {VERSION}; start a new session"
             ),
             Self::Fingerprints => {
-                f.write_str("the checkpoint's fingerprints were made by another release; start a new session")
+                f.write_str("another release made the checkpoint's fingerprints; start a new session")
             }
             Self::Detector { name, source } => write!(f, "{name}: {source}"),
             Self::Store(error) => error.fmt(f),

@@ -85,11 +85,11 @@ fn no_such_key(key: &str, path: &[String], known: Option<&serde_json::Map<String
     let names = known.into_iter().flat_map(|k| k.keys());
     let near = names.clone().map(|n| (strsim::jaro_winkler(key, n), n)).max_by(|a, b| a.0.total_cmp(&b.0));
     DocumentError(match near {
-        Some((score, name)) if score > 0.6 => format!("there is no key `{place}`; did you mean `{name}`?"),
+        Some((score, name)) if score > 0.6 => format!("unknown key `{place}`; did you mean `{name}`?"),
         _ => {
             let mut names: Vec<&str> = names.map(String::as_str).collect();
             names.sort_unstable();
-            format!("there is no key `{place}`; here one can set {}", names.join(", "))
+            format!("unknown key `{place}`; known keys here: {}", names.join(", "))
         }
     })
 }

@@ -143,7 +143,7 @@ struct Document {
 pub fn profile_text(name: &str) -> Result<&'static str, ProfileError> {
     PROFILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text).ok_or_else(|| {
         let names: Vec<&str> = PROFILES.iter().map(|(n, _)| *n).collect();
-        DocumentError(format!("there is no profile `{name}`; there are {}", names.join(", ")))
+        DocumentError(format!("unknown profile `{name}`; known profiles: {}", names.join(", ")))
     })
 }
 
@@ -201,7 +201,7 @@ impl Profile {
             let Some(detector) = registry.get(name) else {
                 let names: Vec<&str> = registry.iter().map(AnyDetector::name).collect();
                 return Err(DocumentError(format!(
-                    "`order` names `{name}`, which is no detector; there are {}",
+                    "`order` names the unknown detector `{name}`; known detectors: {}",
                     names.join(", ")
                 )));
             };
@@ -211,7 +211,7 @@ impl Profile {
                 Some(Value::String(ladder)) => ladders.get(&ladder).cloned().ok_or_else(|| {
                     let names: Vec<&str> = ladders.keys().map(String::as_str).collect();
                     DocumentError(format!(
-                        "`detectors.{name}.ladder` names `{ladder}`, which is no ladder; there are {}",
+                        "`detectors.{name}.ladder` names the unknown ladder `{ladder}`; known ladders: {}",
                         names.join(", ")
                     ))
                 })?,
@@ -238,15 +238,13 @@ impl Profile {
 
 fn check_ladder(name: &str, ladder: &Ladder) -> Result<(), ProfileError> {
     if !ladder.rungs.is_sorted_by_key(|rung| rung.at) {
-        return Err(DocumentError(format!(
-            "the rungs of `ladders.{name}` must stand in the order of their `at`"
-        )));
+        return Err(DocumentError(format!("the rungs of `ladders.{name}` must be sorted by `at`")));
     }
     for rung in &ladder.rungs {
         for message in std::iter::once(&rung.message).chain(rung.variants.values()) {
             if let Some(unknown) = template::unknown_placeholder(message) {
                 return Err(DocumentError(format!(
-                    "a message of `ladders.{name}` has the placeholder `{{{unknown}}}`; there are {}",
+                    "a message in `ladders.{name}` has the unknown placeholder `{{{unknown}}}`; known placeholders: {}",
                     template::PLACEHOLDERS.map(|p| format!("{{{p}}}")).join(", ")
                 )));
             }
@@ -273,14 +271,14 @@ mod tests {
         };
         assert_eq!(
             error("[detectors.similar-call]\nsimilarty = 0.5"),
-            "there is no key `detectors.similar-call.similarty`; did you mean `similarity`?"
+            "unknown key `detectors.similar-call.similarty`; did you mean `similarity`?"
         );
-        assert_eq!(error("oder = []"), "there is no key `oder`; did you mean `order`?");
+        assert_eq!(error("oder = []"), "unknown key `oder`; did you mean `order`?");
         assert_eq!(
             error("[[ladders.a.rungs]]\nat = 1\nmesage = \"x\""),
-            "there is no key `ladders.a.rungs.mesage`; did you mean `message`?"
+            "unknown key `ladders.a.rungs.mesage`; did you mean `message`?"
         );
-        assert!(error("order = [\"similar-cal\"]").contains("which is no detector"));
+        assert!(error("order = [\"similar-cal\"]").contains("unknown detector"));
         assert_eq!(
             error("order = [\"talk-only\", \"talk-only\"]"),
             "`order` names `talk-only` twice; remove one of them"

@@ -19,8 +19,9 @@ pub(super) fn of_layer(layer: &Layer) -> Result<Value, Failure> {
 /// user did, on the command line or in the environment.
 pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Failure> {
     if !is_file_name(name) {
-        let text = profile_text(name)
-            .map_err(|e| Failure::new(format!("{e}; a profile of your own is a path that ends in .toml")))?;
+        let text = profile_text(name).map_err(|e| {
+            Failure::new(format!("{e}; to use a profile of your own, give a path that ends in .toml"))
+        })?;
         return toml::from_str(text).map_err(|e| Failure::new(e.to_string()));
     }
     let path = match from {
@@ -33,12 +34,13 @@ pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Fail
         }
         Some(Reach::Inside { profile, .. }) => match profile {
             Some((known, text)) if known == name => text.clone(),
-            _ => return Err(told(&path, &"this profile was not there when the configuration was trusted")),
+            _ => return Err(told(&path, &"this profile didn't exist when you trusted the configuration")),
         },
     };
     let document = parse(&path, &text)?;
     if document.as_object().is_some_and(serde_json::Map::is_empty) {
-        let why = "the profile is empty: nothing would be detected; `deloop profiles show default` prints a template";
+        let why =
+            "the profile is empty, so it detects nothing; `deloop profiles show default` prints a template";
         return Err(told(&path, &why));
     }
     Ok(document)
@@ -60,7 +62,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
     match document {
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
         Value::Object(_) => Ok(document),
-        _ => Err(told(path, &DocumentError("a configuration is a table of keys".to_owned()))),
+        _ => Err(told(path, &DocumentError("a configuration must be a table of keys".to_owned()))),
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
     } else {
         writeln!(
             out,
-            "# attended isn't set: hooks ask the agent; everything else takes the run for unattended"
+            "# attended isn't set: hooks detect it from the agent; everything else assumes an unattended run"
         )?;
     }
     drop_nulls(&mut document);

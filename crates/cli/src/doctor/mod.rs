@@ -92,9 +92,9 @@ fn here(state: &State) -> Vec<Note> {
     notes.push(match state.open() {
         Ok(_) => Note::Well(format!("database: {}", state.database().display())),
         Err(Failure::Told(why)) => {
-            Note::Wrong(format!("database: {why}; until it can be written, hooks allow everything"))
+            Note::Wrong(format!("database: {why}; until deloop can write to it, hooks allow everything"))
         }
-        Err(Failure::ClosedPipe) => Note::Wrong("database: it can't be opened".to_owned()),
+        Err(Failure::ClosedPipe) => Note::Wrong("database: can't be opened".to_owned()),
     });
     if let Some(log) = state.read("deloop.log").filter(|log| !log.is_empty()) {
         let last = log.lines().last().unwrap_or_default();

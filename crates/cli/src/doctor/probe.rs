@@ -92,7 +92,8 @@ pub(super) fn stream(
 /// This program, with the mode and the profile of a line in an agent's settings. The program that the line names is
 /// not run: anybody may have written it.
 fn this_program(line: &HookLine, words: &[&str], home: &Home, enforce: bool) -> Result<Command, String> {
-    let program = std::env::current_exe().map_err(|e| format!("deloop does not know where it is ({e})"))?;
+    let program =
+        std::env::current_exe().map_err(|e| format!("can't find the path of the deloop program ({e})"))?;
     let mut process = Command::new(program);
     process.args(words);
     for (flag, value) in [("--mode", &line.mode), ("--profile", &line.profile)] {
@@ -105,13 +106,13 @@ fn this_program(line: &HookLine, words: &[&str], home: &Home, enforce: bool) -> 
     Ok(process)
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a hook takes is what is measured here")]
+#[expect(clippy::disallowed_methods, reason = "this measures how long a hook takes")]
 fn run(mut process: Command, input: &str) -> Result<(String, f64), String> {
     process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let start = Instant::now();
-    let mut child = process.spawn().map_err(|e| format!("its command does not start ({e})"))?;
+    let mut child = process.spawn().map_err(|e| format!("its command doesn't start ({e})"))?;
     let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err("its command has no input".to_owned());
+        return Err("can't write to its command".to_owned());
     };
     let (sender, receiver) = channel();
     let input = input.to_owned();
@@ -126,7 +127,7 @@ fn run(mut process: Command, input: &str) -> Result<(String, f64), String> {
     let Ok(text) = receiver.recv_timeout(PATIENCE) else {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(format!("its command did not end within {} seconds", PATIENCE.as_secs()));
+        return Err(format!("its command didn't finish within {} seconds", PATIENCE.as_secs()));
     };
     let status = child.wait().map_err(|e| e.to_string())?;
     let took = start.elapsed().as_secs_f64() * 1000.0;

@@ -122,11 +122,11 @@ impl Sessions {
     fn file(&mut self, set: &str, file: &SetFile, read: &ReplayedFile, labelled_only: bool) {
         let labels = &file.labels;
         if labels.whole() && read.sessions.is_empty() {
-            self.lost(file, "has a label, but holds no session");
+            self.lost(file, "has a label but contains no session");
         }
         for id in labels.sessions.iter().filter_map(|s| s.id.as_deref()) {
             if !read.sessions.iter().any(|r| r.session == id) {
-                self.lost(file, format!("has a label for session `{id}`, which is not in it"));
+                self.lost(file, format!("has a label for session `{id}`, which the file doesn't contain"));
             }
         }
         let unlabelled = SessionLabels::default();

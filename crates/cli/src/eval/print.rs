@@ -129,7 +129,7 @@ fn score(row: &FigureRow, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn ablation(profile: &ProfileReport, out: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(out, "\neffect of switching off one part at a time:")?;
+    writeln!(out, "\neffect of turning off one part at a time:")?;
     write!(out, "{:<NAME$}", "")?;
     for set in &profile.sets {
         write!(out, " | {:<20}", name(&set.name).chars().take(20).collect::<String>())?;

@@ -65,7 +65,7 @@ pub(crate) fn sets(args: &EvalArgs) -> Result<Vec<Set>, Failure> {
 
 fn set(name: String, labels: &Path, corpus: &Path, args: &EvalArgs) -> Result<Set, Failure> {
     if !corpus.is_dir() {
-        return Err(Failure::new(format!("{}: there is no such folder", corpus.display())));
+        return Err(Failure::new(format!("{}: no such folder", corpus.display())));
     }
     let by_file = by_file(label::read(labels)?, args.resource_abuse)?;
     let mut files = Vec::new();
@@ -115,7 +115,7 @@ fn by_file(labels: Vec<LoopLabel>, abuse: bool) -> Result<Vec<(String, FileLabel
     for (path, labels) in &files {
         if labels.whole() && labels.sessions.len() > 1 {
             return Err(Failure::new(format!(
-                "{path}: some labels name a session of it (`id`) and others don't; name one in all of them or in none"
+                "{path}: some labels name a session in it (`id`) and others don't; set `id` in all or in none"
             )));
         }
     }

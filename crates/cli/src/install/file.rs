@@ -121,7 +121,7 @@ fn told(path: &Path, error: &std::io::Error) -> Failure {
         ErrorKind::ReadOnlyFilesystem => {
             "; its file system is read-only: remount it, or install with --scope project elsewhere".to_owned()
         }
-        ErrorKind::NotADirectory => "; a part of this path is a file, not a folder: move it away".to_owned(),
+        ErrorKind::NotADirectory => "; part of this path is a file, not a folder: move it away".to_owned(),
         _ => String::new(),
     };
     Failure::new(format!("{}: {error}{fix}", path.display()))

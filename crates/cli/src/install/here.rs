@@ -107,7 +107,7 @@ pub(crate) fn this_program() -> Result<String, Failure> {
         return Ok("deloop".to_owned());
     }
     let path = std::env::current_exe()
-        .map_err(|e| Failure::new(format!("the path of this program is unknown: {e}")))?;
+        .map_err(|e| Failure::new(format!("can't find the path of the deloop program: {e}")))?;
     let path = path.to_str().ok_or_else(|| {
         Failure::new(format!(
             "{} is not UTF-8, so settings can't hold it; put deloop on PATH",

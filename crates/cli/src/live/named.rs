@@ -39,7 +39,7 @@ pub(crate) fn session(store: &SqliteJournal, prefix: &str) -> Result<String, Fai
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
 pub(crate) fn told(error: StoreError) -> Failure {
     Failure::new(error.to_string())
 }

@@ -42,7 +42,7 @@ pub(super) fn outcome(row: &RecordedDecision) -> Option<&'static str> {
         "left" => "left the loop",
         "continued" => "continued the loop",
         "ended" => "ended its turn",
-        _ => "may have left the loop or not",
+        _ => "may or may not have left the loop",
     })
 }
 

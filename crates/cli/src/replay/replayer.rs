@@ -188,7 +188,7 @@ impl<'a> Replayer<'a> {
         let mut notes = Vec::new();
         if self.unjudged > 0 {
             notes.push(format!(
-                "has more than {AGENTS} agents; {} steps of the others were not judged",
+                "has more than {AGENTS} agents; {} steps of the rest were skipped",
                 self.unjudged
             ));
         }

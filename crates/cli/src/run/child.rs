@@ -45,7 +45,7 @@ pub(super) struct Agent {
     id: u32,
     /// Whether it leads a process group of its own, which everything that it starts belongs to. At a terminal it does
     /// not: only the terminal's group may read from it, and gets its Ctrl-C.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are groups on Unix only"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has process groups"))]
     own_group: bool,
     happened: Receiver<Happened>,
 }

@@ -30,7 +30,7 @@ impl Before {
         let refused = |why: &str| Err(Error::new(ErrorKind::InvalidInput, why.to_owned()));
         if self.is_link {
             return refused(
-                "is a link, which deloop does not follow here; put a file in its place, or remove it",
+                "is a link, which deloop doesn't follow here; replace it with a file, or remove it",
             );
         }
         if !self.is_file {
@@ -116,7 +116,7 @@ impl OpenFolder {
             Ok(folder) => Ok(Self(folder)),
             Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) => Err(Error::new(
                 ErrorKind::InvalidInput,
-                "is a link or a file, not a folder; deloop follows no link here: put a folder in its place",
+                "is a link or a file, not a folder; deloop doesn't follow links here: replace it with a folder",
             )),
             Err(error) => Err(error.into()),
         }

@@ -83,7 +83,7 @@ pub(crate) fn read_text(path: &Path, most: u64, links: Links) -> Result<String> 
     String::from_utf8(read(path, most, links)?).map_err(not_text)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a deadline is time of this machine, not of a session")]
+#[expect(clippy::disallowed_methods, reason = "a deadline is wall-clock time, not session time")]
 fn fill(file: File, most: u64, bytes: &mut Vec<u8>) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     // One byte more than allowed, so that a file that grows is noticed.
@@ -93,7 +93,7 @@ fn fill(file: File, most: u64, bytes: &mut Vec<u8>) -> Result<()> {
             return Err(too_large(most));
         }
         if Instant::now() > deadline {
-            let why = format!("not read within {} seconds; is its disk all right?", PATIENCE.as_secs());
+            let why = format!("not readable within {} seconds; check the disk", PATIENCE.as_secs());
             return Err(Error::new(ErrorKind::TimedOut, why));
         }
     }
@@ -106,7 +106,7 @@ fn check(about: &Metadata) -> Result<()> {
     }
     let kind = about.file_type();
     let what = if kind.is_symlink() {
-        "a link, which deloop does not follow here; put the file itself in its place"
+        "a link, which deloop doesn't follow here; replace it with the file itself"
     } else if kind.is_dir() {
         "a folder, not a file"
     } else {
@@ -117,7 +117,7 @@ fn check(about: &Metadata) -> Result<()> {
 
 fn too_large(most: u64) -> Error {
     let size = if most < 1 << 20 { format!("{} KB", most >> 10) } else { format!("{} MB", most >> 20) };
-    Error::new(ErrorKind::FileTooLarge, format!("larger than {size}, which is too large for such a file"))
+    Error::new(ErrorKind::FileTooLarge, format!("too large: the limit is {size}"))
 }
 
 #[cfg(all(test, unix))]

@@ -94,7 +94,7 @@ impl Target {
                 Component::Normal(name) => names.push(name),
                 Component::CurDir => {}
                 _ => {
-                    let why = format!("leads out of {}; use a path inside it", root.display());
+                    let why = format!("points outside {}; use a path inside it", root.display());
                     return Err(Error::new(ErrorKind::InvalidInput, why));
                 }
             }
@@ -168,7 +168,7 @@ impl Target {
         let Some(before) = self.folder.look(&self.name)? else { return Ok(()) };
         before.check()?;
         if before.names > 1 {
-            let why = "has another name in another folder (a hard link); put a file of its own in its place";
+            let why = "is a hard link: the file has another name elsewhere; replace it with a separate copy";
             return Err(Error::new(ErrorKind::InvalidInput, why));
         }
         Ok(())
@@ -204,7 +204,7 @@ impl Target {
             return Ok(());
         }
         Err(Error::other(
-            "another program changed it in the meantime; nothing was written: run the command again",
+            "another program changed it in the meantime, so nothing was written; run the command again",
         ))
     }
 }
@@ -266,9 +266,9 @@ mod tests {
         let write = |target: &Target| target.replace(b"theirs", Permission::Private, Expected::Any);
         assert!(write(&below("file").unwrap()).unwrap_err().to_string().contains("is a link"));
         assert!(below("file").unwrap().append().unwrap_err().to_string().contains("is a link"));
-        assert!(below("folder/mine").err().unwrap().to_string().contains("no link"));
-        assert!(below("../mine").err().unwrap().to_string().contains("leads out of"));
-        assert!(below("/mine").err().unwrap().to_string().contains("leads out of"));
+        assert!(below("folder/mine").err().unwrap().to_string().contains("doesn't follow links"));
+        assert!(below("../mine").err().unwrap().to_string().contains("points outside"));
+        assert!(below("/mine").err().unwrap().to_string().contains("points outside"));
         fs::hard_link(at("mine"), at("repo/hard")).unwrap();
         assert!(below("hard").unwrap().append().unwrap_err().to_string().contains("hard link"));
         assert_eq!(fs::read_to_string(at("mine")).unwrap(), "mine");

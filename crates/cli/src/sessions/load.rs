@@ -37,5 +37,5 @@ pub(crate) fn load(path: &Path, session: &str) -> Result<Vec<Step>, Failure> {
         ReadError::Io(error) => failed(&error),
     })?;
     let steps = if named.is_empty() { first } else { named };
-    if steps.is_empty() { Err(failed(&"holds no session")) } else { Ok(steps) }
+    if steps.is_empty() { Err(failed(&"contains no session")) } else { Ok(steps) }
 }

@@ -79,7 +79,7 @@ fn database(
     format: &'static dyn Format,
     emit: &mut dyn FnMut(Item, u64),
 ) -> io::Result<Option<FileRead>> {
-    let rows = |error: rusqlite::Error| io::Error::other(format!("not a database of opencode: {error}"));
+    let rows = |error: rusqlite::Error| io::Error::other(format!("not an opencode database: {error}"));
     let database = open(path).map_err(rows)?;
     // Other programs have databases too, deloop for one.
     if !has_tables(&database).map_err(rows)? {
@@ -118,7 +118,7 @@ fn beside_it_are_files(path: &Path) -> bool {
 
 /// Takes from a database that somebody else made what it could do by itself: its schema calls no functions with
 /// effects, and a query that does not end is ended.
-#[expect(clippy::disallowed_methods, reason = "a deadline is time of this machine, not of a session")]
+#[expect(clippy::disallowed_methods, reason = "a deadline is wall-clock time, not session time")]
 fn restrict(mut database: Connection, patience: Duration) -> rusqlite::Result<Connection> {
     database.busy_timeout(Duration::from_secs(2))?;
     database.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

@@ -93,7 +93,7 @@ pub(crate) fn read(
     }
     if let Some(limit) = unpacked.cut.get() {
         notes.push(format!(
-            "stopped reading at {} MB: no session compresses to {} KB that well",
+            "stopped reading at {} MB: too large for a session that compresses to {} KB",
             limit >> 20,
             size.div_ceil(1024)
         ));
@@ -109,7 +109,7 @@ pub(crate) fn read(
     if let InputSource::File(path) = &input.source
         && std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() != size)
     {
-        notes.push("changed while it was read; later lines are not counted".to_owned());
+        notes.push("changed while it was read; later lines are ignored".to_owned());
     }
     Ok(FileRead { format, report, notes, bytes })
 }
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(seen, 5000);
         assert_eq!(
             read.notes.into_iter().collect::<Vec<_>>(),
-            ["changed while it was read; later lines are not counted"]
+            ["changed while it was read; later lines are ignored"]
         );
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn since(text: &str, now: Millis) -> Result<Millis, String> {
 /// Now, by the clock of this machine.
 #[expect(
     clippy::disallowed_methods,
-    reason = "`--since 30d` is seen from today; nothing else here depends on it"
+    reason = "`--since 30d` counts back from today; nothing else here reads the clock"
 )]
 pub(crate) fn now() -> Millis {
     let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

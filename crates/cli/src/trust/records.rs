@@ -78,7 +78,7 @@ impl Trusted {
         let Some(text) = State::here()?.read(TRUSTED_FILE) else { return Ok(Self::default()) };
         let records = serde_json::from_str(&text).map_err(|e| {
             Failure::new(format!(
-                "{TRUSTED_FILE} in the state folder is broken ({e}): remove it, and trust again"
+                "{TRUSTED_FILE} in the state folder is corrupt ({e}): remove it, then trust your configurations again"
             ))
         })?;
         Ok(Self { records })
@@ -119,7 +119,7 @@ impl Trusted {
             Err(why) => return Standing::Not(why),
         };
         let known = self.records.iter().find(|known| Path::new(&known.path) == real);
-        let Some(known) = known else { return Standing::Not(format!("it is not trusted; {fix}")) };
+        let Some(known) = known else { return Standing::Not(format!("not trusted; {fix}")) };
         let (found, layer) = match examine(&real) {
             Ok(found) => found,
             Err(Failure::Told(why)) => return Standing::Not(deloop_detect::clean(&why, 300)),
@@ -177,14 +177,14 @@ fn inside(root: &Path, relative: &Path) -> Result<PathBuf, String> {
             Component::Normal(name) => path.push(name),
             _ => {
                 return Err(
-                    "`profile` names a file outside of its folder; copy it next to the configuration"
+                    "`profile` names a file outside the configuration's folder; copy it into that folder"
                         .to_owned(),
                 );
             }
         }
         if path.is_symlink() {
             return Err(format!(
-                "`profile` leads through a link, {}; deloop does not follow it",
+                "the path in `profile` contains a symbolic link, {}, which deloop doesn't follow",
                 path.display()
             ));
         }
@@ -199,7 +199,7 @@ fn real_path(path: &Path) -> Result<PathBuf, String> {
     let folder = folder.canonicalize().map_err(|e| e.to_string())?;
     let path = folder.join(name);
     if path.is_symlink() {
-        return Err("it is a link, and deloop follows no link to a configuration in a folder".to_owned());
+        return Err("it is a link, and deloop doesn't follow links to a project's configuration".to_owned());
     }
     Ok(path)
 }

@@ -381,7 +381,7 @@ fn a_broken_database_or_configuration_never_stops_the_agent() {
 
     let mut agent = Agent::new("claude-code", "no-such-profile", "enforce");
     one_call(&mut agent);
-    assert!(agent.log().contains("there is no profile `no-such-profile`"), "{}", agent.log());
+    assert!(agent.log().contains("unknown profile `no-such-profile`"), "{}", agent.log());
 
     let mut agent = Agent::new("claude-code", "doom-loop", "enforce");
     std::fs::write(agent.home.path().join("deloop.toml"), "mode = ").unwrap();

@@ -49,7 +49,7 @@ fn a_configuration_is_a_side() {
     );
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["only_a"], &report["only_b"], &report["both"]), (&json!(1), &json!(0), &json!(0)));
-    for (side, expected) in [("nope", "there is no profile `nope`"), ("nope.toml", "nope.toml")] {
+    for (side, expected) in [("nope", "unknown profile `nope`"), ("nope.toml", "nope.toml")] {
         let output =
             run(deloop(home.path()).args(["compare", "--a", "default", "--b", side, "s.jsonl"]), b"");
         assert_eq!(output.status.code(), Some(2), "{side}");

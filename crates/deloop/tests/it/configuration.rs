@@ -74,13 +74,13 @@ fn mistakes_name_the_fix() {
     let home = home.path();
     std::fs::write(home.join("empty.toml"), "# nothing\n").unwrap();
     for (name, text, expected) in [
-        ("a.toml", "profil = \"x\"", "there is no key `profil`; did you mean `profile`?"),
+        ("a.toml", "profil = \"x\"", "unknown key `profil`; did you mean `profile`?"),
         (
             "b.toml",
             "[detectors.similar-call]\nsimilar = 1",
-            "there is no key `detectors.similar-call.similar`; did you mean `similarity`?",
+            "unknown key `detectors.similar-call.similar`; did you mean `similarity`?",
         ),
-        ("c.toml", "profile = \"nope\"", "there are default, behavioral"),
+        ("c.toml", "profile = \"nope\"", "known profiles: default, behavioral"),
         ("d.toml", "mode = \"loud\"", "expected one of `shadow`, `nudge`, `enforce`"),
         ("e.toml", "x = [", "TOML"),
         ("h.toml", "order = []", "`order` is empty, so nothing would be detected"),

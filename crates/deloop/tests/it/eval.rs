@@ -196,7 +196,7 @@ fn an_ablation_has_a_row_per_detector_and_a_column_per_set() {
         text.contains("repeated-failure           |    -2     -1  -1.000 |     0      0       0"),
         "{text}"
     );
-    assert!(!printed(home.path(), &["runs/labels.jsonl"]).contains("switching off"));
+    assert!(!printed(home.path(), &["runs/labels.jsonl"]).contains("turning off"));
 }
 
 #[test]
@@ -229,7 +229,9 @@ fn many_sessions_in_one_file_go_by_id() {
     write(home.path(), "labels.jsonl", &label("nobody").to_string());
     let output = eval(home.path(), &["labels.jsonl"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("all.jsonl: has a label for session `nobody`, which is not in it"));
+    assert!(
+        said(&output).contains("all.jsonl: has a label for session `nobody`, which the file doesn't contain")
+    );
 }
 
 #[test]

@@ -213,9 +213,9 @@ fn a_configuration_of_the_folder_counts_only_when_trusted() {
         );
         let again = world.calls("s2", &hook, 7);
         assert!(denied(&again) && self::told(&again).len() == 1, "once in each session: {again:?}");
-        assert!(world.text(&["status"]).contains("repo/deloop.toml: it is not trusted"));
-        assert!(world.text(&["doctor"]).contains("repo/deloop.toml: it is not trusted"));
-        assert!(world.text(&["config"]).contains("repo/deloop.toml: it is not trusted"));
+        assert!(world.text(&["status"]).contains("repo/deloop.toml: not trusted"));
+        assert!(world.text(&["doctor"]).contains("repo/deloop.toml: not trusted"));
+        assert!(world.text(&["config"]).contains("repo/deloop.toml: not trusted"));
     }
 }
 
@@ -252,7 +252,7 @@ fn trust_holds_for_the_content_and_the_owner() {
     let output = in_time(command, "");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(printed.contains("mode = \"shadow\""), "{printed}");
-    assert!(printed.contains("vendor/deloop.toml: it is not trusted"), "{printed}");
+    assert!(printed.contains("vendor/deloop.toml: not trusted"), "{printed}");
     assert!(world.text(&["trust", "--remove"]).contains("No longer trusted"));
     assert!(denied(&world.calls("s5", &hook, 7)));
 
@@ -264,12 +264,12 @@ fn trust_holds_for_the_content_and_the_owner() {
     fs::write(&profile, "name = \"other\"\norder = [\"talk-only\"]\n").unwrap();
     assert!(world.text(&["config"]).contains("the profile it names changed"));
     for (text, expected) in [
-        ("profile = \"../outside.toml\"", "outside of its folder"),
-        ("profile = \"/etc/x.toml\"", "outside of its folder"),
-        ("profile = \"link.toml\"", "leads through a link"),
+        ("profile = \"../outside.toml\"", "outside the configuration's folder"),
+        ("profile = \"/etc/x.toml\"", "outside the configuration's folder"),
+        ("profile = \"link.toml\"", "contains a symbolic link"),
         ("[memory]\nfolder = \"../home\"", "can only name a folder inside the project"),
         ("[memory]\nfolder = \"/tmp\"", "can only name a folder inside the project"),
-        ("mode = ", "It was not trusted; fix it first"),
+        ("mode = ", "still not trusted; fix it"),
         ("order = []", "nothing would be detected"),
     ] {
         let _ = symlink(&profile, world.at("repo/link.toml"));
@@ -310,7 +310,7 @@ fn a_broken_configuration_never_switches_the_guard_off() {
     }
     // Without a profile on the command line.
     for (text, why) in [
-        ("profile = \"nope\"", "there is no profile `nope`"),
+        ("profile = \"nope\"", "unknown profile `nope`"),
         ("profile = \"empty.toml\"", "the profile is empty"),
         ("profile = \"zero.toml\"", "not a regular file"),
     ] {

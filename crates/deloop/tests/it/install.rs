@@ -240,7 +240,7 @@ fn a_file_that_cannot_be_read_is_left_alone() {
         // The other agent's file is fine, and is left alone as well.
         let error = home.refused(&["install", "codex", "claude-code"]);
         assert!(
-            error.contains("settings.json") && error.contains(why) && error.contains("mend it"),
+            error.contains("settings.json") && error.contains(why) && error.contains("fix it"),
             "{error}"
         );
         assert_eq!(home.files().len(), 1);
@@ -248,7 +248,7 @@ fn a_file_that_cannot_be_read_is_left_alone() {
     }
     let home = Home::new();
     home.put(".config/opencode/plugins/deloop.js", "export const Mine = async () => ({})\n");
-    assert!(home.refused(&["install", "opencode"]).contains("not the plugin that deloop writes"));
+    assert!(home.refused(&["install", "opencode"]).contains("wasn't written by deloop"));
     home.put(".claude/settings.json", "{");
     assert!(home.ok(&["status"]).contains("unreadable"));
 }

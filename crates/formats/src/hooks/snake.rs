@@ -49,7 +49,7 @@ pub(crate) fn name_in(value: &Value) -> Option<String> {
 
 impl Sent {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, HookError> {
-        read_json(bytes).map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))
+        read_json(bytes).map_err(|e| HookError(format!("the event isn't JSON in the expected form: {e}")))
     }
 
     /// Returns whether it says which event it is.

@@ -68,7 +68,7 @@ impl std::fmt::Display for Trouble {
             Self::File(e) => e.fmt(f),
             Self::Later { found, known } => write!(
                 f,
-                "the file is of a later release (schema {found}, this one knows {known}): update deloop"
+                "a later release wrote this file (schema {found}, this release reads {known}): update deloop"
             ),
         }
     }

@@ -55,7 +55,7 @@ impl HookAgent for CodexHook {
                 version: None,
                 fail_open: FailOpen::ByItself,
             }),
-            then: "start codex and approve the hooks in /hooks: until you have, Codex skips them without a word",
+            then: "start codex and approve the hooks in /hooks: until you approve them, Codex silently skips them",
         }
     }
 

@@ -149,7 +149,7 @@ impl HookAgent for CopilotCliHook {
 
 fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
     let sent: CopilotEvent =
-        read_json(bytes).map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))?;
+        read_json(bytes).map_err(|e| HookError(format!("the event isn't JSON in the expected form: {e}")))?;
     let name = text(&sent.hook_name).unwrap_or_else(|| sent.guess().to_owned());
     let kind = match name.as_str() {
         "preToolUse" => HookKind::PreCall,

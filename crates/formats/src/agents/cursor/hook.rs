@@ -71,13 +71,13 @@ impl HookAgent for CursorHook {
                 version: Some(1),
                 fail_open: FailOpen::ByItself,
             }),
-            then: "written after the documentation of Cursor and never tried with the program itself: look at `deloop status` after its next session",
+            then: "based on Cursor's documentation and never tested with Cursor itself: check `deloop status` after its next session",
         }
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent: CursorEvent = read_json(bytes)
-            .map_err(|e| HookError(format!("the event is not JSON of the right shape: {e}")))?;
+            .map_err(|e| HookError(format!("the event isn't JSON in the expected form: {e}")))?;
         let name = text(&sent.hook_event_name);
         let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;
         let kind = match name.as_str() {

@@ -31,7 +31,7 @@ pub(crate) fn is_ours(text: &str) -> bool {
 
 pub(crate) fn install(program: &str, text: Option<&str>, line: &HookLine) -> Result<String, WiringError> {
     if text.is_some_and(|text| !text.trim().is_empty() && !is_ours(text)) {
-        let why = "this is not the plugin that deloop writes; move it away, then try again";
+        let why = "this plugin wasn't written by deloop; move it away, then try again";
         return Err(WiringError(why.to_owned()));
     }
     let mut words = vec![&*line.program, "stream", "--agent", "opencode"];

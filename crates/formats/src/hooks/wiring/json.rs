@@ -248,11 +248,11 @@ fn events(hooks: &CstObject) -> Result<Vec<(String, CstArray)>, WiringError> {
 
 fn object(root: &CstRootNode) -> Result<CstObject, WiringError> {
     root.object_value()
-        .ok_or_else(|| WiringError("it holds no JSON object `{…}`; mend it, then try again".to_owned()))
+        .ok_or_else(|| WiringError("it contains no JSON object `{…}`; fix it, then try again".to_owned()))
 }
 
 fn shape(key: &str, wanted: &str) -> WiringError {
-    WiringError(format!("`{key}` is not {wanted}, as it has to be for hooks; mend it, then try again"))
+    WiringError(format!("`{key}` is not {wanted}, which hooks require; fix it, then try again"))
 }
 
 /// Comments and commas at the end are let through, as some agents do; anything else that is no JSON is not.
@@ -271,7 +271,7 @@ fn parse(text: &str) -> Result<CstRootNode, WiringError> {
     };
     let told = |error: ParseError| {
         WiringError(format!(
-            "line {}, column {}: {}; mend it, then try again",
+            "line {}, column {}: {}; fix it, then try again",
             error.line_display(),
             error.column_display(),
             error.kind()
