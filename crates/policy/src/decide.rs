@@ -28,9 +28,9 @@ pub struct DecisionContext<'a> {
     pub turns: u64,
     /// Its tools.
     pub tools: &'a [ToolTally],
-    /// How far deloop may go.
+    /// The upper limit on what deloop does.
     pub mode: Mode,
-    /// Whether a person is there to be asked.
+    /// Whether a person is there to answer questions.
     pub attended: bool,
     /// Where the caller can put a message to the agent.
     pub roles: Roles,

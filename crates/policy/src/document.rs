@@ -1,8 +1,8 @@
-//! Configuration as documents: laid over each other, checked against a schema.
+//! Merges configuration documents and checks them against a schema.
 
 use serde_json::Value;
 
-/// Why a document is not a profile or a configuration; the message names the fix.
+/// Why a document isn't a valid profile or configuration. The message names the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentError(pub String);
 
@@ -14,7 +14,7 @@ impl std::fmt::Display for DocumentError {
 
 impl std::error::Error for DocumentError {}
 
-/// Lays `over` on `base`: tables are merged key by key, everything else is replaced.
+/// Merges `over` into `base`: tables key by key; everything else is replaced.
 pub fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
@@ -26,7 +26,7 @@ pub fn merge(base: &mut Value, over: Value) {
     }
 }
 
-/// The first key of a document that its schema does not know, as an error that names the nearest real key.
+/// Returns an error about the first unknown key of a document, with the nearest known key.
 #[must_use]
 pub fn unknown_key(document: &Value, schema: &Value) -> Option<DocumentError> {
     walk(document, schema, schema, &mut Vec::new())

@@ -4,17 +4,17 @@ use deloop_types::{Action, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// At which count which action is taken, with which message.
+/// A list of rungs: which action to take at which count, with which message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ladder {
     /// What the rungs' `at` counts.
     pub by: By,
-    /// By occurrence: a pattern is forgotten when its last occurrence is this many calls back.
+    /// With `by = "occurrence"`: forget a pattern when its last occurrence is this many calls back.
     pub forget: u64,
-    /// How often the agent is told at most, in one session; 0 is without limit.
+    /// Maximum number of messages to the agent per session; 0 means no limit.
     pub limit: u64,
-    /// Lowest first.
+    /// The rungs, lowest first.
     pub rungs: Vec<Rung>,
 }
 
@@ -25,7 +25,7 @@ pub enum By {
     /// The finding's own count.
     #[default]
     Count,
-    /// How often the same pattern was found, one full lap counting once.
+    /// How often the same pattern was found; each full cycle counts once.
     Occurrence,
 }
 
@@ -33,32 +33,32 @@ pub enum By {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rung {
-    /// From which count on.
+    /// The count from which the rung applies.
     pub at: u64,
-    /// Its name.
+    /// The rung's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What is done.
+    /// The action to take.
     pub action: Action,
-    /// What is said, with placeholders: `{count}`, `{tool}`, `{pattern}`, `{alternatives}`, `{workers}`,
+    /// The message, with placeholders: `{count}`, `{tool}`, `{pattern}`, `{alternatives}`, `{workers}`,
     /// `{summary}` (for people), `{told}` and `{advice}` (for the agent), `{unit}`, `{similarity}`.
     pub message: String,
-    /// Other messages, for what a detector tells apart.
+    /// Alternative messages, by the variant that the detector reports.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variants: BTreeMap<String, String>,
-    /// In whose name it is said.
+    /// The role under which the message is added to the conversation.
     pub role: Role,
-    /// How the run ended, on `stop`.
+    /// The status of the run, on `stop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// On `stop`: what was remembered of the session is forgotten.
+    /// On `stop`: delete the session's stored state.
     pub clear: bool,
-    /// The decision carries an update of the task.
+    /// Add a task update to the decision.
     pub task_update: bool,
 }
 
 impl Ladder {
-    /// The highest rung that this count reaches, with its level (from 1).
+    /// Returns the highest rung that this count reaches, with its level (from 1).
     #[must_use]
     pub fn reach(&self, count: u64) -> Option<(u32, &Rung)> {
         let index = self.rungs.iter().rposition(|rung| count >= rung.at)?;

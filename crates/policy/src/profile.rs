@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::{DocumentError, Ladder, config_schema, template, unknown_key};
 
-/// Why a document is not a profile; the message names the fix.
+/// Why a document isn't a valid profile. The message names the fix.
 pub type ProfileError = DocumentError;
 
-/// The profiles that come with deloop: name and TOML text.
+/// The built-in profiles: name and TOML text.
 pub static PROFILES: &[(&str, &str)] = &[
     ("default", include_str!("../profiles/default.toml")),
     ("behavioral", include_str!("../profiles/behavioral.toml")),
@@ -21,13 +21,13 @@ pub static PROFILES: &[(&str, &str)] = &[
     ("turn-hash", include_str!("../profiles/turn-hash.toml")),
 ];
 
-/// How the ladders are climbed.
+/// When a finding moves up a ladder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Rules {
-    /// The decision depends on the finding's count alone: a rung is reported at every step that reaches it.
+    /// The decision depends only on the finding's count: a rung is reported at every step that reaches it.
     Counter,
-    /// Once per episode and rung, one rung at a time, and only after the agent had a turn since the last message.
+    /// Once per episode and rung, one rung at a time, and only after the agent has had a turn since the last message.
     #[default]
     Episodes,
 }
@@ -38,38 +38,38 @@ pub enum Rules {
 pub enum StopEnds {
     /// The session: every later step gets the same stop, until `end` or a reset.
     Session,
-    /// The run: later steps get the same stop until a person writes.
+    /// The run: later steps get the same stop until a person writes a message.
     #[default]
     Run,
-    /// The task: the next step is judged by itself.
+    /// The task: the next step is judged independently.
     Task,
 }
 
-/// Names the detectors that watch a session, tunes them, and says what is done about what they find.
+/// The detectors that watch a session, their parameters, and the actions to take on their findings.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// Its name.
+    /// The profile's name.
     pub name: String,
-    /// What it is for, in a sentence.
+    /// A one-sentence description.
     pub about: String,
-    /// How its ladders are climbed.
+    /// When a finding moves up a ladder.
     pub rules: Rules,
-    /// What its stops end.
+    /// What a stop ends.
     pub stop_ends: StopEnds,
-    /// The detectors, the first winning ties.
+    /// The detectors. When two lead to equally strong actions, the first one wins.
     pub watches: Vec<Watch>,
-    /// What is known about tools.
+    /// Tool kinds and word lists.
     pub tools: Tools,
 }
 
 /// One detector of a profile.
 #[derive(Clone)]
 pub struct Watch {
-    /// The detector with its parameters.
+    /// The detector and its parameters.
     pub detector: Arc<dyn Tuned>,
-    /// Its parameters, for messages.
+    /// The parameters, for messages.
     pub params: Value,
-    /// What is done about what it finds.
+    /// The actions to take on its findings.
     pub ladder: Ladder,
 }
 
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-/// The detectors that a profile can name: ours, and those of the program that uses deloop.
+/// The detectors that a profile can name: the built-in ones and those of the program that uses deloop.
 #[derive(Clone)]
 pub struct Registry(Vec<&'static dyn AnyDetector>);
 
@@ -94,7 +94,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// With one more detector; one of the same name takes the place of ours.
+    /// Adds a detector. It replaces a built-in detector of the same name.
     #[must_use]
     pub fn with(mut self, detector: &'static dyn AnyDetector) -> Self {
         self.0.retain(|d| d.name() != detector.name());
@@ -102,13 +102,13 @@ impl Registry {
         self
     }
 
-    /// The detector of this name.
+    /// Returns the detector of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'static dyn AnyDetector> {
         self.0.iter().copied().find(|d| d.name() == name)
     }
 
-    /// All of them.
+    /// Returns all detectors.
     pub fn iter(&self) -> impl Iterator<Item = &'static dyn AnyDetector> + '_ {
         self.0.iter().copied()
     }
@@ -136,10 +136,10 @@ struct Document {
     vocabulary: Option<Lists>,
 }
 
-/// The TOML text of a profile that comes with deloop.
+/// Returns the TOML text of a built-in profile.
 ///
 /// # Errors
-/// When there is none of this name; the message lists them.
+/// When there is no profile of this name. The message lists the known ones.
 pub fn profile_text(name: &str) -> Result<&'static str, ProfileError> {
     PROFILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text).ok_or_else(|| {
         let names: Vec<&str> = PROFILES.iter().map(|(n, _)| *n).collect();
@@ -148,10 +148,10 @@ pub fn profile_text(name: &str) -> Result<&'static str, ProfileError> {
 }
 
 impl Profile {
-    /// A profile that comes with deloop.
+    /// Returns a built-in profile.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// When there is no profile of this name.
     ///
     /// ```
     /// let profile = deloop_policy::Profile::named("doom-loop")?;
@@ -162,16 +162,16 @@ impl Profile {
         Self::from_toml(profile_text(name)?, &Registry::default())
     }
 
-    /// A profile from its TOML text, with the detectors of `registry`.
+    /// Parses a profile from TOML, with the detectors of `registry`.
     ///
     /// # Errors
-    /// When the text is not TOML, or names a key, detector, ladder or placeholder that does not exist.
+    /// When the text isn't TOML, or names a key, detector, ladder or placeholder that doesn't exist.
     pub fn from_toml(text: &str, registry: &Registry) -> Result<Self, ProfileError> {
         let document: Value = toml::from_str(text).map_err(|e| DocumentError(e.to_string()))?;
         Self::from_document(document, registry)
     }
 
-    /// A profile from a document that may also hold configuration.
+    /// Reads a profile from a document that may also contain configuration.
     ///
     /// # Errors
     /// As [`Profile::from_toml`].
@@ -182,11 +182,11 @@ impl Profile {
         Self::from_document_unchecked(document, registry)
     }
 
-    /// As [`Profile::from_document`], without looking for keys that do not exist: those are ignored. For programs
-    /// that start often; making the schema is most of the work.
+    /// Does the same as [`Profile::from_document`], but ignores unknown keys. Use it in programs that start often:
+    /// building the schema is most of the work.
     ///
     /// # Errors
-    /// When it names a detector, ladder or placeholder that does not exist, or a value has the wrong type.
+    /// When it names a detector, ladder or placeholder that doesn't exist, or a value has the wrong type.
     pub fn from_document_unchecked(document: Value, registry: &Registry) -> Result<Self, ProfileError> {
         let Document { name, about, rules, stop_ends, order, detectors, ladders, tools, vocabulary } =
             serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;

@@ -5,46 +5,46 @@ use serde_json::{Value, json};
 
 use crate::{Ladder, Registry, Rules, StopEnds};
 
-/// The keys of a configuration that a profile does not have.
+/// The configuration keys that aren't part of a profile.
 pub const CONFIG_KEYS: [&str; 8] =
     ["$schema", "profile", "mode", "attended", "fail", "agent", "memory", "prices"];
 
-/// The part of the schema that is the same whatever detectors there are.
+/// The part of the schema that doesn't depend on the detectors.
 #[derive(JsonSchema, Serialize, Deserialize)]
 #[schemars(title = "deloop configuration")]
 struct Shape {
     /// The JSON Schema of this file, for editors.
     #[serde(rename = "$schema")]
     schema: Option<String>,
-    /// The profile that this file is laid over; `default` if none is named.
+    /// The profile that this file is based on; `default` if absent.
     profile: Option<String>,
-    /// How far deloop may go.
+    /// The upper limit on what deloop does.
     mode: Option<Mode>,
-    /// Whether a person is there to be asked.
+    /// Whether a person is there to answer questions.
     attended: Option<bool>,
     /// What happens when deloop itself fails.
     fail: Option<Fail>,
-    /// A name for this set of rules.
+    /// The name of this profile.
     name: Option<String>,
-    /// What it is for, in a sentence.
+    /// A one-sentence description.
     about: Option<String>,
-    /// How the ladders are climbed.
+    /// When a finding moves up a ladder.
     rules: Option<Rules>,
     /// What a stop ends: the session, the run or the task.
     stop_ends: Option<StopEnds>,
-    /// The detectors that watch, the first winning ties.
+    /// The detectors to use. When two lead to equally strong actions, the first one wins.
     order: Option<Vec<String>>,
-    /// What is done about what a detector finds, by the name that detectors refer to.
+    /// The ladders, by name: which action to take at which count. Detectors refer to them.
     ladders: Option<std::collections::BTreeMap<String, Ladder>>,
     /// What your own tools do, by tool name.
     tools: Option<std::collections::BTreeMap<String, deloop_detect::ToolRule>>,
-    /// What deloop knows about tools, commands and outputs: your lists, and which of its own to leave out.
+    /// Word lists about tools, commands and outputs: your own, and which built-in ones to turn off.
     vocabulary: Option<deloop_detect::Lists>,
     /// The `agent` block of the turn-hash profile.
     agent: Option<AgentBlock>,
-    /// Where the behavioral hook keeps its notes.
+    /// Where the behavioral hook writes its notes.
     memory: Option<MemoryBlock>,
-    /// Prices of models in dollars per million tokens, by model name.
+    /// Model prices in dollars per million tokens, by model name.
     prices: Option<std::collections::BTreeMap<String, Price>>,
 }
 
@@ -52,52 +52,52 @@ struct Shape {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fail {
-    /// The agent goes on, and the failure is logged.
+    /// The agent continues, and the failure is logged.
     #[default]
     Open,
     /// The agent is stopped.
     Closed,
 }
 
-/// The `agent` block: how the turn-hash profile is configured in YAML. Other keys of it are another program's.
+/// The `agent` block: the YAML configuration of the turn-hash profile. Other keys in it belong to other programs.
 #[derive(Debug, Clone, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AgentBlock {
-    /// What the agent is told.
+    /// The message to the agent.
     pub loop_msg: Option<Value>,
-    /// How often it is told at most.
+    /// Maximum number of messages per session.
     pub loop_limit: Option<u64>,
-    /// With how many turns before it a turn is compared.
+    /// Number of earlier turns that a turn is compared with.
     pub turn_hash_window: Option<u64>,
-    /// How many parts of a turn are compared.
+    /// Number of parts of a turn that are compared.
     pub turn_buffer_max: Option<u64>,
 }
 
-/// Where the behavioral hook keeps its notes.
+/// Where the behavioral hook writes its notes.
 #[derive(Debug, Clone, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryBlock {
-    /// The folder of learnings.md and issues.md.
+    /// The folder for learnings.md and issues.md.
     pub folder: Option<String>,
 }
 
-/// What a model costs, in dollars per million tokens.
+/// The price of a model, in dollars per million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
-    /// Tokens read.
+    /// Input tokens.
     pub input: f64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: f64,
-    /// Tokens read from the cache; as `input` if not said.
+    /// Tokens read from the cache; same as `input` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Tokens written to the cache; as `input` if not said.
+    /// Tokens written to the cache; same as `input` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
 }
 
-/// The JSON Schema of `deloop.toml`: of profiles and of what is laid over them.
+/// Returns the JSON Schema of `deloop.toml`, for profiles and configurations.
 #[must_use]
 pub fn config_schema(registry: &Registry) -> Value {
     let mut schema = schemars::schema_for!(Shape).to_value();

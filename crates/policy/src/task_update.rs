@@ -1,4 +1,4 @@
-//! What the behavioral profile's document asks for when a task is ended: a call of its `TaskUpdate`.
+//! The task update of the behavioral profile: the arguments for `TaskUpdate` when deloop ends a task.
 
 use deloop_detect::LoopDetails;
 use deloop_types::{Decision, Finding};
@@ -14,21 +14,21 @@ pub const TASK_UPDATE: &str = "task_update";
 pub struct TaskUpdate {
     /// Always `completed`.
     pub status: String,
-    /// Why and how.
+    /// Details.
     pub metadata: TaskMetadata,
 }
 
-/// What a [`TaskUpdate`] says about the task.
+/// The details of a [`TaskUpdate`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskMetadata {
-    /// One sentence for people.
+    /// A one-sentence summary.
     pub summary: String,
-    /// The results are partial.
+    /// Whether the results are partial; always true.
     pub partial: bool,
-    /// A loop was the reason.
+    /// Whether a loop ended the task; always true.
     pub loop_detected: bool,
-    /// The loop.
+    /// Details of the loop.
     pub loop_details: LoopDetails,
 }
 
@@ -39,7 +39,7 @@ impl TaskUpdate {
         serde_json::from_value(decision.extra.get(TASK_UPDATE)?.clone()).ok()
     }
 
-    /// Returns the update that a finding asks for, if its detector keeps what the update has to say.
+    /// Returns the update for a finding, if its detector provides the details.
     pub(crate) fn of(finding: &Finding) -> Option<Value> {
         let loop_details = serde_json::from_value(finding.evidence.details.clone()?).ok()?;
         let summary = format!(

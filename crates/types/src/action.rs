@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What deloop does about a step, weakest first: a later one outranks an earlier one.
+/// What deloop does about a step, from weakest to strongest.
 ///
 /// ```
 /// use deloop_types::Action;
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// Nothing is done.
+    /// Do nothing.
     #[default]
     Continue,
-    /// People are told, the agent is not.
+    /// Notify people, but not the agent.
     Warn,
-    /// The agent is given a message.
+    /// Send the agent a message.
     Nudge,
-    /// A person decides about the calls.
+    /// Ask a person to approve the calls.
     Ask,
-    /// The calls are refused, with the message as the reason.
+    /// Refuse the calls, with the message as the reason.
     Block,
-    /// The run ends.
+    /// End the run.
     Stop,
 }
 
 impl Action {
-    /// Every action, weakest first.
+    /// All actions, weakest first.
     pub const ALL: [Self; 6] = [Self::Continue, Self::Warn, Self::Nudge, Self::Ask, Self::Block, Self::Stop];
 
-    /// The name on the wire.
+    /// Returns the name used in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,23 +51,23 @@ impl std::fmt::Display for Action {
     }
 }
 
-/// How far deloop may go, whatever a profile asks for.
+/// The upper limit on what deloop does, whatever the profile says.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Decide and record, do nothing: the action is `continue` and `would` holds the decision.
+    /// Decide and record, but don't act: the action is `continue` and `would` holds the decision.
     Shadow,
     /// Nudge at most; `would` holds what was capped.
     Nudge,
-    /// Do what the profile says.
+    /// Carry out everything the profile decides.
     #[default]
     Enforce,
 }
 
 impl Mode {
-    /// The strongest action this mode lets through.
+    /// Returns the strongest action that this mode allows.
     #[must_use]
     pub fn cap(self) -> Action {
         match self {
@@ -78,7 +78,7 @@ impl Mode {
     }
 }
 
-/// The places where a caller can put a message to the agent.
+/// The places where a caller can put a message for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roles(u8);
 
@@ -105,7 +105,7 @@ impl FromIterator<Role> for Roles {
     }
 }
 
-/// In whose name a message is put into the conversation.
+/// The role under which a message is added to the conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -117,6 +117,6 @@ pub enum Role {
     System,
     /// A developer message, where the API has one.
     Developer,
-    /// Appended to the result of the tool call.
+    /// Text appended to the result of the tool call.
     Tool,
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{Action, Finding, Role, SessionId};
 
-/// What to do after a step. Every step gets one, `continue` included.
+/// The decision about a step. Every step gets one, even if it is `continue`.
 #[derive(Debug, Clone, Default, PartialEq, JsonSchema)]
 #[non_exhaustive]
 pub struct Decision {
@@ -15,33 +15,33 @@ pub struct Decision {
     pub session: SessionId,
     /// The index of the step in its session, from 0.
     pub step: u64,
-    /// A stable name for this decision, when it is more than `continue`.
+    /// A stable id, unless the action is `continue`.
     #[schemars(default)]
     pub id: Option<String>,
     /// What to do.
     pub action: Action,
     /// The rung of the ladder; 0 for `continue`.
     pub level: u32,
-    /// The rung's name, where the profile gives it one.
+    /// The rung's name, if the profile sets one.
     #[schemars(default)]
     pub rung: Option<String>,
-    /// The message for the model, on a nudge or a block; for people otherwise.
+    /// The message: for the model on a nudge or a block, for people otherwise.
     pub message: Option<String>,
-    /// One line for the person: what deloop did and why.
+    /// One line for the user: what deloop did and why.
     #[schemars(default)]
     pub user_message: Option<String>,
-    /// In whose name the message is put into the conversation.
+    /// The role under which the message is added to the conversation.
     pub role: Option<Role>,
-    /// The ids of the calls to refuse or to ask about; `#N` is the N-th call of a turn without ids.
+    /// The ids of the calls to refuse or to ask about. `#N` is the Nth call of a turn without ids.
     pub calls: Vec<String>,
     /// How the run ended, on `stop`.
     pub status: Option<String>,
-    /// Everything that was found at this step.
+    /// All findings at this step.
     pub findings: Vec<Finding>,
     /// The decision before the mode capped it.
     #[schemars(default)]
     pub would: Option<Box<Decision>>,
-    /// What a profile adds, under names of its own: `task_update`.
+    /// Fields that the profile adds, such as `task_update`.
     #[schemars(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for Decision {
     }
 }
 
-/// Removes a field; one that is missing or null has its default.
+/// Removes a field. A missing or null field yields the default.
 fn take<T: DeserializeOwned + Default, E: Error>(map: &mut Map<String, Value>, key: &str) -> Result<T, E> {
     match map.remove(key) {
         None | Some(Value::Null) => Ok(T::default()),

@@ -5,44 +5,44 @@ use serde_json::Value;
 
 use crate::{Action, Finding, Millis, SessionId};
 
-/// Something people or other programs want to know, beside the decisions: at most once per level and episode.
+/// A notification for people or other programs, sent at most once per level and episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Event {
-    /// What it is about.
+    /// The type of event.
     pub event: EventKind,
     /// The session.
     #[schemars(with = "String")]
     pub session: SessionId,
-    /// The worker or subagent, if one is named.
+    /// The worker or subagent, if the step names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The session that started this one, if the steps name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub controller: Option<SessionId>,
-    /// The task, if one is named.
+    /// The task, if the step names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The step's index in its session.
     pub step: u64,
-    /// When, if the step says so.
+    /// The time, if the step has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<i64>")]
     pub ts: Option<Millis>,
-    /// What was decided.
+    /// The decision's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<Action>,
     /// The rung of the ladder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
-    /// Why, in words.
+    /// The reason, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How the run ended.
+    /// How the run ended, on `stop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// What was found.
+    /// The findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Finding>,
     /// The calls that were refused.
@@ -54,55 +54,55 @@ pub struct Event {
     /// Tokens of this request, on `cost.attributed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Dollars of this request, on `cost.attributed`; absent when the price is not known.
+    /// Cost of this request in dollars, on `cost.attributed`; absent when the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Tokens of the session so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    /// Dollars of the session so far.
+    /// Cost of the session so far, in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_usd: Option<f64>,
-    /// How to update the task, on `task.update`.
+    /// The task update, on `task.update`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_update: Option<Value>,
 }
 
-/// What an [`Event`] is about.
+/// The type of an [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A pattern was seen for the first time in its episode.
+    /// A pattern was found for the first time in its episode.
     #[serde(rename = "loop_detected")]
     LoopDetected,
-    /// People should look: something was warned about or ended.
+    /// Something needs attention: deloop warned about a session or stopped it.
     #[serde(rename = "alert")]
     Alert,
-    /// The agent was told.
+    /// deloop sent the agent a message.
     #[serde(rename = "nudge")]
     Nudge,
-    /// A person was asked.
+    /// deloop asked a person.
     #[serde(rename = "ask")]
     Ask,
-    /// Calls were refused.
+    /// deloop refused calls.
     #[serde(rename = "block")]
     Block,
-    /// The run was ended.
+    /// deloop stopped the run.
     #[serde(rename = "session.terminated")]
     SessionTerminated,
-    /// The task was marked as done with partial results.
+    /// The task was marked as completed with partial results.
     #[serde(rename = "task.update")]
     TaskUpdate,
-    /// A request to the model was paid for.
+    /// A request to the model was recorded.
     #[serde(rename = "cost.attributed")]
     CostAttributed,
-    /// A limit is near or reached.
+    /// The session is close to a limit or has reached it.
     #[serde(rename = "budget.warning")]
     BudgetWarning,
 }
 
 impl Event {
-    /// An event about a step, with nothing else filled in.
+    /// Creates an event about a step; set the other fields as needed.
     #[must_use]
     pub fn new(event: EventKind, session: SessionId, step: u64) -> Self {
         Self {

@@ -1,37 +1,37 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A pattern that a detector found, as data. The words for people and agents are made from these fields.
+/// A pattern that a detector found, as data. Messages for people and agents are built from these fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Finding {
-    /// Which detector found it.
+    /// The detector that found it.
     pub detector: String,
     /// What repeats.
     #[serde(default)]
     pub repeats: Repeats,
-    /// How often, the first time included.
+    /// Number of occurrences, including the first.
     pub count: u64,
-    /// How many calls or turns make up one lap.
+    /// Number of calls or turns in one cycle.
     pub period: u32,
-    /// How alike the laps are, 0 to 1.
+    /// How similar the cycles are, 0 to 1.
     pub score: f64,
-    /// The step at which the pattern began.
+    /// The step where the pattern began.
     pub since: u64,
-    /// The tool concerned, if it is one.
+    /// The tool involved, if there is exactly one.
     pub tool: Option<String>,
-    /// How it came back each time, where that is known.
+    /// How the calls ended each time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CameBack>,
-    /// Whether anything that could change the outcome was changed in between, where that is known.
+    /// Whether anything that could affect the outcome changed in between, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
-    /// The calls concerned, newest last, shortened.
+    /// The calls involved, newest last, shortened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ShortCall>,
-    /// What was found, in words for people.
+    /// A summary for people.
     pub summary: String,
-    /// What the policy needs and the wire does not show.
+    /// Data for the policy that isn't serialized.
     #[serde(skip)]
     #[schemars(skip)]
     pub evidence: Evidence,
@@ -47,80 +47,81 @@ pub enum Repeats {
     Call,
     /// Calls on the same target, whatever their other arguments.
     Target,
-    /// Different calls that are alike.
+    /// Different but similar calls.
     Variants,
     /// A sequence of calls.
     Cycle,
-    /// A failure, whatever the calls.
+    /// A failure, whatever the calls are.
     Failure,
-    /// Nothing in particular: nearly everything brings nothing new.
+    /// Nothing in particular: almost no call brings anything new.
     Everything,
-    /// Test runs that fail.
+    /// Failing test runs.
     Tests,
-    /// Shell commands that fail.
+    /// Failing shell commands.
     Commands,
-    /// An edit that is made again and again.
+    /// The same edit, made repeatedly.
     Edit,
     /// Searches that find nothing.
     Search,
-    /// Turns that say the same.
+    /// Turns with the same content.
     Turn,
     /// Turns without a call.
     Talk,
-    /// Words within one message.
+    /// Sentences within one message.
     Message,
-    /// A call that many workers make.
+    /// A call that many workers of a swarm make.
     Swarm,
-    /// What the session may use.
+    /// The session's budget.
     Budget,
 }
 
-/// How what repeats came back.
+/// How repeated calls ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CameBack {
-    /// It failed the same way each time.
+    /// Failed the same way each time.
     SameFailure,
-    /// It failed each time, in different words.
+    /// Failed each time, with different errors.
     Failures,
-    /// It was refused each time.
+    /// Refused each time.
     Refused,
-    /// It ran into a time limit each time.
+    /// Timed out each time.
     TimedOut,
-    /// It brought the same output each time.
+    /// Returned the same output each time.
     SameOutput,
-    /// It found nothing.
+    /// Found nothing.
     Nothing,
-    /// No result was seen.
+    /// No result was recorded.
     Unseen,
 }
 
-/// A call in a few safe words: no control characters, no markup, and short.
+/// A call, shortened and sanitized: no control characters and no markup.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShortCall {
     /// The tool.
     pub tool: String,
-    /// The argument that says most, shortened; empty when there is none.
+    /// The most telling argument, shortened; empty when there is none.
     pub about: String,
 }
 
-/// What a detector tells the policy beyond what is shown.
+/// Data that a detector passes to the policy and that isn't serialized.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
-    /// Tells one pattern from another of the same detector.
+    /// Identifies the pattern among those of the same detector.
     pub pattern: u64,
-    /// The ordinal of the call or turn at which the finding was made; occurrences are spaced by it.
+    /// The index of the call or turn that led to the finding; used to measure the distance between occurrences.
     pub at: u64,
-    /// Which of a rung's message variants fits.
+    /// The message variant of the rung to use.
     pub variant: Option<&'static str>,
-    /// More placeholders for the message.
+    /// Additional placeholders for the message.
     pub fields: Vec<(&'static str, String)>,
-    /// The run that a task update tells of.
+    /// Details for a task update.
     pub details: Option<serde_json::Value>,
-    /// Made at a call whose outcome is not known yet: a reason to refuse it, not to tell the agent.
+    /// Set when the call's outcome isn't known yet: a reason to refuse the call, not to message the agent.
     pub pending: bool,
-    /// Strong enough for a block or a stop: the same call, in vain or read again at once, and nothing changed.
+    /// Set when the evidence is strong enough to block or stop: the same call failed, was refused or returned the same
+    /// output at once, and nothing changed in between.
     pub hard: bool,
 }
 
@@ -132,12 +133,12 @@ impl std::fmt::Display for ShortCall {
 }
 
 impl Finding {
-    /// Creates a finding of this detector, seen so often; set the other fields as needed.
+    /// Creates a finding of this detector with this count; set the other fields as needed.
     pub fn new(detector: impl Into<String>, count: u64) -> Self {
         Self { detector: detector.into(), count, ..Self::default() }
     }
 
-    /// Whether it is about what the session may use, not about a loop.
+    /// Returns whether the finding is about the session's budget, not about a loop.
     #[must_use]
     pub fn is_budget(&self) -> bool {
         self.repeats == Repeats::Budget

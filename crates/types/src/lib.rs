@@ -1,7 +1,7 @@
-//! The nouns of deloop, as they are on the wire: a [`Step`] goes in, a [`Decision`] with its
-//! [`Finding`]s comes out, and [`Event`]s tell the people who pay.
+//! The data types of deloop and their JSON: a [`Step`] goes in, a [`Decision`] with its
+//! [`Finding`]s comes out, and [`Event`]s notify people.
 //!
-//! No logic lives here, only names and their JSON.
+//! This crate contains no logic.
 //!
 //! ```
 //! use deloop_types::{Body, Step};

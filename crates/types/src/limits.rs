@@ -1,60 +1,61 @@
-//! How much of one event, line, value or name is kept. `docs/limits.md` explains each number; they have no other home.
+//! How much deloop keeps of an event, line, value or name. `docs/limits.md` explains each number.
 //!
-//! Whatever is longer is replaced by its beginning, its end, its length and a hash of all of it: two long values are
-//! equal when these are.
+//! A longer value is replaced by its beginning, its end, its length and a hash of the whole. Two long values are
+//! equal when these are equal.
 
-/// The longest event of a hook and the longest line of a stream, in bytes. A longer line gets an error.
+/// Maximum size of a hook event and of a line of a stream, in bytes. A longer line gets an error.
 pub const EVENT: usize = 64 << 20;
 
-/// An event up to this size, in bytes, is parsed as it is; a longer one is cut to the limits below first.
+/// Events up to this size, in bytes, are parsed unchanged. Longer ones are first cut to the limits below.
 pub const PLAIN: usize = 16 << 10;
 
-/// The longest text, in bytes: a command, a message, an output.
+/// Maximum length of a text (a command, a message, an output), in bytes.
 pub const TEXT: usize = 64 << 10;
 
-/// The longest key of an object, in bytes.
+/// Maximum length of an object key, in bytes.
 pub const KEY: usize = 1 << 10;
 
-/// The longest number, in bytes. A longer one is read as null.
+/// Maximum length of a number, in bytes. A longer one is read as null.
 pub const NUMBER: usize = 1 << 10;
 
-/// What arguments or a result may hold as a tree, in bytes of JSON. Two levels below, a quarter.
+/// Maximum size of arguments or a result kept as a tree, in bytes of JSON. Two levels down, a quarter of that.
 pub const TREE: usize = 256 << 10;
 
-/// What arguments or a result may hold as a tree, in values. Two levels below, a quarter.
+/// Maximum size of arguments or a result kept as a tree, in values. Two levels down, a quarter of that.
 pub const TREE_NODES: usize = 4096;
 
-/// What is kept of a tree that is larger, as text, in bytes.
+/// How much of a larger tree is kept as text, in bytes.
 pub const TREE_TEXT: usize = 16 << 10;
 
-/// How deep JSON may nest. What is deeper is kept as text.
+/// Maximum nesting depth of JSON. Deeper values are kept as text.
 pub const DEPTH: usize = 127;
 
-/// How many calls of one turn are kept.
+/// Maximum number of calls kept per turn.
 pub const CALLS: usize = 256;
 
-/// What the calls of one turn may hold together, in bytes of JSON.
+/// Maximum total size of the calls of one turn, in bytes of JSON.
 pub const CALLS_BYTES: usize = 1 << 20;
 
-/// What one event may hold in all, in bytes of JSON. Fields that don't fit are left out.
+/// Maximum total size of one event, in bytes of JSON. Fields that don't fit are left out.
 pub const RECORD: usize = 2 << 20;
 
-/// What one event may hold in all, in values.
+/// Maximum total size of one event, in values.
 pub const RECORD_NODES: usize = 8192;
 
-/// A field up to this size, in bytes, still fits into an event that is full.
+/// Fields up to this size, in bytes, still fit into a full event.
 pub const SMALL_FIELD: usize = 1 << 10;
 
-/// The longest name of a session, agent, swarm, task or model, in bytes.
+/// Maximum length of the name of a session, agent, swarm, task or model, in bytes.
 pub const NAME: usize = 256;
 
-/// How much of a shell command is read, in bytes.
+/// How much of a shell command is parsed, in bytes.
 pub const COMMAND: usize = 64 << 10;
 
-/// How much of a call a message quotes, in characters.
+/// How much of a call is quoted in a message, in characters.
 pub const QUOTE: usize = 60;
 
-/// A name of at most [`NAME`] bytes: a longer one ends in a hash of all of it, so that different names stay different.
+/// Shortens a name to at most [`NAME`] bytes. A shortened name ends in a hash of the whole, so that different names
+/// stay different.
 #[must_use]
 pub fn name(name: String) -> String {
     if name.len() <= NAME {

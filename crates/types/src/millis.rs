@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-/// A point in time, in milliseconds since 1970-01-01 UTC. Time is data that a Step carries;
-/// nothing in the engine reads a clock.
+/// A point in time, in milliseconds since 1970-01-01 UTC. Time comes from Steps;
+/// the engine never reads a clock.
 ///
 /// ```
 /// use deloop_types::Millis;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 pub struct Millis(pub i64);
 
 impl Millis {
-    /// Reads RFC 3339.
+    /// Parses RFC 3339.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<jiff::Timestamp>().ok().map(|t| Self(t.as_millisecond()))
     }
 
-    /// How long after `earlier` this is; zero when the clock went backwards.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)

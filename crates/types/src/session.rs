@@ -1,13 +1,13 @@
 use serde::{Deserialize, Serialize};
 
-/// Names one run of one agent (with its subagents). Sessions never influence each other,
-/// except through a swarm they say they belong to.
+/// Identifies one run of one agent and its subagents. Sessions don't influence each other,
+/// unless they belong to the same swarm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(String);
 
 impl SessionId {
-    /// The id as it stands on the wire.
+    /// Returns the id as it appears in JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -21,7 +21,7 @@ impl Default for SessionId {
 }
 
 impl<S: Into<String>> From<S> for SessionId {
-    /// A name longer than [`limits::NAME`](crate::limits::NAME) is shortened.
+    /// Converts a name. One longer than [`limits::NAME`](crate::limits::NAME) is shortened.
     fn from(id: S) -> Self {
         Self(crate::limits::name(id.into()))
     }

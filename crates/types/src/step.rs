@@ -21,9 +21,9 @@ use crate::{Millis, SessionId};
 pub struct Step {
     /// The session it belongs to; `default` when the line names none.
     pub session: SessionId,
-    /// Which worker or subagent of the session; history is kept for each of them.
+    /// The worker or subagent. Each one in a session has its own history.
     pub agent: Option<String>,
-    /// Workers with one goal, over many sessions.
+    /// The swarm: a group of workers with one goal, across sessions.
     pub swarm: Option<String>,
     /// The session that started this one and is responsible for it.
     pub controller: Option<SessionId>,
@@ -92,9 +92,9 @@ pub struct ToolResult {
     /// The call's id; without one the result belongs to the oldest unanswered call of the latest turn
     /// that has any.
     pub id: Option<String>,
-    /// Whether it went well, where the agent says so.
+    /// Whether the call succeeded, if the agent reports it.
     pub ok: Option<bool>,
-    /// Says more than `ok` does.
+    /// How the call ended; more specific than `ok`.
     pub outcome: Option<Outcome>,
     /// What came back: a string or any JSON.
     pub output: Value,
@@ -107,19 +107,19 @@ pub struct ToolResult {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It went well.
+    /// The call succeeded.
     Ok,
-    /// It failed.
+    /// The call failed.
     Error,
-    /// A person or a policy refused it.
+    /// A person or a policy refused the call.
     Denied,
-    /// It was called off.
+    /// The call was cancelled.
     Cancelled,
-    /// It took too long.
+    /// The call timed out.
     Timeout,
-    /// It still runs.
+    /// The call is still running.
     Running,
-    /// It never ran: the tool doesn't exist, or its arguments failed the tool's schema.
+    /// The call never ran: the tool doesn't exist, or its arguments failed the tool's schema.
     Invalid,
 }
 
@@ -150,15 +150,15 @@ pub enum Origin {
 pub struct Usage {
     /// The model's name.
     pub model: Option<String>,
-    /// Tokens read, without those from the cache.
+    /// Input tokens, without those from the cache.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: u64,
     /// Tokens read from the provider's cache.
     pub cache_read_tokens: u64,
     /// Tokens written to the provider's cache.
     pub cache_write_tokens: u64,
-    /// What it cost, where the agent says so.
+    /// The cost in dollars, if the agent reports it.
     pub cost_usd: Option<f64>,
 }
 
@@ -232,7 +232,7 @@ impl Step {
         Self::new(session, Body::End)
     }
 
-    /// Sets the id of the step's first call. Other steps than turns with calls stay as they are.
+    /// Sets the id of the step's first call. Does nothing unless the step is a turn with calls.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         if let Body::Turn(Turn { calls, .. }) = &mut self.body
@@ -243,7 +243,7 @@ impl Step {
         self
     }
 
-    /// Names the call that this result belongs to. Other steps than results stay as they are.
+    /// Sets the call that this result belongs to. Does nothing unless the step is a result.
     #[must_use]
     pub fn for_call(mut self, id: impl Into<String>) -> Self {
         if let Body::Result(result) = &mut self.body {
@@ -252,7 +252,7 @@ impl Step {
         self
     }
 
-    /// Names the turn. Other steps than turns stay as they are.
+    /// Sets the turn's id. Does nothing unless the step is a turn.
     #[must_use]
     pub fn in_turn(mut self, id: impl Into<String>) -> Self {
         if let Body::Turn(turn) = &mut self.body {
@@ -359,8 +359,8 @@ impl ToolResult {
         self
     }
 
-    /// Returns how it ended, from `outcome`, else from `ok`, else from the presence of `error_type`; `None` when the
-    /// agent did not say.
+    /// Returns how the call ended: from `outcome`, else from `ok`, else from the presence of `error_type`. Returns
+    /// `None` when the agent didn't report it.
     #[must_use]
     pub fn ended(&self) -> Option<Outcome> {
         let ok = self.ok.or_else(|| self.error_type.as_ref().map(|_| false));
@@ -369,7 +369,7 @@ impl ToolResult {
 }
 
 impl Usage {
-    /// Returns all tokens, those from and for the cache included.
+    /// Returns all tokens, including those read from and written to the cache.
     #[must_use]
     pub fn all_tokens(&self) -> u64 {
         let parts = [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens];
@@ -378,7 +378,7 @@ impl Usage {
 }
 
 impl Outcome {
-    /// Returns whether the call failed: an error, a time-out, or a call that could not run. A refusal is no failure.
+    /// Returns whether the call failed: an error, a time-out, or a call that couldn't run. A refusal isn't a failure.
     #[must_use]
     pub fn failed(self) -> bool {
         matches!(self, Self::Error | Self::Timeout | Self::Invalid)

@@ -1,4 +1,4 @@
-//! The result of an evaluation, as `--json` prints it.
+//! The result of an evaluation, as printed by `--json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::sessions::Problem;
 #[derive(Serialize)]
 pub(crate) struct EvalReport {
     pub(crate) profiles: Vec<ProfileReport>,
-    /// Files that could not be read, or not completely.
+    /// Files that couldn't be read, or not completely.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// How one profile did.
+/// The results of one profile.
 #[derive(Serialize)]
 pub(crate) struct ProfileReport {
     pub(crate) profile: String,
     pub(crate) sets: Vec<FigureRow>,
-    /// All sets together.
+    /// All sets combined.
     pub(crate) all: FigureRow,
-    /// The same by agent, by model and by project, over all sets.
+    /// The same by agent, model and project, across all sets.
     pub(crate) by: BTreeMap<&'static str, Vec<FigureRow>>,
     pub(crate) kinds: Vec<KindCount>,
     pub(crate) missed: Vec<Missed>,
     /// False alarms on sessions with a label.
     pub(crate) false_alarms: Vec<Listed>,
-    /// Alarms on sessions without a label: counted as false, but nobody has read those sessions.
+    /// Alarms on sessions without a label: counted as false, although these sessions haven't been reviewed.
     pub(crate) unlabelled_alarms: Vec<Listed>,
-    /// What switching off one part at a time changes; only with `--ablate`.
+    /// The effect of turning off one part at a time; only with `--ablate`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) ablation: Vec<AblationRow>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct FigureRow {
     pub(crate) score: Score,
 }
 
-/// How many loops of one kind were found.
+/// The number of loops of one kind that were found.
 #[derive(Serialize)]
 pub(crate) struct KindCount {
     pub(crate) kind: String,
@@ -56,7 +56,7 @@ pub(crate) struct KindCount {
     pub(crate) found: u64,
 }
 
-/// A loop that was not found.
+/// A missed loop.
 #[derive(Serialize)]
 pub(crate) struct Missed {
     #[serde(flatten)]
@@ -67,12 +67,12 @@ pub(crate) struct Missed {
     pub(crate) alarms: Vec<Alarm>,
 }
 
-/// An alarm, and where it is.
+/// An alarm and its position.
 #[derive(Serialize)]
 pub(crate) struct Listed {
     #[serde(flatten)]
     pub(crate) about: Arc<EvalSession>,
-    /// The readers' reasons to call it what they did.
+    /// The reviewers' reasons for their label.
     pub(crate) why: String,
     #[serde(flatten)]
     pub(crate) alarm: Alarm,

@@ -1,4 +1,4 @@
-//! The hook of the behavioral profile: one action in, its escalation out; tasks are remembered in files.
+//! The hook of the behavioral profile: reads one action and prints its escalation. Tasks are stored in files.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -19,42 +19,42 @@ use crate::notes::{self, NotesFolder};
 use crate::safe_file::{self, Make, Target};
 use crate::state::prepare_folder;
 
-/// What goes in: the action that is about to be taken.
+/// The input: the action about to be taken.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(title = "Input of deloop hook behavioral", extend("required" = ["taskId", "toolName"]))]
 pub(crate) struct Input {
-    /// The task that is worked on.
+    /// The current task.
     task_id: Option<String>,
-    /// The tool that is called.
+    /// The tool to be called.
     tool_name: Option<String>,
-    /// Its arguments.
+    /// The tool's arguments.
     #[serde(default)]
     args: Value,
     /// The session, if one session works on several tasks.
     session_id: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     timestamp: Option<i64>,
 }
 
-/// What comes out: how far the escalation is.
+/// The output: the current level of escalation.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(title = "Output of deloop hook behavioral")]
 pub(crate) struct Output {
-    /// 0 to 3.
+    /// The level, 0 to 3.
     level: u32,
-    /// continue, replan, explore or force-done.
+    /// The action: continue, replan, explore or force-done.
     action: String,
-    /// What to tell the agent.
+    /// The message for the agent.
     message: Option<String>,
-    /// Whether the action is similar to the first of its run.
+    /// Whether the action is similar to the first one of its run.
     similar: bool,
-    /// How many similar actions there were in a row, this one included.
+    /// Number of similar actions in a row, including this one.
     run_length: u64,
-    /// How alike they are, 0 to 1; null for the first of a run.
+    /// Similarity, 0 to 1; null for the first action of a run.
     score: Option<f64>,
-    /// What to call TaskUpdate with, at level 3.
+    /// The arguments for TaskUpdate, at level 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     task_update: Option<TaskUpdate>,
 }
@@ -66,21 +66,21 @@ pub(crate) struct Output {
 pub(crate) struct ToolEvent {
     /// Always `loop-detection`.
     event: &'static str,
-    /// When, RFC 3339.
+    /// The time, in RFC 3339.
     timestamp: String,
     /// The task.
     task_id: String,
     /// The tool.
     tool_name: String,
-    /// 0 to 3.
+    /// The level, 0 to 3.
     level: u32,
-    /// continue, replan, explore or force-done.
+    /// The action: continue, replan, explore or force-done.
     action: String,
-    /// How many similar actions there were in a row.
+    /// Number of similar actions in a row.
     run_length: u64,
 }
 
-/// What is kept of a task between two calls.
+/// The state of a task between two calls.
 #[derive(Default, Serialize, Deserialize)]
 struct Saved {
     checkpoint: Option<deloop_engine::Checkpoint>,
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     let mut saved = read_saved(&mut file);
     let session = input.session_id.clone().unwrap_or_else(|| task.clone());
     if let Some(checkpoint) = saved.checkpoint.take() {
-        // What an older release wrote is started anew: a guard must not stop the work it guards.
+        // State written by an older release is discarded: a guard must not stop the work it guards.
         let _ = guard.restore(&session.as_str().into(), checkpoint);
     }
     let call = Call::new(tool.clone(), input.args);
@@ -149,8 +149,8 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     Ok(exit::OK)
 }
 
-/// The profile, with the run reported from its first action on: the document's hook reports its length at every
-/// action, and the ladder's rungs stay where they are.
+/// Returns the profile with the run reported from its first action: the hook's output includes the length at every
+/// action. The rungs of the ladder stay the same.
 fn reporting_every_run(mut profile: Profile) -> Profile {
     let registry = Registry::default();
     for watch in profile.watches.iter_mut().filter(|watch| watch.detector.name() == "similar-call") {
@@ -162,7 +162,7 @@ fn reporting_every_run(mut profile: Profile) -> Profile {
     profile
 }
 
-/// What cannot be written down must not keep the answer from the agent.
+/// Logs a failed write, which must not keep the answer from the agent.
 fn told_only(written: Result<(), Failure>) {
     if let Err(Failure::Told(why)) = written {
         crate::print::tell(format_args!("deloop: {why}"));
@@ -186,7 +186,7 @@ fn output_of(decision: Decision) -> Output {
     }
 }
 
-/// The file of a task, locked: hooks of parallel calls wait for each other.
+/// Opens and locks the file of a task, so hooks of parallel calls wait for each other.
 fn open_task(state: &Path, session: Option<&str>, task: &str) -> Result<File, Failure> {
     let name = deloop_detect::Fingerprint::of_call(session.unwrap_or_default(), &Value::from(task));
     let path = format!("behavioral/{name}.json");

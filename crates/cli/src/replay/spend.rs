@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::RequestUsage;
 
-/// Tokens, and what they cost.
+/// Tokens and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Spend {
-    /// Tokens read, without those from the cache.
+    /// Input tokens, without those from the cache.
     pub(crate) input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub(crate) output_tokens: u64,
     /// Tokens read from the cache.
     pub(crate) cache_read_tokens: u64,
     /// Tokens written to the cache.
     pub(crate) cache_write_tokens: u64,
-    /// Dollars, for the tokens whose price is known.
+    /// Cost in dollars of the tokens whose price is known.
     pub(crate) usd: f64,
     /// Tokens of models whose price is unknown; they are not in `usd`.
     pub(crate) unpriced_tokens: u64,

@@ -1,4 +1,4 @@
-//! `deloop compare`: judges the same sessions by two sets of rules, so that people can tune on their own history.
+//! `deloop compare`: judges the same sessions by two sets of rules, so you can tune on your own history.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::scan::table::{Screen, id, no_sessions};
 use crate::scan::{cutoff, judge, replay};
 use crate::sessions::{examples, find, print_problems};
 
-/// How many differences are shown by default.
+/// Number of differences shown by default.
 const ROWS: usize = 20;
 
 /// `deloop compare`
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8, Failure
     Ok(if found.missing || read.missing { exit::COULD_NOT_RUN } else { exit::OK })
 }
 
-/// Returns the engine of a profile that comes with deloop, or of a configuration file.
+/// Returns the engine of a built-in profile or of a configuration file.
 fn side(name: &str) -> Result<Engine, Failure> {
     let file = [".toml", ".yaml", ".yml"].iter().any(|ending| name.ends_with(ending));
     let profile = if file {

@@ -1,4 +1,4 @@
-//! The same sessions under two sets of rules, as `compare --json` prints it.
+//! The comparison of two sets of rules on the same sessions, as printed by `compare --json`.
 
 use deloop_types::Action;
 use schemars::JsonSchema;
@@ -8,88 +8,88 @@ use crate::replay::Spend;
 use crate::scan::report::{LoopRow, SessionRow};
 use crate::sessions::Problem;
 
-/// The same sessions under two sets of rules.
+/// The comparison of two sets of rules on the same sessions.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "Comparison")]
 pub(crate) struct Comparison {
-    /// The version of this shape; a new one only when a field changes its meaning or goes.
+    /// Version of this format. It changes only when a field is removed or changes its meaning.
     pub(super) version: u32,
-    /// What `--a` names.
+    /// The results of `--a`.
     pub(super) a: Side,
-    /// What `--b` names.
+    /// The results of `--b`.
     pub(super) b: Side,
-    /// Sessions, or parts of them, that were read.
+    /// Number of sessions, or parts of sessions, that were read.
     pub(super) sessions: u64,
-    /// Loops that both found.
+    /// Number of loops that both found.
     pub(super) both: u64,
-    /// Loops that only `a` found.
+    /// Number of loops that only `a` found.
     pub(super) only_a: u64,
-    /// Loops that only `b` found.
+    /// Number of loops that only `b` found.
     pub(super) only_b: u64,
-    /// Of those that both found: `a` stepped in at an earlier turn.
+    /// Number of loops found by both where `a` stepped in at an earlier turn.
     pub(super) earlier_a: u64,
-    /// Of those that both found: `b` stepped in at an earlier turn.
+    /// Number of loops found by both where `b` stepped in at an earlier turn.
     pub(super) earlier_b: u64,
-    /// Every loop that either found; those that only one found first, the costliest of them first.
+    /// Every loop that either found: those found by only one side first, most expensive first.
     pub(super) loops: Vec<LoopPair>,
-    /// Files that could not be read, or not completely.
+    /// Files that couldn't be read, or not completely.
     pub(super) problems: Vec<Problem>,
 }
 
-/// What one set of rules came to.
+/// The results of one set of rules.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Side {
-    /// The profile or configuration, as it was named.
+    /// The profile or configuration, as given on the command line.
     pub(super) name: String,
-    /// Loops that it found.
+    /// Number of loops found.
     pub(super) loops: u64,
-    /// Sessions with loops.
+    /// Number of sessions with loops.
     pub(super) sessions: u64,
-    /// Turns that repeat in its loops.
+    /// Number of turns that repeat in its loops.
     pub(super) repeated_turns: u64,
-    /// How long these took.
+    /// Duration of these turns.
     pub(super) minutes: f64,
-    /// What these used.
+    /// Usage of these turns.
     pub(super) spend: Spend,
-    /// The part of it that was used after its first action on a loop.
+    /// The part of that usage after its first action on a loop.
     pub(super) spend_after: Spend,
 }
 
-/// One loop as both sides see it.
+/// One loop, as judged by both sides.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct LoopPair {
     /// The session's id.
     pub(super) session: String,
-    /// The file it is in.
+    /// The session's file.
     pub(super) file: String,
-    /// The format of the file.
+    /// The file's format.
     pub(super) format: String,
-    /// The worker or subagent, if it is not the session's own agent.
+    /// The worker or subagent, unless it is the session's main agent.
     pub(super) agent: Option<String>,
-    /// What repeats and how often, in words.
+    /// A summary: what repeats and how often.
     pub(super) pattern: String,
-    /// The turn at which it begins, from 1.
+    /// The turn where it begins, from 1.
     pub(super) first_turn: u32,
-    /// What its repeated turns used.
+    /// Usage of its repeated turns.
     pub(super) spend: Spend,
-    /// What `a` would have done; nothing if it did not find it.
+    /// What `a` would have done; null if it didn't find the loop.
     pub(super) a: Option<LoopView>,
-    /// What `b` would have done; nothing if it did not find it.
+    /// What `b` would have done; null if it didn't find the loop.
     pub(super) b: Option<LoopView>,
 }
 
-/// What one side makes of a loop.
+/// One side's judgement of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct LoopView {
-    /// The detector that says most about it.
+    /// The detector that describes the loop best.
     pub(super) detector: String,
-    /// The turn at which it would first have stepped in.
+    /// The turn where it would first have stepped in.
     pub(super) first_turn: u32,
-    /// What it would have done then.
+    /// The action at that turn.
     pub(super) first_action: Action,
     /// The strongest action.
     pub(super) action: Action,
-    /// The turn of that.
+    /// The turn of the strongest action.
     pub(super) turn: u32,
 }
 
@@ -119,7 +119,7 @@ impl Comparison {
         }
     }
 
-    /// Adds what each side found in one session. Loops of one agent that overlap are the same.
+    /// Adds the loops each side found in one session. Overlapping loops of one agent count as the same.
     pub(super) fn add(
         &mut self,
         (row_a, a): (SessionRow, Vec<LoopRow>),
@@ -151,7 +151,7 @@ impl Comparison {
     }
 }
 
-/// Returns the turn at which a side would first have stepped in.
+/// Returns the turn where a side would first have stepped in.
 fn first(one: &LoopRow) -> u32 {
     one.actions.first().map_or(u32::MAX, |a| a.turn)
 }
@@ -180,7 +180,7 @@ impl LoopView {
         })
     }
 
-    /// Returns it in words: "nudge at turn 4, block at turn 8".
+    /// Describes the actions: "nudge at turn 4, block at turn 8".
     pub(super) fn text(&self) -> String {
         let mut text = format!("{} at turn {}", self.first_action, self.first_turn);
         if self.turn != self.first_turn {
@@ -205,7 +205,7 @@ impl LoopPair {
         }
     }
 
-    /// Compares: loops that only one side found first, then by cost, then by place.
+    /// Compares: loops found by only one side first, then by cost, then by position.
     pub(super) fn order(a: &Self, b: &Self) -> std::cmp::Ordering {
         let both = |p: &Self| p.a.is_some() && p.b.is_some();
         both(a)

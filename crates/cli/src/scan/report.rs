@@ -1,4 +1,4 @@
-//! What a scan found, as `--json` prints it.
+//! The result of a scan, as printed by `--json`.
 
 use deloop_types::{Action, Millis};
 use schemars::JsonSchema;
@@ -7,54 +7,54 @@ use serde::Serialize;
 use crate::replay::{Intervention, Spend};
 use crate::sessions::Problem;
 
-/// Everything that a scan found.
+/// The result of a scan.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(title = "Scan")]
 pub(crate) struct ScanReport {
-    /// The version of this shape; a new one only when a field changes its meaning or goes.
+    /// Version of this format. It changes only when a field is removed or changes its meaning.
     pub(crate) version: u32,
-    /// The profile that the sessions were judged by.
+    /// The profile used to judge the sessions.
     pub(crate) profile: String,
-    /// Sessions that ended before this were skipped.
+    /// Sessions that ended before this time were skipped.
     pub(crate) since: Option<String>,
-    /// How many files or sessions were skipped because they are older than that.
+    /// Number of files or sessions skipped because they are older than that.
     pub(crate) older: u64,
-    /// These are the example sessions, because none were found.
+    /// Whether these are the example sessions, because no others were found.
     pub(crate) examples: bool,
-    /// The day on which the price list was made.
+    /// Date of the price list.
     pub(crate) prices: String,
-    /// Everything together.
+    /// The totals.
     pub(crate) totals: ScanTotals,
-    /// The loops, the costliest first.
+    /// The loops, most expensive first.
     pub(crate) loops: Vec<LoopRow>,
-    /// Every session that was read, the latest first.
+    /// Every session that was read, latest first.
     pub(crate) sessions: Vec<SessionRow>,
-    /// Files that could not be read, or not completely.
+    /// Files that couldn't be read, or not completely.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Everything together.
+/// The totals.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct ScanTotals {
-    /// Files with a session that counts.
+    /// Number of files with a session that counts.
     pub(crate) files: u64,
-    /// Plain bytes of these files.
+    /// Uncompressed size of these files, in bytes.
     pub(crate) bytes: u64,
-    /// Sessions; a session's subagents may have files of their own.
+    /// Number of sessions. A session's subagents may have files of their own.
     pub(crate) sessions: u64,
-    /// Sessions with at least one loop.
+    /// Number of sessions with at least one loop.
     pub(crate) sessions_with_loops: u64,
-    /// Loops, those that `--top` leaves out included.
+    /// Number of loops, including those that `--top` leaves out.
     pub(crate) loops: u64,
-    /// Turns of all sessions.
+    /// Number of turns in all sessions.
     pub(crate) turns: u64,
-    /// Turns that repeat in a loop.
+    /// Number of turns that repeat in a loop.
     pub(crate) repeated_turns: u64,
-    /// How long the repeated turns took.
+    /// Duration of the repeated turns.
     pub(crate) minutes: f64,
-    /// What all sessions used.
+    /// Usage of all sessions.
     pub(crate) spend: Spend,
-    /// What the repeated turns used.
+    /// Usage of the repeated turns.
     pub(crate) loop_spend: Spend,
 }
 
@@ -63,80 +63,80 @@ pub(crate) struct ScanTotals {
 pub(crate) struct LoopRow {
     /// The session's id.
     pub(crate) session: String,
-    /// The file it is in.
+    /// The session's file.
     pub(crate) file: String,
-    /// The format of the file, which is named after the agent that wrote it.
+    /// The file's format, named after the agent that wrote it.
     pub(crate) format: String,
-    /// The worker or subagent, if it is not the session's own agent.
+    /// The worker or subagent, unless it is the session's main agent.
     pub(crate) agent: Option<String>,
-    /// The model that was used most in the repeated turns, or else in the session.
+    /// The model used most in the repeated turns, or else in the session.
     pub(crate) model: Option<String>,
     /// The folder the session worked in.
     pub(crate) project: Option<String>,
     /// When the loop began.
     pub(crate) started: Option<String>,
-    /// When its last turn was.
+    /// When its last turn happened.
     pub(crate) ended: Option<String>,
-    /// What repeats and how often, in words.
+    /// A summary: what repeats and how often.
     pub(crate) pattern: String,
-    /// The detector that says most about it.
+    /// The detector that describes the loop best.
     pub(crate) detector: String,
     /// Other detectors that found it.
     pub(crate) also: Vec<String>,
-    /// The tool concerned, if it is one.
+    /// The tool involved, if there is exactly one.
     pub(crate) tool: Option<String>,
-    /// How often, the first time included.
+    /// Number of occurrences, including the first.
     pub(crate) count: u64,
-    /// How many calls or turns make up one lap.
+    /// Number of calls or turns in one cycle.
     pub(crate) period: u32,
-    /// The step at which it begins, from 0.
+    /// The step where it begins, from 0.
     pub(crate) step: u32,
     /// Its last step.
     pub(crate) last_step: u32,
-    /// The turn at which it begins. Turns are numbered over the whole session, from 1.
+    /// The turn where it begins. Turns are numbered across the whole session, from 1.
     pub(crate) first_turn: u32,
-    /// The turn at which it ends.
+    /// The turn where it ends.
     pub(crate) last_turn: u32,
-    /// How many turns the session has.
+    /// Number of turns in the session.
     pub(crate) of_turns: u64,
-    /// The turns that repeat what was done before. The first time is none of them, and neither is other work in between.
+    /// The turns that repeat earlier work. Excludes the first occurrence and other work in between.
     pub(crate) repeated: Vec<u32>,
-    /// The line of the file at which it begins; 0 when the file has no lines.
+    /// The line of the file where it begins; 0 when the file has no lines.
     pub(crate) line: u32,
     /// The strongest action.
     pub(crate) action: Action,
-    /// The rung of the ladder for it.
+    /// The rung of the ladder for that action.
     pub(crate) level: u32,
-    /// Everything that deloop would have done about it, in order.
+    /// Everything deloop would have done about it, in order.
     pub(crate) actions: Vec<ActionRow>,
-    /// How long the repeated turns took.
+    /// Duration of the repeated turns.
     pub(crate) minutes: f64,
-    /// What the repeated turns used.
+    /// Usage of the repeated turns.
     pub(crate) spend: Spend,
-    /// The part of it that was used after the turn of deloop's first action.
+    /// The part of that usage after the turn of deloop's first action.
     pub(crate) spend_after: Spend,
-    /// Where the session's row is, and which of its loops this is.
+    /// The session's row, and the loop's index in it.
     #[serde(skip)]
     #[schemars(skip)]
     pub(crate) place: (SessionPlace, usize),
 }
 
-/// Something that deloop would have done.
+/// An action that deloop would have taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct ActionRow {
-    /// At which step, from 0.
+    /// The step, from 0.
     pub(crate) step: u32,
-    /// At which turn, from 1; 0 before the first.
+    /// The turn, from 1; 0 before the first.
     pub(crate) turn: u32,
-    /// What.
+    /// The action.
     pub(crate) action: Action,
-    /// On which rung of the ladder.
+    /// The rung of the ladder.
     pub(crate) level: u32,
-    /// The detector it rests on.
+    /// The detector behind it.
     pub(crate) detector: String,
 }
 
-/// Which of the files, and which of its sessions.
+/// The index of the file and of the session in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SessionPlace {
     pub(crate) file: usize,
@@ -146,37 +146,37 @@ pub(crate) struct SessionPlace {
 /// One session.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct SessionRow {
-    /// Its id.
+    /// The session's id.
     pub(crate) session: String,
-    /// The file it is in.
+    /// The session's file.
     pub(crate) file: String,
-    /// The format of the file, which is named after the agent that wrote it.
+    /// The file's format, named after the agent that wrote it.
     pub(crate) format: String,
-    /// The model it used most.
+    /// The model used most.
     pub(crate) model: Option<String>,
-    /// The folder it worked in.
+    /// The folder the session worked in.
     pub(crate) project: Option<String>,
-    /// Its first step's time.
+    /// Time of the first step.
     pub(crate) started: Option<String>,
-    /// Its last step's time.
+    /// Time of the last step.
     pub(crate) ended: Option<String>,
-    /// Its steps.
+    /// Number of steps.
     pub(crate) steps: u64,
-    /// Its turns.
+    /// Number of turns.
     pub(crate) turns: u64,
-    /// Its tool calls.
+    /// Number of tool calls.
     pub(crate) calls: u64,
-    /// Its loops.
+    /// Number of loops.
     pub(crate) loops: u64,
-    /// Turns that repeat in one of its loops.
+    /// Number of turns that repeat in a loop.
     pub(crate) repeated_turns: u64,
-    /// How long these took.
+    /// Duration of the repeated turns.
     pub(crate) minutes: f64,
-    /// What it used.
+    /// Usage of the session.
     pub(crate) spend: Spend,
-    /// What the repeated turns used.
+    /// Usage of the repeated turns.
     pub(crate) loop_spend: Spend,
-    /// Everything that deloop would have done, in order.
+    /// Everything deloop would have done, in order.
     pub(crate) actions: Vec<ActionRow>,
     #[serde(skip)]
     #[schemars(skip)]
@@ -199,7 +199,7 @@ impl ActionRow {
 }
 
 impl LoopRow {
-    /// Compares by cost, the costlier first: by dollars, then by turns and tokens, then by place.
+    /// Compares by cost, most expensive first: by dollars, then by turns and tokens, then by position.
     pub(crate) fn costlier(a: &Self, b: &Self) -> std::cmp::Ordering {
         let size = |l: &Self| (l.repeated.len(), l.spend.tokens());
         b.spend

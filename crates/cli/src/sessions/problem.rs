@@ -10,14 +10,14 @@ use crate::print;
 /// How many problems are printed on standard error; `--json` has more.
 const PRINTED: usize = 10;
 
-/// Something about a file that people should know.
+/// A problem with a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub(crate) struct Problem {
     /// The file or folder.
     pub(crate) path: String,
-    /// What is the matter with it.
+    /// A description of the problem.
     pub(crate) problem: String,
-    /// Nothing of it was read.
+    /// Whether the whole file was skipped.
     pub(crate) lost: bool,
 }
 

@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallView, Detector, Fingerprint, Happening, Moment, Ring, short_call, short_hash};
 
-/// A sequence of calls repeated back to back.
+/// Finds a sequence of calls repeated back to back.
 pub(crate) struct CallCycle;
 
-/// How [`CallCycle`] is tuned.
+/// Parameters of [`CallCycle`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CallCycleParams {
-    /// From how many laps on it is a finding, the first included.
+    /// Number of laps (rounds of the cycle) that make a finding, including the first.
     laps: u64,
-    /// The shortest lap, in calls.
+    /// Shortest cycle to look for, in calls.
     shortest: usize,
-    /// The longest lap, in calls; 0 is any that the history can hold `laps` of.
+    /// Longest cycle to look for, in calls; 0 means any that the history can hold `laps` of.
     longest: usize,
 }
 
@@ -32,19 +32,19 @@ impl CallCycleParams {
     }
 }
 
-/// For each period, how many calls in a row were the same as the one a period before: one comparison per period and
+/// For each period, how many calls in a row equal the call one period before. Costs one comparison per period and
 /// call, whatever the number of laps.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CallCycleMemory {
     runs: Vec<u32>,
-    /// The last calls: what they are and their steps.
+    /// The last calls: their signatures and steps.
     calls: Ring<(Fingerprint, u64)>,
-    /// Calls that came before, in their short form: what a cycle is told with.
+    /// Short forms of earlier calls, to describe a cycle.
     names: Ring<(u64, ShortCall)>,
 }
 
 const NAMES: usize = 16;
-/// How many calls are compared: enough for three laps of a cycle of thirteen.
+/// Number of calls compared: enough for three laps of a cycle of thirteen.
 const WINDOW: usize = 40;
 
 impl Detector for CallCycle {
@@ -124,7 +124,7 @@ impl CallCycleMemory {
     }
 }
 
-/// Names the set of calls in a lap, wherever the lap begins.
+/// Identifies the set of calls in a lap, wherever the lap begins.
 fn pattern_of(signatures: impl Iterator<Item = Fingerprint>) -> u64 {
     let mut set: Vec<u64> = signatures.map(Fingerprint::short).collect();
     set.sort_unstable();

@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Detector, Happening, Moment, Ring, short_hash};
 
-/// One message that repeats itself, seen while it streams or when it is whole.
+/// Finds a message that repeats itself, while it streams or once it is complete.
 pub(crate) struct Chanting;
 
-/// How [`Chanting`] is tuned.
+/// Parameters of [`Chanting`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ChantingParams {
-    /// From how many sentences on that were in the message before.
+    /// Number of repeated sentences in one message that make a finding.
     sentences: u32,
-    /// Of all sentences, this share must have been there before, 0 to 1.
+    /// Minimum share of repeated sentences among all sentences, 0 to 1.
     share: f64,
 }
 
@@ -23,34 +23,34 @@ impl Default for ChantingParams {
     }
 }
 
-/// Shorter sentences, in words, may well come again.
+/// Shorter sentences, in words, are ignored: they may repeat in any text.
 const SHORTEST: u32 = 4;
-/// A sentence without an end is cut into pieces of so many words: what repeats has few different ones.
+/// A sentence without an end is cut into pieces of this many words. Repeated text has few different pieces.
 const LONGEST: u32 = 16;
-/// So many different sentences of a message are remembered.
+/// Number of different sentences remembered per message.
 const KNOWN: usize = 256;
 
-/// The message that streams now, if one does.
+/// The message that is streaming, if any.
 pub(crate) type ChantingMemory = Option<Box<StreamedMessage>>;
 
-/// A message so far: what a piece more is compared with.
+/// The state of a message read so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StreamedMessage {
-    /// The word that is being read, hashed; 0 between two words.
+    /// Hash of the current word; 0 between words.
     word: u32,
-    /// The sentence that is being read: its words, hashed, and how many.
+    /// Hash and word count of the current sentence.
     sentence: (u32, u32),
-    /// Whether a full stop was the last thing read.
+    /// Whether the last character was a full stop.
     stopped: bool,
-    /// How the line begins; whether it is of code.
+    /// How the line begins, and whether it is code.
     line: LineStart,
     fenced: bool,
-    /// Sentences so far, how many of them were there before, and the different ones, hashed.
+    /// Sentences so far, how many of them were repeated, and the hashes of the different ones.
     sentences: u32,
     again: u32,
     known: Ring<u32>,
-    /// Whether it was told already.
+    /// Whether it has been reported.
     told: bool,
 }
 
@@ -109,8 +109,8 @@ impl Detector for Chanting {
 }
 
 impl StreamedMessage {
-    /// Reads on; says how many sentences were there before as soon as that are too many. Code and tables repeat by
-    /// nature and do not count.
+    /// Reads more text. Returns the number of repeated sentences as soon as there are too many. Ignores code and
+    /// tables, which repeat by nature.
     fn read(&mut self, params: &ChantingParams, text: &str) -> Option<u32> {
         for letter in text.chars() {
             let table = self.line == LineStart::Table;
@@ -143,7 +143,7 @@ impl StreamedMessage {
         }
     }
 
-    /// A sentence is complete: was it there before?
+    /// Ends a sentence. Returns whether it was in the message before.
     fn is_again(&mut self, code: bool) -> bool {
         let (hash, words) = std::mem::take(&mut self.sentence);
         if words < SHORTEST || code {

@@ -1,11 +1,11 @@
-//! What the detectors of evidence count with.
+//! Counting and comparing calls, for the detectors that judge evidence.
 
 use deloop_types::{CameBack, Evidence, Finding};
 
 use crate::reading::Effect;
 use crate::{CallRecord, Ending, History, Moment, Progress};
 
-/// In how many turns these calls were made: parallel calls count once.
+/// Returns the number of turns that made these calls. Parallel calls count once.
 pub(crate) fn turns<'a>(records: impl Iterator<Item = &'a CallRecord>) -> u64 {
     let mut turns: Vec<u32> = records.map(|r| r.turn).collect();
     turns.sort_unstable();
@@ -13,7 +13,7 @@ pub(crate) fn turns<'a>(records: impl Iterator<Item = &'a CallRecord>) -> u64 {
     turns.len() as u64
 }
 
-/// Which share of these calls brought nothing new, 0 to 1; 0 when there is none.
+/// Returns the share of these calls that brought nothing new, 0 to 1; 0 when there are none.
 pub(crate) fn stale_share<'a>(records: impl Iterator<Item = &'a CallRecord>) -> f64 {
     let (mut all, mut stale) = (0_u32, 0_u32);
     for record in records.filter(|r| r.progress != Progress::None) {
@@ -23,15 +23,15 @@ pub(crate) fn stale_share<'a>(records: impl Iterator<Item = &'a CallRecord>) -> 
     if all == 0 { 0.0 } else { f64::from(stale) / f64::from(all) }
 }
 
-/// Whether it is certain how these calls ended: the agent said so, or each brought the very same output within moments.
-/// What was only read from words is no reason to block.
+/// Returns whether the outcome of these calls is certain: the agent reported it, or each call returned exactly the same
+/// output within moments. An outcome inferred from words is no reason to block.
 pub(crate) fn proven(group: &[&CallRecord]) -> bool {
     let same = |r: &&&CallRecord| group.iter().all(|o| o.output == r.output);
     group.iter().all(|r| r.outcome.is_some())
         || group.first().is_some_and(|first| same(&first)) && group.iter().all(|r| r.at_once())
 }
 
-/// How these calls, of which `last` is the latest, came back; `None` when they succeeded with different outputs.
+/// Returns how these calls ended, `last` being the latest; `None` when they succeeded with different outputs.
 pub(crate) fn came_back<'a>(
     last: &CallRecord,
     group: impl Iterator<Item = &'a CallRecord>,
@@ -54,8 +54,8 @@ pub(crate) fn came_back<'a>(
     })
 }
 
-/// Whether anything was changed since `first`; `None` when a call may have, and nobody knows. An edit that is made again
-/// is no progress, but it is a change.
+/// Returns whether anything changed since `first`; `None` when a call may have changed something. Making an edit again
+/// isn't progress, but it is a change.
 fn changed(history: &History, first: &CallRecord, record: &CallRecord) -> Option<bool> {
     let others = history.recent().iter().filter(|r| {
         r.ordinal > first.ordinal
@@ -71,7 +71,7 @@ fn changed(history: &History, first: &CallRecord, record: &CallRecord) -> Option
     }
 }
 
-/// What is the same in all findings about calls: `group` holds the calls concerned, newest first, `record` among them.
+/// Builds the fields that all findings about calls share. `group` holds the calls, newest first, including `record`.
 pub(crate) fn finding(
     detector: &str,
     moment: &Moment<'_>,
@@ -104,8 +104,8 @@ pub(crate) fn finding(
     }
 }
 
-/// The finding about calls that came to nothing, made at `record`, which would be one more of them: a reason to refuse
-/// it, if it is certain that nothing changed in between.
+/// Builds the finding about failed or useless calls at `record`, which is about to be another one: a reason to refuse
+/// it, if nothing has certainly changed in between.
 pub(crate) fn about_to_be(mut found: Finding, record: &CallRecord) -> Finding {
     found.count += 1;
     found.evidence.at = record.ordinal.into();
@@ -114,5 +114,5 @@ pub(crate) fn about_to_be(mut found: Finding, record: &CallRecord) -> Finding {
     found
 }
 
-/// So many different calls are shown in a finding.
+/// Number of different calls shown in a finding.
 const SHOWN: usize = 3;

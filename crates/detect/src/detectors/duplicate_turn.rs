@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Detector, Fingerprint, Happening, Moment, Ring, write_canonical};
 
-/// A turn that is word for word one of the last few.
+/// Finds a turn that is identical to one of the last few.
 pub(crate) struct DuplicateTurn;
 
-/// How [`DuplicateTurn`] is tuned.
+/// Parameters of [`DuplicateTurn`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DuplicateTurnParams {
-    /// With how many turns before it a turn is compared.
+    /// Number of earlier turns that a turn is compared with.
     window: usize,
-    /// How many parts of a turn (its text, each of its calls) are compared.
+    /// Number of parts of a turn (its text and each of its calls) that are compared.
     parts: usize,
 }
 

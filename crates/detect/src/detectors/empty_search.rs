@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::counting::{finding, turns};
 use crate::{CallRecord, Detector, Ending, Happening, Moment, short_hash};
 
-/// Searches in slightly other words that all find nothing.
+/// Finds similar searches that all find nothing.
 pub(crate) struct EmptySearch;
 
-/// How [`EmptySearch`] is tuned.
+/// Parameters of [`EmptySearch`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct EmptySearchParams {
-    /// From how many searches on.
+    /// Number of similar searches that make a finding.
     at: u64,
-    /// How many of their words two searches must share to be alike, 0 to 1.
+    /// Share of words that two searches must have in common to be similar, 0 to 1.
     alike: f64,
-    /// Of the calls meanwhile, this share must have found nothing or brought nothing new, 0 to 1.
+    /// Share of the calls in between that must have found nothing or brought nothing new, 0 to 1.
     share: f64,
-    /// Within how many turns.
+    /// Window, in turns.
     within: u32,
 }
 

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::run::Run;
 use crate::{Detector, Happening, Moment, ToolKind};
 
-/// Shell commands that fail, one after the other.
+/// Finds shell commands that fail in a row.
 pub(crate) struct FailingCommands;
 
-/// How [`FailingCommands`] is tuned.
+/// Parameters of [`FailingCommands`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FailingCommandsParams {
-    /// From how many failing commands in a row on it is a finding.
+    /// Number of failing commands in a row that make a finding.
     at: u64,
 }
 

@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::counting::{finding, proven, turns};
 use crate::{CallRecord, Detector, Happening, Moment, short_hash};
 
-/// A run in which everything fails, whatever the calls and the failures.
+/// Finds a run in which every call fails, whatever the calls and the failures.
 pub(crate) struct FailingRun;
 
-/// How [`FailingRun`] is tuned.
+/// Parameters of [`FailingRun`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FailingRunParams {
-    /// From how many calls in a row on that fail or are refused.
+    /// Number of failed or refused calls in a row that make a finding.
     at: u64,
-    /// In how many turns at least.
+    /// Minimum number of turns they must span.
     turns: u64,
-    /// From how many on a run that nobody attends may be stopped, after the agent was told.
+    /// Number of such calls in a row after which an unattended run may be stopped, once the agent was nudged.
     hard: u64,
-    /// In how many turns at least.
+    /// Minimum number of turns those must span.
     hard_turns: u64,
 }
 

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::run::Run;
 use crate::{Detector, Happening, Moment, ResultView, test_verdict};
 
-/// Test runs that fail, one after the other.
+/// Finds test runs that fail in a row.
 pub(crate) struct FailingTests;
 
-/// How [`FailingTests`] is tuned.
+/// Parameters of [`FailingTests`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FailingTestsParams {
-    /// From how many failing test runs in a row on it is a finding.
+    /// Number of failing test runs in a row that make a finding.
     at: u64,
 }
 
@@ -61,8 +61,8 @@ impl Detector for FailingTests {
     }
 }
 
-/// Whether the tests passed: a failed call did not; else the runner's closing lines decide, for a pipe hides the
-/// runner's exit code; else how the call ended.
+/// Returns whether the tests passed. A failed call means no. Otherwise the runner's closing lines decide, because a
+/// pipe hides the runner's exit code; without them, the outcome of the call does.
 fn passed(result: &ResultView<'_>) -> Option<bool> {
     match result.record.outcome {
         Some(outcome) if outcome.failed() => return Some(false),

@@ -1,4 +1,4 @@
-//! One file per pattern, with its page beside it.
+//! The detectors: one file per pattern, with its page beside it.
 
 pub(crate) mod call_cycle;
 pub(crate) mod chanting;

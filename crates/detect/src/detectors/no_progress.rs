@@ -6,23 +6,23 @@ use super::counting::{about_to_be, finding, proven, stale_share, turns};
 use crate::reading::{Effect, requested_times};
 use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind, short_hash};
 
-/// Calls that bring nothing new: one call with the same output, or nearly all calls of a while.
+/// Finds calls that bring nothing new: one call with the same output, or nearly all recent calls.
 pub(crate) struct NoProgress;
 
-/// How [`NoProgress`] is tuned.
+/// Parameters of [`NoProgress`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct NoProgressParams {
-    /// From how many times the same call with the same output on, with nothing changed in between; 0 switches this
-    /// rule off.
+    /// Number of times the same call must return the same output, with no change in between, to make a finding; 0 turns
+    /// this rule off.
     at: u64,
-    /// Of the calls since the first of them, this share must have brought nothing new, 0 to 1.
+    /// Share of the calls since the first of them that must have brought nothing new, 0 to 1.
     share: f64,
-    /// Of so many calls in a row nearly all bring nothing new; 0 switches this rule off.
+    /// Number of calls in a row of which nearly all must bring nothing new; 0 turns this rule off.
     window: usize,
-    /// How many of them, as a share from 0 to 1.
+    /// Share of those calls that must bring nothing new, 0 to 1.
     window_share: f64,
-    /// From how many identical calls in a row on, when the agent records no results; 0 switches this rule off.
+    /// Number of identical calls in a row that make a finding when the agent records no results; 0 turns this rule off.
     unseen: u64,
 }
 
@@ -32,13 +32,13 @@ impl Default for NoProgressParams {
     }
 }
 
-/// What a person asked to be done several times.
+/// A repetition that a person asked for.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct NoProgressMemory {
-    /// How often.
+    /// How many times.
     times: u64,
-    /// The call that turned out to be it: the first that was made again.
+    /// The call that implements it: the first one made again.
     call: u64,
 }
 
@@ -75,7 +75,7 @@ impl Detector for NoProgress {
 }
 
 impl NoProgress {
-    /// A call is about to be made.
+    /// Checks a call before it is made.
     fn before(
         &self,
         params: &NoProgressParams,
@@ -100,7 +100,7 @@ impl NoProgress {
             .filter(|found| found.evidence.hard)
     }
 
-    /// A call came back.
+    /// Checks a call after its result.
     fn after(
         &self,
         params: &NoProgressParams,
@@ -129,8 +129,8 @@ impl NoProgress {
         })
     }
 
-    /// The last calls that say something, at least so many and from at least half as many turns; none when there are
-    /// not enough of them.
+    /// Returns the last calls with evidence: at least this many, from at least half as many turns. Empty when there
+    /// aren't enough.
     fn window<'a>(
         &self,
         params: &NoProgressParams,
@@ -152,8 +152,8 @@ impl NoProgress {
         Vec::new()
     }
 
-    /// The latest calls that are the same as this one and came back the same, if there are enough of them and hardly
-    /// anything else brought news in between.
+    /// Returns the latest calls equal to this one with the same result, if there are enough and little else brought
+    /// anything new in between.
     fn same_call<'a>(
         &self,
         params: &NoProgressParams,

@@ -4,22 +4,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Detector, Happening, Moment};
 
-/// A session that has used up most or all of what it may use.
+/// Finds sessions that have used most or all of their budget.
 pub(crate) struct OverBudget;
 
-/// How [`OverBudget`] is tuned. A limit of 0 is none.
+/// Parameters of [`OverBudget`]. A limit of 0 means no limit.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct OverBudgetParams {
-    /// Tokens read and written.
+    /// Maximum number of tokens, input and output.
     tokens: u64,
-    /// Dollars.
+    /// Maximum cost in dollars.
     usd: f64,
-    /// Steps.
+    /// Maximum number of steps.
     steps: u64,
-    /// Minutes between the first and the last step.
+    /// Maximum number of minutes between the first and the last step.
     minutes: f64,
-    /// From how many percent of a limit on it is a finding.
+    /// Percentage of a limit that makes a finding.
     at: u64,
 }
 

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::run::Run;
 use crate::{Detector, Happening, Moment, short_call};
 
-/// The same tool with identical arguments, in a row.
+/// Finds the same tool called with identical arguments in a row.
 pub(crate) struct RepeatedCall;
 
-/// How [`RepeatedCall`] is tuned.
+/// Parameters of [`RepeatedCall`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedCallParams {
-    /// From how many identical calls in a row on it is a finding.
+    /// Number of identical calls in a row that make a finding.
     at: u64,
 }
 

@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::counting::{finding, turns};
 use crate::{CallRecord, Detector, Ending, Happening, Moment, ToolKind, short_hash};
 
-/// The same edit made again at another place: only its numbers differ.
+/// Finds the same edit made again in another place: only its numbers differ.
 pub(crate) struct RepeatedEdit;
 
-/// How [`RepeatedEdit`] is tuned.
+/// Parameters of [`RepeatedEdit`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedEditParams {
-    /// From how many edits on.
+    /// Number of edits that make a finding.
     at: u64,
-    /// How many of their words, numbers aside, two edits must share to be the same, 0 to 1.
+    /// Share of words, numbers aside, that two edits must have in common to be the same, 0 to 1.
     alike: f64,
-    /// Within how many turns.
+    /// Window, in turns.
     within: u32,
-    /// Edits with fewer words than this are too short to be compared.
+    /// Minimum number of words in an edit. Shorter edits aren't compared.
     words: usize,
 }
 

@@ -6,28 +6,28 @@ use super::counting::{finding, stale_share, turns};
 use crate::reading::Effect;
 use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind};
 
-/// Different calls that fail the same way.
+/// Finds different calls that fail the same way.
 pub(crate) struct RepeatedError;
 
-/// How [`RepeatedError`] is tuned.
+/// Parameters of [`RepeatedError`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedErrorParams {
-    /// From how many calls of one tool on that are alike and fail the same way; 0 switches this rule off.
+    /// Number of similar calls of one tool, failing the same way, that make a finding; 0 turns this rule off.
     at: u64,
-    /// The same, for calls with at most one word in their arguments: there is nothing to vary; 0 switches this
+    /// The same for calls with at most one word in their arguments, which leaves nothing to vary; 0 turns this
     /// rule off.
     bare: u64,
-    /// How many of their words two calls must share to be alike, 0 to 1.
+    /// Share of words that two calls must have in common to be similar, 0 to 1.
     alike: f64,
-    /// Of the last six calls, this share must have brought nothing new, 0 to 1.
+    /// Share of the last six calls that must have brought nothing new, 0 to 1.
     share: f64,
-    /// From how many calls on, whatever they are, that fail with the very same output and nothing changed; 0 switches
-    /// this rule off.
+    /// Number of calls of any kind, failing with exactly the same output and no change in between, that make a finding;
+    /// 0 turns this rule off.
     exact: u64,
-    /// Of the last twelve calls, this share must have brought nothing new, 0 to 1.
+    /// Share of the last twelve calls that must have brought nothing new, 0 to 1.
     exact_share: f64,
-    /// Within how many turns.
+    /// Window, in turns.
     within: u32,
 }
 
@@ -37,9 +37,9 @@ impl Default for RepeatedErrorParams {
     }
 }
 
-/// With at most so many words in its arguments, there is nothing to vary.
+/// A call with at most this many words in its arguments leaves nothing to vary.
 const BARE: usize = 1;
-/// Shorter outputs say too little to be compared, in bytes.
+/// Shorter outputs, in bytes, are too short to compare.
 const SAYS_SOMETHING: u16 = 20;
 
 impl Detector for RepeatedError {

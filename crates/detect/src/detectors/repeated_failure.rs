@@ -5,29 +5,29 @@ use serde::{Deserialize, Serialize};
 use super::counting::{about_to_be, finding, proven, stale_share, turns};
 use crate::{CallRecord, Detector, Happening, Moment, ToolKind};
 
-/// The same call, failing or refused again and again, whatever the words.
+/// Finds the same call failing or being refused repeatedly, whatever the error text.
 pub(crate) struct RepeatedFailure;
 
-/// How [`RepeatedFailure`] is tuned.
+/// Parameters of [`RepeatedFailure`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedFailureParams {
-    /// From how many failures of the same call on, with nothing changed in between; 0 switches this rule off.
+    /// Number of failures of the same call, with no change in between, that make a finding; 0 turns this rule off.
     at: u64,
-    /// The same for calls that wait for something or show its state: such a call may well fail until it is there.
+    /// The same for calls that wait for something or show its state, which may fail until it is ready.
     polls: u64,
-    /// Within how many turns.
+    /// Window for `at` and `polls`, in turns.
     within: u32,
-    /// The same for an edit, even if something else was changed in between; 0 switches this rule off.
+    /// The same for an edit, even if something else changed in between; 0 turns this rule off.
     edits: u64,
-    /// Within how many turns.
+    /// Window for `edits`, in turns.
     edits_within: u32,
-    /// The same for any call that comes back with the same failure although something was changed; 0 switches this
+    /// The same for any call that keeps failing the same way although something changed in between; 0 turns this
     /// rule off.
     despite: u64,
-    /// Of the last `despite_of` calls, this share must have brought nothing new, 0 to 1.
+    /// Share of the last `despite_of` calls that must have brought nothing new, 0 to 1.
     despite_share: f64,
-    /// How many calls that is.
+    /// Number of calls that `despite_share` looks at.
     despite_of: usize,
 }
 

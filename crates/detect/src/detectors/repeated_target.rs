@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::run::Run;
 use crate::{Detector, Happening, Moment, short_call};
 
-/// The same tool on the same target, whatever its optional arguments, in a row.
+/// Finds the same tool called on the same target in a row, whatever its optional arguments.
 pub(crate) struct RepeatedTarget;
 
-/// How [`RepeatedTarget`] is tuned.
+/// Parameters of [`RepeatedTarget`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedTargetParams {
-    /// From how many calls with the same target in a row on it is a finding.
+    /// Number of calls with the same target in a row that make a finding.
     at: u64,
 }
 

@@ -1,20 +1,20 @@
-//! A run: the same thing, in a row.
+//! A run: the same thing several times in a row.
 
 use serde::{Deserialize, Serialize};
 
-/// How long the current run is and where it began.
+/// The length of the current run and where it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {
-    /// What is repeated.
+    /// What repeats.
     pub(crate) of: u64,
-    /// How often, the first included.
+    /// Number of occurrences, including the first.
     pub(crate) count: u64,
-    /// The step of the first.
+    /// The step of the first occurrence.
     pub(crate) since: u64,
 }
 
 impl Run {
-    /// One more of `of`, at this step: goes on with the run or starts a new one.
+    /// Adds an occurrence of `of` at this step: extends the run or starts a new one.
     pub(crate) fn extend(&mut self, of: u64, step: u64) {
         if self.count > 0 && self.of == of {
             self.count += 1;
@@ -23,7 +23,7 @@ impl Run {
         }
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub(crate) fn end(&mut self) {
         *self = Self::default();
     }

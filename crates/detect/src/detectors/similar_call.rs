@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallView, Detector, Happening, Moment, Ring, Words, short_call};
 
-/// The same tool with nearly the same arguments, in a row.
+/// Finds the same tool called with similar arguments in a row.
 pub(crate) struct SimilarCall;
 
-/// How [`SimilarCall`] is tuned.
+/// Parameters of [`SimilarCall`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SimilarCallParams {
-    /// From how many similar calls in a row on it is a finding.
+    /// Number of similar calls in a row that make a finding.
     at: u64,
-    /// How alike the words of the normalised arguments must be, 0 to 1.
+    /// Minimum similarity of the words of the normalized arguments, 0 to 1.
     similarity: f64,
-    /// How many calls are kept as evidence.
+    /// Number of calls kept as evidence.
     window: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for SimilarCallParams {
     }
 }
 
-/// The run is measured against its first action, so that slow drift ends it.
+/// The current run. Calls are compared with its first action, so slow drift ends it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SimilarCallMemory {
     tool: String,
@@ -36,13 +36,13 @@ pub(crate) struct SimilarCallMemory {
     window: Ring<RecordedAction>,
 }
 
-/// The run that ended a task, as the document's hook reports it.
+/// The run that ended a task, in the form the behavioral hook reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoopDetails {
-    /// Similar actions in a row.
+    /// Number of similar actions in a row.
     pub run_length: u64,
-    /// The action the run is measured against, normalised.
+    /// The normalized action that the run is compared with.
     pub last_action: String,
     /// The last five actions.
     pub buffer_snapshot: Vec<RecordedAction>,
@@ -54,9 +54,9 @@ pub struct LoopDetails {
 pub struct RecordedAction {
     /// The tool.
     pub tool_name: String,
-    /// Its normalised arguments.
+    /// The normalized arguments.
     pub normalized_args: String,
-    /// When, if known.
+    /// The time, if known.
     #[schemars(with = "Option<i64>")]
     pub timestamp: Option<Millis>,
     /// The step's index in its session.

@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Detector, Happening, Moment, Ring, Words, write_canonical};
 
-/// Turns whose words are nearly those of one of the last few, in a row.
+/// Finds turns in a row that are similar to one of the last few.
 pub(crate) struct SimilarTurn;
 
-/// How [`SimilarTurn`] is tuned.
+/// Parameters of [`SimilarTurn`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SimilarTurnParams {
-    /// From how many similar turns in a row on it is a finding.
+    /// Number of similar turns in a row that make a finding.
     at: u64,
-    /// How alike the words must be, 0 to 1.
+    /// Minimum similarity of the words, 0 to 1.
     similarity: f64,
-    /// With how many turns before it a turn is compared.
+    /// Number of earlier turns that a turn is compared with.
     window: usize,
 }
 
@@ -73,7 +73,7 @@ impl Detector for SimilarTurn {
     }
 }
 
-/// What a turn says; a turn with no text is its calls.
+/// Returns the text of a turn, or its calls if it has no text.
 fn content(turn: &Turn) -> Option<std::borrow::Cow<'_, str>> {
     if let Some(text) = turn.said() {
         return Some(text.into());

@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Detector, Happening, Moment, short_call};
 
-/// One call that many workers of a swarm make.
+/// Finds a call that many workers of a swarm make.
 pub(crate) struct SwarmRepeat;
 
-/// How [`SwarmRepeat`] is tuned.
+/// Parameters of [`SwarmRepeat`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SwarmRepeatParams {
-    /// From how many calls of the whole swarm on it is a finding.
+    /// Number of calls across the swarm that make a finding.
     at: u64,
-    /// By how many different workers at least.
+    /// Minimum number of different workers.
     workers: u64,
-    /// Whether only calls count that failed or found nothing.
+    /// Whether to count only calls that failed or found nothing.
     in_vain: bool,
 }
 

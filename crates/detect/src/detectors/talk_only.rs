@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 use super::run::Run;
 use crate::{Detector, Happening, Moment, Ring, Sketch, Words};
 
-/// How many answers to automatic messages are compared with.
+/// Number of earlier answers to automatic messages that a turn is compared with.
 const ANSWERS: usize = 4;
 
-/// Turns with text and no call, one after the other.
+/// Finds turns in a row with text and no call.
 pub(crate) struct TalkOnly;
 
-/// How [`TalkOnly`] is tuned.
+/// Parameters of [`TalkOnly`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TalkOnlyParams {
-    /// From how many turns without a call in a row on it is a finding.
+    /// Number of turns in a row without a call that make a finding.
     at: u64,
-    /// How much a turn must say the same as the one before to count, 0 to 1; with 0 every turn counts, also after a
+    /// Minimum similarity to the previous turn for a turn to count, 0 to 1. With 0 every turn counts, even after a
     /// message from a person.
     alike: f64,
-    /// The same, for turns that answer automatic messages: how much each must say the same as any of the last ones.
+    /// The same for turns that answer automatic messages: minimum similarity to any of the last ones.
     prompted: f64,
 }
 
@@ -34,10 +34,10 @@ impl Default for TalkOnlyParams {
 pub(crate) struct TalkOnlyMemory {
     run: Run,
     words: Option<Words>,
-    /// What the turns since an automatic message said.
+    /// The words of the turns since an automatic message.
     #[serde(default)]
     answers: Ring<Sketch>,
-    /// How many requests there had been at the last message.
+    /// The number of requests at the last message.
     #[serde(default)]
     requests: u16,
     /// Whether the last message was automatic.
@@ -102,7 +102,7 @@ impl Detector for TalkOnly {
 }
 
 impl TalkOnlyMemory {
-    /// Whether this turn answers an automatic message with what was said before.
+    /// Returns whether this turn answers an automatic message with something already said.
     fn answers_again(&mut self, params: &TalkOnlyParams, turn: &Turn) -> bool {
         let words = Sketch::of_turn(turn);
         let old = self.answers.iter().any(|a| a.likeness(&words) >= params.prompted);

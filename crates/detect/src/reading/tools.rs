@@ -1,4 +1,4 @@
-//! What kind of thing a tool does, by its name; users declare what the name does not tell.
+//! Tool kinds, by tool name; users declare those that the name doesn't show.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Vocabulary;
 
-/// What a tool does, as far as repetition is concerned.
+/// What a tool does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolKind {
-    /// Shows something and changes nothing.
+    /// Reads something and changes nothing.
     Read,
     /// Changes something.
     Write,
@@ -20,9 +20,9 @@ pub enum ToolKind {
     Run,
     /// Looks for something.
     Search,
-    /// Waits for something that runs elsewhere: repeating it is its purpose.
+    /// Waits for something that runs elsewhere. Repeating it is normal.
     Poll,
-    /// Shows the next piece of something long.
+    /// Shows the next part of something long.
     Page,
     /// Talks to a person or to another agent, or keeps notes.
     Talk,
@@ -33,22 +33,22 @@ pub enum ToolKind {
     Other,
 }
 
-/// What a user says about one tool: `[tools.NAME]`.
+/// A user's declaration about one tool: `[tools.NAME]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolRule {
     /// What the tool does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ToolKind>,
-    /// The arguments that say what a call is about; the others do not tell one call from another.
+    /// The arguments that identify a call; the others are ignored when calls are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<String>,
-    /// How often the same call may come in a row before it counts as repeated; for a poll, its budget.
+    /// How many times the same call may be made in a row before it counts as repeated. For a poll, its budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<u64>,
 }
 
-/// What is known about tools, commands and outputs: the vocabulary, and what the user declared tool by tool.
+/// Everything known about tools, commands and outputs: the vocabulary and the user's declarations.
 #[derive(Debug, Clone)]
 pub struct Tools {
     rules: BTreeMap<String, ToolRule>,
@@ -62,32 +62,32 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// These rules, by tool name.
+    /// Creates rules from declarations by tool name.
     #[must_use]
     pub fn new(rules: BTreeMap<String, ToolRule>) -> Self {
         Self { rules, vocabulary: Vocabulary::builtin() }
     }
 
-    /// The same rules with another vocabulary.
+    /// Replaces the vocabulary.
     #[must_use]
     pub fn speaking(mut self, vocabulary: Arc<Vocabulary>) -> Self {
         self.vocabulary = vocabulary;
         self
     }
 
-    /// The vocabulary.
+    /// Returns the vocabulary.
     #[must_use]
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
-    /// What the user said about this tool.
+    /// Returns the user's declaration about this tool.
     #[must_use]
     pub fn rule(&self, tool: &str) -> Option<&ToolRule> {
         if self.rules.is_empty() { None } else { self.rules.get(tool) }
     }
 
-    /// What a tool does: as declared, else as its name says.
+    /// Returns what a tool does: as declared, else according to its name.
     ///
     /// ```
     /// use deloop_detect::{ToolKind, Tools};
@@ -102,7 +102,7 @@ impl Tools {
     }
 }
 
-/// The words of a tool's name: `runTests`, `run_tests` and `run-tests` have the same two.
+/// Splits a tool's name into words: `runTests`, `run_tests` and `run-tests` have the same two.
 pub(crate) fn name_words(name: &str) -> impl Iterator<Item = &str> {
     let bytes = name.as_bytes();
     let starts = |i: usize| bytes[i].is_ascii_uppercase() && i > 0 && bytes[i - 1].is_ascii_lowercase();

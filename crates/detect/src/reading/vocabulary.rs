@@ -9,29 +9,29 @@ use super::shell::program_name;
 use super::tools::{ToolKind, name_words};
 use crate::short_hash;
 
-/// The vocabulary that comes with deloop, as its TOML text.
+/// The built-in vocabulary, as TOML.
 pub const VOCABULARY: &str = include_str!("vocabulary.toml");
 
-/// The lists of a vocabulary, as they are written: `[vocabulary]` in a configuration adds to those of deloop.
+/// The lists of a vocabulary. `[vocabulary]` in a configuration adds to the built-in lists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lists {
-    /// The names of lists that do not count.
+    /// Names of lists to turn off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    /// Programs that run another one: `sudo`, or with their subcommand, `uv run`.
+    /// Programs that run another program: `sudo`, or with a subcommand, `uv run`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wrappers: Vec<String>,
-    /// What tools do, by their names.
+    /// What tools do, by name.
     pub tools: Vec<ToolList>,
     /// What shell commands do.
     pub commands: Vec<CommandList>,
-    /// What outputs say.
+    /// What phrases in outputs mean.
     pub phrases: Vec<PhraseList>,
 }
 
 impl Lists {
-    /// The names of all lists.
+    /// Returns the names of all lists.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let tools = self.tools.iter().map(|l| l.name.as_str());
         let commands = self.commands.iter().map(|l| l.name.as_str());
@@ -47,40 +47,40 @@ pub struct ToolList {
     pub name: String,
     /// What these tools do.
     pub kind: ToolKind,
-    /// Whole names, in lower case and without `_`, `-` and spaces.
+    /// Whole names, in lower case, without `_`, `-` or spaces.
     pub names: Vec<String>,
-    /// Words of a name, any of which makes a tool one of this list.
+    /// Words; a tool with any of them in its name is in this list.
     pub words: Vec<String>,
-    /// Groups of words: a name that has one of each is of this list.
+    /// Groups of words; a tool with one word of each group in its name is in this list.
     pub all_of: Vec<Vec<String>>,
-    /// Why the list is there.
+    /// Why the list exists.
     pub why: String,
-    /// Names that belong to it.
+    /// Example names that are in the list.
     pub examples: Vec<String>,
 }
 
-/// What a command does, as far as later outcomes are concerned.
+/// What a command does, as far as it affects later outcomes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
-    /// Prepares the shell for what follows.
+    /// Prepares the shell for later commands.
     Prepares,
     /// Shows something and changes nothing.
     #[default]
     Looks,
     /// Looks for something.
     Searches,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
-    /// Waits for something that runs elsewhere, or shows its state.
+    /// Waits for something that runs elsewhere, or shows its status.
     Waits,
     /// Changes something.
     Changes,
-    /// Goes to another state of the work; going back is a change as well.
+    /// Switches to another state of the work, for example another branch. Switching back is a change too.
     Switches,
 }
 
-/// Commands with one effect.
+/// Commands with the same effect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommandList {
@@ -88,19 +88,19 @@ pub struct CommandList {
     pub name: String,
     /// What these commands do.
     pub effect: Effect,
-    /// The programs; `*` is any.
+    /// The programs; `*` matches any.
     pub programs: Vec<String>,
-    /// Subcommands: the first argument that is no option must be one of them.
+    /// Subcommands. The first argument that isn't an option must be one of them.
     pub first: Vec<String>,
-    /// Arguments one of which must be there.
+    /// Arguments, at least one of which must be present.
     pub with: Vec<String>,
-    /// Beginnings of arguments one of which must be there.
+    /// Argument prefixes, at least one of which must be present.
     pub starts: Vec<String>,
-    /// Arguments none of which may be there.
+    /// Arguments, none of which may be present.
     pub without: Vec<String>,
-    /// Why the list is there.
+    /// Why the list exists.
     pub why: String,
-    /// Commands that belong to it.
+    /// Example commands that are in the list.
     pub examples: Vec<String>,
 }
 
@@ -108,14 +108,14 @@ pub struct CommandList {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Meaning {
-    /// A line with it tells of a failure.
+    /// A line that contains it reports a failure.
     #[default]
     Failure,
-    /// A short output that begins with it says that nothing was found.
+    /// A short output that starts with it means that nothing was found.
     Nothing,
 }
 
-/// Phrases of one meaning.
+/// Phrases with the same meaning.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PhraseList {
@@ -125,25 +125,25 @@ pub struct PhraseList {
     pub meaning: Meaning,
     /// The phrases, in lower case.
     pub texts: Vec<String>,
-    /// Why the list is there.
+    /// Why the list exists.
     pub why: String,
-    /// Outputs that have one.
+    /// Example outputs that contain one.
     pub examples: Vec<String>,
 }
 
-/// What is known about tools, commands and outputs, ready to be looked up.
+/// The compiled vocabulary, ready for lookups.
 #[derive(Debug)]
 pub struct Vocabulary {
     lists: Lists,
     names: Index<ToolKind>,
-    /// Which lists may fit a program; those for any program are in all of them, and under `*`.
+    /// The lists that can match a program. Lists for any program are in all entries and under `*`.
     programs: Index<Vec<usize>>,
-    /// Programs that run another one, with the subcommands that do; none is any.
+    /// Programs that run another program, with the subcommands that do; empty means always.
     wrappers: Index<Vec<String>>,
     failure: AhoCorasick,
 }
 
-/// Looks names up by their hashes: a call asks for a handful of them, and std's hasher costs more than the look-up.
+/// Looks up names by hash. A call needs only a few lookups, and the standard hasher would cost more than they do.
 #[derive(Debug)]
 struct Index<T>(Vec<(u64, T)>);
 
@@ -168,14 +168,14 @@ impl Default for Vocabulary {
 }
 
 impl Vocabulary {
-    /// The vocabulary that comes with deloop; made once.
+    /// Returns the built-in vocabulary, compiled once.
     #[must_use]
     pub fn builtin() -> Arc<Self> {
         static BUILTIN: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| Arc::new(Vocabulary::default()));
         Arc::clone(&BUILTIN)
     }
 
-    /// That vocabulary with a user's lists before it.
+    /// Returns the built-in vocabulary with a user's lists in front.
     #[must_use]
     pub fn new(own: &Lists) -> Self {
         let mut lists: Lists = toml::from_str(VOCABULARY).unwrap_or_default();
@@ -214,7 +214,7 @@ impl Vocabulary {
         }
         let failures: Vec<&String> =
             lists.phrases.iter().filter(|l| l.meaning == Meaning::Failure).flat_map(|l| &l.texts).collect();
-        // Of this kind, because only then it looks at many bytes at once; and that only works on one letter case.
+        // Only this kind of automaton scans many bytes at once, and only for a single letter case.
         let failure =
             AhoCorasick::builder().match_kind(aho_corasick::MatchKind::LeftmostFirst).build(failures);
         #[expect(clippy::expect_used, reason = "the automaton of a few dozen words is far below its limits")]
@@ -223,16 +223,16 @@ impl Vocabulary {
         Self { names, programs, wrappers, failure, lists }
     }
 
-    /// The lists it was made of.
+    /// Returns the lists it was built from.
     #[must_use]
     pub fn lists(&self) -> &Lists {
         &self.lists
     }
 
-    /// What a tool of this name does.
+    /// Returns what a tool of this name does.
     #[must_use]
     pub fn kind(&self, tool: &str) -> ToolKind {
-        // An MCP tool is called after its server: mcp__SERVER__TOOL.
+        // The name of an MCP tool includes its server: mcp__SERVER__TOOL.
         let own = tool.rsplit("__").next().unwrap_or(tool);
         let mut squeezed = [0_u8; 32];
         let mut length = 0;
@@ -251,7 +251,7 @@ impl Vocabulary {
         self.lists.tools.iter().find(of).map_or(ToolKind::Other, |list| list.kind)
     }
 
-    /// What a simple command does: the program and its arguments, without wrappers.
+    /// Returns what a simple command does, given the program and its arguments, without wrappers.
     #[must_use]
     pub fn effect(&self, words: &[&str]) -> Effect {
         let Some(program) = words.first().map(|w| program_name(w)) else { return Effect::Prepares };
@@ -261,7 +261,7 @@ impl Vocabulary {
         fits.map_or(Effect::Unknown, |list| list.effect)
     }
 
-    /// The command that a wrapper runs: `cargo test` of `sudo timeout 60 cargo test`.
+    /// Returns the command that a wrapper runs: `cargo test` for `sudo timeout 60 cargo test`.
     pub(crate) fn unwrapped<'w, 't>(&self, words: &'w [&'t str]) -> &'w [&'t str] {
         let mut words = words;
         while let [first, second, ..] = words
@@ -276,12 +276,12 @@ impl Vocabulary {
         words
     }
 
-    /// The words that tell of a failure, to be looked for in lower-case text.
+    /// Returns the phrases that report a failure, for a search in lower-case text.
     pub(crate) fn failure_words(&self) -> &AhoCorasick {
         &self.failure
     }
 
-    /// Whether a short output says that nothing was found.
+    /// Returns whether a short output means that nothing was found.
     pub(crate) fn found_nothing(&self, text: &str) -> bool {
         let start: String = text.trim_start().chars().take(24).collect::<String>().to_lowercase();
         text.lines().count() <= 3

@@ -1,4 +1,4 @@
-//! The JSON line of a [`Step`](crate::Step): one flat object whose `type` says which fields count.
+//! The JSON line of a [`Step`](crate::Step): one flat object. Its `type` determines which fields apply.
 
 mod read;
 mod write;

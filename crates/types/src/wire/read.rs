@@ -18,7 +18,7 @@ pub enum StepError {
     List,
     /// It has no `type`.
     NoType,
-    /// Its `type` isn't one of a Step.
+    /// Its `type` isn't a known type of Step.
     UnknownType(String),
     /// It lacks a field that its `type` needs.
     Missing {
@@ -53,22 +53,22 @@ impl std::error::Error for StepError {
 
 const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, intervention, end";
 
-/// One thing that happened in an agent's session: one JSON object a line.
+/// One thing that happened in an agent's session, as one JSON object per line.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(title = "Step", rename = "Step")]
 struct Line<'a> {
-    /// Which fields count: turn, call, result, user, usage, chunk, compact, delivery, intervention or end.
+    /// Determines which fields apply: turn, call, result, user, usage, chunk, compact, delivery, intervention or end.
     #[serde(borrow, rename = "type")]
     #[schemars(with = "Kind", required)]
     kind: Option<Cow<'a, str>>,
-    /// The session; `default` if none is named.
+    /// The session; `default` if absent.
     #[serde(borrow)]
     #[schemars(with = "Option<String>")]
     session: Option<Cow<'a, str>>,
-    /// Which worker or subagent of the session.
+    /// The worker or subagent of the session.
     agent: Option<String>,
-    /// Workers with one goal, over many sessions.
+    /// The swarm: a group of workers with one goal, across sessions.
     swarm: Option<String>,
     /// The session that started this one and is responsible for it.
     #[serde(borrow)]
@@ -76,30 +76,30 @@ struct Line<'a> {
     controller: Option<Cow<'a, str>>,
     /// The task the session works on.
     task: Option<String>,
-    /// When: RFC 3339, or milliseconds since 1970.
+    /// The time: RFC 3339, or milliseconds since 1970.
     #[schemars(with = "Option<TimeText>")]
     ts: Option<Time>,
-    /// On a turn, a chunk and a user step: what was said.
+    /// On a turn, chunk or user step: the text.
     text: Option<String>,
-    /// On a turn and a call: names the turn. Steps with the same id are one turn.
+    /// On a turn or call: the turn's id. Steps with the same id are one turn.
     #[schemars(with = "Option<String>")]
     turn_id: Option<Id>,
     /// On a turn: the calls.
     calls: Option<Vec<CallLine>>,
     /// On a turn: the text's embedding.
     embedding: Option<Vec<f32>>,
-    /// On a call and a result: the call's id.
+    /// On a call or result: the call's id.
     #[schemars(with = "Option<String>")]
     id: Option<Id>,
     /// On a call: the tool.
     tool: Option<String>,
     /// On a call: its arguments, any JSON.
     args: Option<Value>,
-    /// On a result: whether it went well. On a delivery: whether the message reached the agent.
+    /// On a result: whether the call succeeded. On a delivery: whether the message reached the agent.
     ok: Option<bool>,
-    /// On a result: says more than `ok`.
+    /// On a result: how the call ended; more specific than `ok`.
     outcome: Option<Outcome>,
-    /// On a result: a string or any JSON.
+    /// On a result: the output, a string or any JSON.
     output: Option<Value>,
     /// On a result: the kind of error, as the tool or framework names it.
     error_type: Option<String>,
@@ -107,17 +107,17 @@ struct Line<'a> {
     origin: Option<Origin>,
     /// On usage: the model.
     model: Option<String>,
-    /// On usage: tokens read, without those from the cache.
+    /// On usage: input tokens, without those from the cache.
     input_tokens: Option<u64>,
-    /// On usage: tokens written.
+    /// On usage: output tokens.
     output_tokens: Option<u64>,
     /// On usage: tokens read from the cache.
     cache_read_tokens: Option<u64>,
     /// On usage: tokens written to the cache.
     cache_write_tokens: Option<u64>,
-    /// On usage: dollars.
+    /// On usage: the cost in dollars.
     cost_usd: Option<f64>,
-    /// On a delivery: the step of the decision that it is about.
+    /// On a delivery: the step of the decision it refers to.
     step: Option<u64>,
 }
 
@@ -125,7 +125,7 @@ struct Line<'a> {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "Call")]
 struct CallLine {
-    /// The id that a result refers to.
+    /// The id that the result refers to.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     id: Option<Id>,
@@ -166,7 +166,7 @@ impl JsonSchema for TimeText {
     }
 }
 
-/// A call id: agents write strings, some write numbers.
+/// A call id. Some agents write strings, others numbers.
 struct Id(String);
 
 impl<'de> Deserialize<'de> for Id {
@@ -197,16 +197,16 @@ impl<'de> Deserialize<'de> for Time {
 }
 
 impl Step {
-    /// The JSON Schema of a Step on the wire.
+    /// Returns the JSON Schema of a Step.
     #[must_use]
     pub fn schema() -> Value {
         schemars::schema_for!(Line<'static>).to_value()
     }
 
-    /// Reads one JSON line.
+    /// Parses one JSON line.
     ///
     /// # Errors
-    /// When it is not a JSON object, a field has the wrong type, or one that its `type` needs is missing.
+    /// When it isn't a JSON object, a field has the wrong type, or a required field is missing.
     pub fn from_slice(line: &[u8]) -> Result<Self, StepError> {
         // A list would be read as a struct's fields in their order.
         if line.trim_ascii().first() == Some(&b'[') {

@@ -59,7 +59,7 @@ impl Serialize for Step {
     }
 }
 
-/// The `type` of a line.
+/// Returns the `type` of a line.
 fn kind(body: &Body) -> &'static str {
     match body {
         Body::Turn(turn) if is_call(turn) => "call",
@@ -75,7 +75,8 @@ fn kind(body: &Body) -> &'static str {
     }
 }
 
-/// Whether a turn is written as a `call`, which nests its arguments no deeper than they came: JSON readers have a limit.
+/// Returns whether to write a turn as a `call`, which nests its arguments no deeper than they arrived: JSON parsers
+/// limit the depth.
 fn is_call(turn: &Turn) -> bool {
     turn.text.is_empty() && turn.embedding.is_none() && turn.calls.len() == 1
 }
