@@ -37,7 +37,7 @@ fn every_agent_is_rehearsed() {
     }
     assert!(text.contains("approve the hooks in /hooks"), "{text}");
     let log = run(command(home.path()).arg("log"), b"");
-    assert_eq!(log.stdout, b"nothing was decided\n", "the real state is untouched");
+    assert_eq!(log.stdout, b"No decisions.\n", "the real state is untouched");
     let status = run(command(home.path()).args(["status", "--json"]), b"");
     assert!(!String::from_utf8_lossy(&status.stdout).contains(r#""calls": 1"#));
 }

@@ -354,7 +354,7 @@ fn notes_follow_no_link() {
         world.check(link);
         assert!(world.text(&["trust"]).starts_with("Trusted"));
         let output = world.run(&stream, &call.repeat(10));
-        assert!(said(&output).contains("no note was written"), "{}", said(&output));
+        assert!(said(&output).contains("can't write the note"), "{}", said(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 10, "the guard goes on");
         world.check(link);
         let hook = ["hook", "behavioral", "--memory", "notes"];
@@ -428,7 +428,7 @@ fn reading_always_ends() {
         ("zero.toml", "not a regular file"),
         ("pipe.toml", "not a regular file"),
         ("y.toml", "not a regular file"),
-        ("large.toml", "larger than 1 MB"),
+        ("large.toml", "the limit is 1 MB"),
     ] {
         for command in [&["config", "--config", config][..], &["stream", "--config", config]] {
             let output = world.run(command, "");
@@ -507,7 +507,7 @@ fn a_hand_off_waits_for_no_pipe() {
         command.env("BIN", env!("CARGO_BIN_EXE_deloop")).env("T", world.at("repo/t.jsonl"));
         let output = in_time(command, "");
         assert_eq!(output.status.code(), Some(86), "{}", said(&output));
-        assert!(said(&output).contains("how to go on"), "{}", said(&output));
+        assert!(said(&output).contains("summary and next steps"), "{}", said(&output));
     }
 }
 

@@ -400,7 +400,7 @@ fn without_a_name_the_agents_of_this_machine() {
     assert_eq!(home.files().len(), 2);
     let error = home.refused(&["install", "emacs"]);
     assert!(error.contains("cursor"), "{error}");
-    assert!(home.ok(&["install", "cursor"]).contains("never tried with the program itself"));
+    assert!(home.ok(&["install", "cursor"]).contains("never tested with Cursor itself"));
     assert!(home.ok(&["install", "--help"]).contains("Cursor (unverified"));
 }
 
