@@ -1,6 +1,6 @@
 //! Detect and break loops in AI agents.
 //!
-//! Describe what your agent does as [`Step`]s, hand each to a [`Guard`], and do what the [`Decision`] says:
+//! Describe what your agent does as [`Step`]s, pass each to a [`Guard`], and act on the [`Decision`]:
 //!
 //! ```
 //! use deloop::{Action, Guard, Profile, Step};
@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The data flows one way: detectors turn a session's history into [`Finding`]s, and a [`Profile`]'s ladders turn
-//! findings into a [`Decision`]. No I/O, no async, no clock: time is data that a Step carries.
+//! findings into a [`Decision`]. There is no I/O, no async and no clock: Steps carry the time.
 //!
 //! The crate's default feature `cli` builds the command. To use the library alone:
 //!
@@ -36,13 +36,13 @@ pub use deloop_types::{
     Outcome, Repeats, Role, SessionId, ShortCall, Step, StepError, ToolResult, Turn, Usage, UserText,
 };
 
-/// What a detector of your own needs; `examples/custom_detector.rs` shows one.
+/// What you need for a detector of your own; `examples/custom_detector.rs` shows one.
 pub mod detector {
     pub use deloop_detect::{CallView, Detector, Happening, History, Moment, ResultView};
     pub use deloop_types::Evidence;
 }
 
-/// Where sessions are kept, for an [`Engine`] over a store of your own.
+/// What you need for an [`Engine`] with your own store.
 pub mod store {
     pub use deloop_store::{Codec, Limits, MemoryStore, Store, StoreError};
 }

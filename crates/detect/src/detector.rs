@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::Moment;
 
-/// Sees one pattern. A unit struct: what it is tuned with are its `Params`, what it must remember beyond the
-/// history is its `Memory`, which the session keeps for it.
+/// Finds one pattern. A detector is a unit struct. `Params` are its parameters. `Memory` is what it must remember
+/// beyond the history; the session stores it.
 ///
 /// ```
 /// use deloop_detect::{Detector, Happening, Moment};
 /// use deloop_types::Finding;
 ///
-/// /// Finds calls of a tool that nobody should use.
+/// Finds calls of a forbidden tool.
 /// struct Forbidden;
 ///
 /// #[derive(Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -38,23 +38,23 @@ use crate::Moment;
 /// }
 /// ```
 pub trait Detector: Send + Sync + 'static {
-    /// What it is tuned with: the table `[detectors.NAME]` of a profile. Its `Default` is the one home of its
-    /// defaults.
+    /// The parameters: the table `[detectors.NAME]` of a profile. Their `Default` is the only place where the defaults
+    /// are defined.
     type Params: Clone + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync;
-    /// What the session keeps for it. Small, whatever the length of the session.
+    /// The state that the session stores for it. It must stay small, whatever the length of the session.
     type Memory: Default + Serialize + DeserializeOwned + Send + 'static;
 
-    /// Its name: that of the pattern.
+    /// Returns the detector's name, which is the name of the pattern.
     fn name(&self) -> &'static str;
 
-    /// Its page: what it finds, examples that are its tests, and how to tune it.
+    /// Returns the detector's page: what it finds, examples that serve as its tests, and its parameters.
     fn page(&self) -> &'static str;
 
-    /// Looks at what just happened.
+    /// Checks what just happened.
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding>;
 }
 
-/// A detector of any type, as registries hold it.
+/// A detector of any type, as stored in registries.
 pub trait AnyDetector: Send + Sync {
     /// See [`Detector::name`].
     fn name(&self) -> &'static str;
@@ -62,45 +62,45 @@ pub trait AnyDetector: Send + Sync {
     /// See [`Detector::page`].
     fn page(&self) -> &'static str;
 
-    /// The JSON Schema of its parameters.
+    /// Returns the JSON Schema of its parameters.
     fn schema(&self) -> Value;
 
-    /// Its parameters' defaults.
+    /// Returns the default parameters.
     fn defaults(&self) -> Value;
 
-    /// The detector tuned with these parameters.
+    /// Creates the detector with these parameters.
     ///
     /// # Errors
     /// When a parameter has the wrong type.
     fn tune(&'static self, params: Value) -> Result<Box<dyn Tuned>, serde_json::Error>;
 }
 
-/// A detector with its parameters, ready to look.
+/// A detector with its parameters.
 pub trait Tuned: Send + Sync {
-    /// The detector's name.
+    /// Returns the detector's name.
     fn name(&self) -> &'static str;
 
-    /// A memory for a new session.
+    /// Creates the memory for a new session.
     fn fresh(&self) -> Memory;
 
-    /// A memory from its JSON.
+    /// Reads a memory from JSON.
     ///
     /// # Errors
-    /// When it is not this detector's.
+    /// When the JSON isn't a memory of this detector.
     fn restore(&self, json: Value) -> Result<Memory, serde_json::Error>;
 
-    /// Looks at what just happened.
+    /// Checks what just happened.
     fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding>;
 }
 
-/// What a session keeps for one detector.
+/// The state that a session stores for one detector.
 pub struct Memory(Box<dyn ErasedMemory>);
 
 impl Memory {
-    /// As JSON, for a checkpoint.
+    /// Serializes the memory as JSON, for a checkpoint.
     ///
     /// # Errors
-    /// When the detector's memory cannot be written as JSON.
+    /// When the detector's memory can't be serialized as JSON.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         self.0.to_json()
     }
@@ -162,7 +162,7 @@ impl<D: Detector> Tuned for With<D> {
     }
 
     fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
-        // `as_any` on the box itself would give back the box, which is a memory too.
+        // `as_any` on the box itself would return the box, which is a memory too.
         let memory = memory.0.as_mut().as_any().downcast_mut::<D::Memory>()?;
         self.detector.look(&self.params, moment, memory)
     }

@@ -1,4 +1,4 @@
-//! The fold: how a Step becomes part of a [`History`], and what the detectors see of it.
+//! Adds Steps to a [`History`] and passes what happened to the detectors.
 
 use deloop_types::{Body, Call, Step};
 use serde_json::Value;
@@ -11,17 +11,17 @@ use crate::{
     ToolKind, Tools, short_hash,
 };
 
-/// What a step is seen with, beside the history of its agent.
+/// The context of a step, besides its agent's history.
 #[derive(Clone, Copy)]
 pub struct FoldContext<'a> {
-    /// What the whole session has used.
+    /// The usage of the whole session.
     pub ledger: &'a Ledger,
-    /// What is known about tools.
+    /// Tool kinds and word lists.
     pub tools: &'a Tools,
 }
 
-/// Enters a step into the history and shows each thing that happened in it to `look`: a turn, then its calls one
-/// by one; a result with its call; everything else as it is. `swarm` says how the swarm stands on each call.
+/// Adds a step to the history and passes each thing that happened in it to `look`: a turn, then its calls one
+/// by one; a result with its call; everything else unchanged. `swarm` returns the swarm's tallies for each call.
 pub fn fold(
     history: &mut History,
     context: FoldContext<'_>,
@@ -43,7 +43,7 @@ pub fn fold(
             }
             for (i, call) in turn.calls.iter().enumerate() {
                 let signature = signature(call, tools);
-                // A resumed run repeats calls that were seen before it was interrupted.
+                // A resumed run repeats calls made before it was interrupted.
                 if history.is_known(call, signature.short(), over) {
                     continue;
                 }
@@ -114,7 +114,7 @@ fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> C
                 main = words.first().map(|w| (effect, short_hash(program_name(w).as_bytes())));
             }
         }
-        // What is piped into a search is no search: it only shows what it finds in there.
+        // A search over piped input only filters it, so it isn't a search.
         if let Some((effect, hash)) = main {
             program = hash;
             if record.effect == Effect::Searches && effect != Effect::Searches {
@@ -127,7 +127,7 @@ fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> C
     record
 }
 
-/// The tool and its arguments; only those that the user named for it, if any.
+/// Returns the fingerprint of the tool and its arguments, or only of the arguments that the user named for it.
 #[must_use]
 pub fn signature(call: &Call, tools: &Tools) -> Fingerprint {
     match (tools.rule(&call.tool), &call.args) {

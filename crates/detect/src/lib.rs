@@ -1,7 +1,7 @@
-//! What deloop sees: a bounded [`History`] per agent, and detectors that look at it.
+//! Detects patterns: a bounded [`History`] per agent, and detectors that read it.
 //!
-//! Pure: no I/O, no clock, no async. [`fold`] enters a Step into a history and shows each thing that happened to
-//! the detectors as a [`Moment`]; a detector answers with a [`Finding`](deloop_types::Finding) or nothing.
+//! Pure: no I/O, no clock, no async. [`fold`] adds a Step to a history and passes each thing that happened to
+//! the detectors as a [`Moment`]. A detector returns a [`Finding`](deloop_types::Finding) or nothing.
 
 mod detector;
 mod detectors;

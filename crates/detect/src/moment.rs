@@ -6,13 +6,13 @@ use deloop_types::{Call, Millis, ToolResult, Turn, UserText};
 use crate::reading::redacted;
 use crate::{CallRecord, Fingerprint, History, Ledger, ToolKind, Tools, Words, normalise, target};
 
-/// What a detector looks at: the history up to and including what just happened.
+/// The input of a detector: the history up to and including what just happened.
 pub struct Moment<'a> {
-    /// What is remembered of this agent.
+    /// The agent's history.
     pub history: &'a History,
-    /// What the whole session has used.
+    /// The usage of the whole session.
     pub ledger: &'a Ledger,
-    /// What is known about tools.
+    /// Tool kinds and word lists.
     pub tools: &'a Tools,
     /// The step's index in its session.
     pub step: u64,
@@ -22,25 +22,25 @@ pub struct Moment<'a> {
     pub event: Happening<'a>,
 }
 
-/// What just happened. A turn with calls is a turn and then, one by one, its calls.
+/// What just happened. A turn with calls comes as a turn, followed by its calls one by one.
 pub enum Happening<'a> {
-    /// The model spoke.
+    /// A turn of the model.
     Turn(&'a Turn),
-    /// One call of the turn before.
+    /// A call of the preceding turn.
     Call(CallView<'a>),
-    /// A call came back.
+    /// The result of a call.
     Result(ResultView<'a>),
     /// A message to the agent.
     User(&'a UserText),
-    /// A request to the model was paid for.
+    /// The usage of a request to the model.
     Usage,
-    /// A piece of a message that still streams.
+    /// A piece of a message that is still streaming.
     Chunk(&'a str),
     /// The agent's context was cut.
     Compact,
 }
 
-/// A call, with what can be derived from it. Each derived form is made once, when a detector first asks for it.
+/// A call with its derived forms. Each form is computed once, when a detector first needs it.
 pub struct CallView<'a> {
     /// The call.
     pub call: &'a Call,
@@ -48,7 +48,7 @@ pub struct CallView<'a> {
     pub signature: Fingerprint,
     /// Its entry in the history.
     pub record: CallRecord,
-    /// How its swarm stands, if it is in one.
+    /// The swarm's tallies, if the session is in one.
     pub swarm: Option<SwarmCount>,
     normalised: OnceCell<String>,
     words: OnceCell<Words>,
@@ -57,13 +57,13 @@ pub struct CallView<'a> {
 /// How often the whole swarm made a call, and how many workers did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SwarmCount {
-    /// Calls with this structural fingerprint.
+    /// Number of calls with this structural fingerprint.
     pub calls: u64,
-    /// Workers that made them.
+    /// Number of workers that made them.
     pub workers: u64,
-    /// Calls with these very arguments that failed or found nothing.
+    /// Number of calls with exactly these arguments that failed or found nothing.
     pub in_vain: u64,
-    /// Workers that made those.
+    /// Number of workers that made those.
     pub in_vain_workers: u64,
 }
 
@@ -71,12 +71,12 @@ pub struct SwarmCount {
 pub struct ResultView<'a> {
     /// The result.
     pub result: &'a ToolResult,
-    /// The call, as it stands in the history now.
+    /// The call's current entry in the history.
     pub record: CallRecord,
 }
 
 impl<'a> CallView<'a> {
-    /// A call that is already in the history.
+    /// Creates a view of a call that is already in the history.
     #[must_use]
     pub fn new(
         call: &'a Call,
@@ -87,19 +87,19 @@ impl<'a> CallView<'a> {
         Self { call, signature, record, swarm, normalised: OnceCell::new(), words: OnceCell::new() }
     }
 
-    /// What the call is about; see [`target`].
+    /// Returns the target of the call; see [`target`].
     #[must_use]
     pub fn target(&self) -> Fingerprint {
         target(&self.call.tool, &self.call.args, self.record.kind)
     }
 
-    /// The normalised arguments; see [`normalise`].
+    /// Returns the normalized arguments; see [`normalise`].
     #[must_use]
     pub fn normalised(&self) -> &str {
         self.normalised.get_or_init(|| normalise(&self.call.args))
     }
 
-    /// The normalised arguments without secrets: what may be kept and shown of them.
+    /// Returns the normalized arguments without secrets, for storing and display.
     #[must_use]
     pub fn shown_normalised(&self) -> Cow<'_, str> {
         match redacted(&self.call.args) {
@@ -108,13 +108,13 @@ impl<'a> CallView<'a> {
         }
     }
 
-    /// The words of the normalised arguments.
+    /// Returns the words of the normalized arguments.
     #[must_use]
     pub fn words(&self) -> &Words {
         self.words.get_or_init(|| Words::of_json(self.normalised()))
     }
 
-    /// Whether the tool is a shell.
+    /// Returns whether the tool is a shell.
     #[must_use]
     pub fn is_shell(&self) -> bool {
         self.record.kind == ToolKind::Run

@@ -1,4 +1,4 @@
-//! Progress: what a result is evidence of, judged once, when it comes back, and kept in the call's record.
+//! Progress: the evidence of a result, judged once when it arrives and stored in the call's record.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,36 +9,36 @@ use crate::{CallRecord, Ending, ToolKind};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
-    /// Nothing, one way or the other: it has no result yet, still runs or waits, was called off, is a note or a
-    /// receipt, or what came back is not recorded.
+    /// No evidence: the call has no result yet, is still running, waits, was cancelled, is a note or a
+    /// receipt, or its result isn't recorded.
     #[default]
     None,
-    /// It brought something that was not seen before.
+    /// Something not seen before.
     New,
-    /// It changed something that later outcomes may depend on.
+    /// A change that later outcomes may depend on.
     Changed,
-    /// The same call came back the same, or another call of this tool brought the same long output.
+    /// Nothing new: the same call had the same result, or another call of this tool returned the same long output.
     Same,
-    /// It failed, as it had not failed before.
+    /// The first failure of its kind.
     Failed,
-    /// It failed or was refused, and the same call or the same failure was there before.
+    /// Another failure or refusal: the same call failed before, or another call failed the same way.
     FailedAgain,
 }
 
 impl Progress {
-    /// Whether nothing new came of the call.
+    /// Returns whether nothing new came of the call.
     #[must_use]
     pub fn nothing_new(self) -> bool {
         matches!(self, Self::Same | Self::FailedAgain)
     }
 }
 
-/// An output of at least so many bytes is known again when another call brings it; a shorter one may be a receipt.
+/// Minimum size in bytes at which an output is recognized when another call returns it. A shorter one may be a receipt.
 const LONG: u16 = 200;
-/// A call that takes so many seconds and comes back the same waits for something.
+/// A call that takes at least this many seconds and returns the same result is waiting for something.
 const BLOCKS: f64 = 5.0;
 
-/// What `record`, which has just come back, is evidence of, after the calls `before` it (newest first).
+/// Judges the evidence of `record`, whose result has just arrived, after the calls `before` it (newest first).
 pub(crate) fn progress<'a>(
     record: &CallRecord,
     before: impl Iterator<Item = &'a CallRecord> + Clone,
@@ -59,7 +59,7 @@ pub(crate) fn progress<'a>(
             }
             let known = |r: &CallRecord| r.tool == record.tool && r.output == record.output;
             let same = last.is_some_and(|last| changes || last.came_back_as(record));
-            // The next piece may look like the one before when little of it is shown.
+            // The next page may look like the previous one when little of it is shown.
             let paged = record.kind == ToolKind::Page && record.length < LONG;
             if same && !changes && record.seconds().is_some_and(|s| s >= BLOCKS) {
                 Progress::None

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::session::{Agent, Session};
 
-/// The version of what a checkpoint holds.
+/// The version of the checkpoint format.
 const VERSION: u32 = 2;
 
-/// All that is remembered of one session, as JSON. Restored in the middle of a session, it changes no later decision.
+/// The stored state of one session, as JSON. Restoring it in the middle of a session changes no later decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     version: u32,
@@ -35,17 +35,17 @@ struct AgentCheckpoint {
     alerts: AlertsSent,
 }
 
-/// Why a checkpoint could not be made or restored.
+/// Why a checkpoint couldn't be created or restored.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// It is of a version that this release can't read.
+    /// Its version isn't one that this release can read.
     Version(u32),
-    /// Its fingerprints were made by another release, so they can't be compared.
+    /// Another release made its fingerprints, so they can't be compared.
     Fingerprints,
     /// A detector's memory can't be written or read.
     Detector {
-        /// Which detector.
+        /// The detector.
         name: &'static str,
         /// What is wrong with it.
         source: serde_json::Error,
@@ -126,7 +126,7 @@ impl Checkpoint {
             }
             let memories = profile.watches.iter().map(|watch| {
                 let name = watch.detector.name();
-                // A detector that the profile had not yet when the checkpoint was made starts fresh.
+                // A detector that the profile didn't have when the checkpoint was made starts fresh.
                 match agent.memories.remove(name) {
                     Some(json) => {
                         watch.detector.restore(json).map_err(|source| RestoreError::Detector { name, source })

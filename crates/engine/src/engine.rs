@@ -11,26 +11,26 @@ use deloop_types::{Action, Body, Call, Decision, Event, Mode, Origin, Roles, Ses
 use crate::Checkpoint;
 use crate::session::{Agent, Session};
 
-/// How far deloop may go, and what the caller can do.
+/// The mode, and what the caller can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What the decisions are capped at.
+    /// The mode that caps decisions.
     pub mode: Mode,
-    /// Whether a person is there to be asked; an unattended run is blocked instead.
+    /// Whether a person is there to answer questions. Without one, deloop blocks calls instead of asking.
     pub attended: bool,
-    /// Where the caller can put a message to the agent; a nudge's `role` is one of these.
+    /// Where the caller can put a message for the agent. A nudge's `role` is one of these.
     pub roles: Roles,
 }
 
 impl Options {
-    /// Creates options with this mode, for a run that is attended or not.
+    /// Creates options with this mode, for an attended or unattended run.
     #[must_use]
     pub fn new(mode: Mode, attended: bool) -> Self {
         Self { mode, attended, roles: Roles::default() }
     }
 
-    /// Limits where messages can go.
+    /// Limits where messages can be put.
     #[must_use]
     pub fn with_roles(mut self, roles: Roles) -> Self {
         self.roles = roles;
@@ -38,38 +38,38 @@ impl Options {
     }
 }
 
-/// What one step led to.
+/// The result of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
-    /// What to do.
+    /// The decision.
     pub decision: Decision,
-    /// What people and other programs want to know.
+    /// The events, for people and other programs.
     pub events: Vec<Event>,
-    /// The call that a result belongs to, with what it is evidence of.
+    /// The call that a result belongs to, with its evidence.
     pub judged: Option<CallRecord>,
 }
 
-/// The fold from Steps to Decisions, without a place to keep sessions: for those who bring their own
-/// [`Store`]. Others want a [`Guard`](crate::Guard).
+/// Turns Steps into Decisions, using a [`Store`] that you provide. To keep sessions in memory, use a
+/// [`Guard`](crate::Guard).
 pub struct Engine {
     profile: Profile,
     options: Options,
 }
 
 impl Engine {
-    /// An engine that follows this profile.
+    /// Creates an engine for this profile.
     #[must_use]
     pub fn new(profile: Profile, options: Options) -> Self {
         Self { profile, options }
     }
 
-    /// The profile it follows.
+    /// Returns the profile.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// Enters a step into its session and says what to do.
+    /// Adds a step to its session and returns what to do.
     ///
     /// # Errors
     /// When the store fails.
@@ -86,7 +86,7 @@ impl Engine {
         Ok(observed)
     }
 
-    /// Returns the stop that stands for an agent of a session, if the run or the session was ended.
+    /// Returns the current stop for an agent of a session, if the run or the session was stopped.
     ///
     /// # Errors
     /// When the store fails.
@@ -121,7 +121,7 @@ impl Engine {
                 |call: &Call| history.is_some_and(|h| h.is_known(call, signature(call, tools).short(), over));
             turn.calls.iter().map(|call| about(call, known(call))).collect()
         };
-        // Looked at first: a call that is repeated under its id has been counted.
+        // Checked first: a call repeated under the same id has already been counted.
         let about: Vec<(u64, u64, bool)> = store
             .look(self, &step.session, agent)?
             .unwrap_or_else(|| turn.calls.iter().map(|call| about(call, false)).collect());
@@ -162,7 +162,7 @@ impl Engine {
             _ => false,
         };
         if starts_over {
-            // A message to the session's own agent is for its subagents too.
+            // A message to the session's main agent applies to its subagents too.
             let all = step.agent.is_none();
             let concerned = session.agents.iter_mut().enumerate().filter(|(n, _)| all || *n == at);
             concerned.for_each(|(_, agent)| agent.ladder.start_over());
@@ -252,7 +252,7 @@ impl Engine {
     }
 }
 
-/// Who made a step, among the workers of a swarm.
+/// Identifies the worker of a swarm that made a step.
 fn worker(step: &Step) -> u64 {
     short_hash(format!("{}\0{}", step.session, step.agent.as_deref().unwrap_or_default()).as_bytes())
 }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checkpoint, Engine, Observed, Options, RestoreError, Session};
 
-/// Watches any number of sessions in this process and says after each step what to do.
+/// Watches any number of sessions in this process and returns a decision after each step.
 ///
-/// Share it between threads by reference or in an `Arc`; sessions are looked up by id, and idle ones are dropped.
+/// Share it between threads by reference or in an `Arc`. Sessions are identified by id, and idle ones are dropped.
 ///
 /// ```
 /// use deloop_engine::Guard;
@@ -26,34 +26,34 @@ pub struct Guard {
     store: MemoryStore<Session>,
 }
 
-/// What a swarm and all of its sessions were, as JSON.
+/// The state of a swarm and all its sessions, as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SwarmCheckpoint {
-    /// What the swarm did.
+    /// The state of the swarm.
     pub swarm: Swarm,
-    /// Its sessions.
+    /// The state of its sessions.
     pub sessions: BTreeMap<String, Checkpoint>,
 }
 
 impl Guard {
-    /// A guard that follows this profile, enforces and takes the run for unattended.
+    /// Creates a guard for this profile, in mode `enforce`, for an unattended run.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
         Self::with(profile, Options::default(), Limits::default())
     }
 
-    /// A guard with other options and limits.
+    /// Creates a guard with these options and limits.
     #[must_use]
     pub fn with(profile: Profile, options: Options, limits: Limits) -> Self {
         Self { engine: Engine::new(profile, options), store: MemoryStore::new(limits) }
     }
 
-    /// Enters a step into its session and says what to do.
+    /// Adds a step to its session and returns what to do.
     pub fn observe(&self, step: &Step) -> Decision {
         self.observe_all(step).decision
     }
 
-    /// As [`Guard::observe`], with the events that go with the decision.
+    /// Does the same as [`Guard::observe`] and also returns the events.
     ///
     /// ```
     /// use deloop_engine::Guard;
@@ -67,14 +67,14 @@ impl Guard {
     /// ```
     pub fn observe_all(&self, step: &Step) -> Observed {
         self.engine.observe(&self.store, step).unwrap_or_else(|_| Observed {
-            // The memory store does not fail; if it ever did, the agent goes on.
+            // The memory store doesn't fail. If it ever did, the agent would continue.
             decision: Decision::go_on(step.session.clone(), 0),
             events: Vec::new(),
             judged: None,
         })
     }
 
-    /// Forgets a session; the profile and its thresholds stay.
+    /// Deletes the state of a session. The profile and its thresholds stay.
     ///
     /// ```
     /// # use deloop_engine::Guard;
@@ -87,19 +87,19 @@ impl Guard {
     /// # Ok::<(), deloop_policy::ProfileError>(())
     /// ```
     pub fn reset(&self, session: &SessionId) {
-        // The memory store does not fail.
+        // The memory store doesn't fail.
         let _ = self.store.forget(session);
     }
 
-    /// Forgets a swarm, when its work is done.
+    /// Deletes the state of a swarm.
     pub fn reset_swarm(&self, swarm: &str) {
         let _ = self.store.forget_swarm(swarm);
     }
 
-    /// All that is remembered of a session; `None` when there is no such session.
+    /// Returns the state of a session; `None` when there is no such session.
     ///
     /// # Errors
-    /// When a custom detector's memory cannot be written as JSON.
+    /// When a custom detector's memory can't be serialized as JSON.
     ///
     /// ```
     /// # use deloop_engine::Guard;
@@ -119,22 +119,22 @@ impl Guard {
         self.store.look(&self.engine, session, see)?.transpose()
     }
 
-    /// Puts a session back as it was; what was known of it is replaced.
+    /// Restores a session and replaces any state it has.
     ///
     /// # Errors
-    /// When the checkpoint was made by a release or with detectors that this guard cannot read.
+    /// When another release or other detectors made the checkpoint and this guard can't read it.
     pub fn restore(&self, session: &SessionId, checkpoint: Checkpoint) -> Result<(), RestoreError> {
         let restored = checkpoint.into_session(self.engine.profile())?;
         self.store.forget(session)?;
-        // With the time of its last step, so that it grows idle as it would have.
+        // Restored with the time of its last step, so that it becomes idle when it would have.
         let last = restored.ledger().last;
         Ok(self.store.update(&self.engine, session, last, |state| *state = restored)?)
     }
 
-    /// A swarm with all its sessions that `member` names.
+    /// Returns the state of a swarm and of the sessions for which `member` returns true.
     ///
     /// # Errors
-    /// As [`Guard::checkpoint`].
+    /// The same as for [`Guard::checkpoint`].
     pub fn checkpoint_swarm(
         &self,
         swarm: &str,
@@ -150,10 +150,10 @@ impl Guard {
         Ok(SwarmCheckpoint { swarm, sessions })
     }
 
-    /// Puts a swarm and its sessions back as they were.
+    /// Restores a swarm and its sessions.
     ///
     /// # Errors
-    /// As [`Guard::restore`].
+    /// The same as for [`Guard::restore`].
     pub fn restore_swarm(&self, swarm: &str, checkpoint: SwarmCheckpoint) -> Result<(), RestoreError> {
         for (session, state) in checkpoint.sessions {
             self.restore(&session.into(), state)?;
@@ -161,7 +161,7 @@ impl Guard {
         Ok(self.store.swarm(swarm, |s| *s = checkpoint.swarm)?)
     }
 
-    /// The sessions that are remembered, in no order.
+    /// Returns the stored sessions, in no particular order.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionId> {
         self.store.sessions().unwrap_or_default()

@@ -1,6 +1,6 @@
-//! The fold from Steps to Decisions: [`Engine`] over any store, [`Guard`] in memory.
+//! Turns Steps into Decisions: [`Engine`] with any store, [`Guard`] in memory.
 //!
-//! Applications want the crate `deloop`, which re-exports this one with the types it needs.
+//! Applications use the crate `deloop`, which re-exports this one with the types it needs.
 
 mod checkpoint;
 mod engine;

@@ -2,44 +2,44 @@ use deloop_detect::{History, Ledger, Memory};
 use deloop_policy::{AlertsSent, LadderState};
 use deloop_types::{Decision, SessionId};
 
-/// How many agents of a session are remembered; the longest silent goes first.
+/// Maximum number of agents stored per session. The one inactive longest is dropped first.
 pub(crate) const AGENTS: usize = 64;
 
-/// All that is remembered of one session.
+/// The state of one session.
 #[derive(Default)]
 pub struct Session {
-    /// Steps so far: the index of the next one.
+    /// Number of steps so far, which is also the index of the next one.
     pub(crate) steps: u64,
-    /// What it has used.
+    /// Usage so far.
     pub(crate) ledger: Ledger,
     /// The session that started it.
     pub(crate) controller: Option<SessionId>,
-    /// The stop that ended it.
+    /// The stop that ended it, if any.
     pub(crate) ended: Option<Box<Decision>>,
-    /// Its agents; the one without a name is the session's own.
+    /// Its agents. The main agent has no name.
     pub(crate) agents: Vec<Agent>,
 }
 
-/// All that is remembered of one agent of a session.
+/// The state of one agent of a session.
 pub(crate) struct Agent {
     pub(crate) name: Option<String>,
-    /// The step at which it was last seen.
+    /// The step of its last activity.
     pub(crate) seen: u64,
     pub(crate) history: History,
-    /// One memory per watch of the profile, in its order.
+    /// One memory per detector of the profile, in the same order.
     pub(crate) memories: Vec<Memory>,
     pub(crate) ladder: LadderState,
     pub(crate) alerts: AlertsSent,
 }
 
 impl Session {
-    /// Steps so far.
+    /// Returns the number of steps so far.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// What the session has used.
+    /// Returns the usage of the session so far.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -51,7 +51,7 @@ impl Session {
         self.controller.as_ref()
     }
 
-    /// The index of an agent, made with `fresh` if it is new.
+    /// Returns the index of an agent; a new one is created with `fresh`.
     pub(crate) fn agent(&mut self, name: Option<&str>, fresh: impl FnOnce() -> Agent) -> usize {
         if let Some(index) = self.agents.iter().position(|a| a.name.as_deref() == name) {
             return index;
@@ -60,7 +60,7 @@ impl Session {
             let oldest = (0..self.agents.len()).min_by_key(|i| self.agents[*i].seen).unwrap_or(0);
             self.agents.swap_remove(oldest);
         }
-        // Most sessions have one agent: room for more is made when there are more.
+        // Most sessions have one agent, so room for more is allocated only when needed.
         if self.agents.is_empty() {
             self.agents.reserve_exact(1);
         }

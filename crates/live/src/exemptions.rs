@@ -1,4 +1,4 @@
-//! What a person exempted: a paused session, patterns that were called honest work, allowed calls.
+//! Exemptions: paused sessions, patterns marked as legitimate, allowed calls.
 
 use deloop_detect::telling_argument;
 use deloop_store::StoreError;
@@ -8,23 +8,23 @@ use glob::Pattern as Glob;
 use crate::journal::{Journal, Pardon};
 use crate::outcome_tracking::patterns;
 
-/// The detector name of a pardon that is for a call, by its fingerprint.
+/// The detector name of a pardon for a call, which is identified by its fingerprint.
 pub const CALL: &str = "";
 
 fn print_of(pardon: &Pardon) -> String {
     format!("{:08x}", pardon.pattern)
 }
 
-/// Why nothing is done about a decision.
+/// Why a decision isn't carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// The session is paused; the decision is written down as such.
+    /// The session is paused. The decision is recorded as such.
     Paused,
-    /// A person called this pattern honest work.
+    /// A person marked this pattern as legitimate.
     Pardoned,
 }
 
-/// What is exempt in a session now.
+/// The current exemptions of a session.
 pub(crate) struct Exemptions {
     pub(crate) paused: bool,
     pardons: Vec<Pardon>,
@@ -40,7 +40,7 @@ impl Exemptions {
         })
     }
 
-    /// Whether a person allowed this call.
+    /// Returns whether a person allowed this call.
     pub(crate) fn allows(&self, call: &Call) -> bool {
         if self.allowed.is_empty() {
             return false;
@@ -52,12 +52,12 @@ impl Exemptions {
         })
     }
 
-    /// Whether a person pardoned something since the session's last event.
+    /// Returns whether there are new pardons since the session's last event.
     pub(crate) fn is_news(&self) -> bool {
         self.pardons.iter().any(|p| !p.known)
     }
 
-    /// Returns why nothing is done about this decision, which was made at these calls.
+    /// Returns why this decision, made at these calls, isn't carried out.
     pub(crate) fn reason(&self, decision: &Decision, calls: &[&str]) -> Option<Reason> {
         if self.paused {
             return Some(Reason::Paused);
@@ -73,12 +73,12 @@ impl Exemptions {
     }
 }
 
-/// Why a pattern can't be used.
+/// Why a pattern is invalid.
 #[derive(Debug)]
 pub struct InvalidPattern {
-    /// The part of it.
+    /// The invalid part.
     pub part: String,
-    /// What is wrong with it.
+    /// The error.
     pub source: glob::PatternError,
 }
 
@@ -98,10 +98,10 @@ impl std::error::Error for InvalidPattern {
     }
 }
 
-/// Checks a pattern of calls: a tool, and optionally its argument, each with `*` and `?`.
+/// Checks a pattern of calls: a tool and optionally its argument, each with `*` and `?`.
 ///
 /// # Errors
-/// When it isn't one.
+/// When it isn't valid.
 pub fn check_pattern(pattern: &str) -> Result<(), InvalidPattern> {
     let (tool, rest) = parts(pattern);
     for part in [tool, rest] {
@@ -110,7 +110,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), InvalidPattern> {
     Ok(())
 }
 
-/// The tool's pattern, and that of its argument: anything where there is none.
+/// Splits a pattern into those of the tool and of its argument; without the latter, any argument matches.
 fn parts(pattern: &str) -> (&str, &str) {
     match pattern.trim().split_once(char::is_whitespace) {
         Some((tool, rest)) => (tool, rest.trim_start()),

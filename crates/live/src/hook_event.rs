@@ -1,4 +1,4 @@
-//! One event of an agent's hook, from its Steps to its reply.
+//! Handles one event of an agent's hook, from its Steps to the reply.
 
 use deloop_detect::short_hash;
 use deloop_engine::Session;
@@ -14,17 +14,17 @@ use crate::session_state::{
 };
 use crate::{Live, transcript};
 
-/// What came of an event.
+/// The result of an event.
 #[derive(Debug, Default)]
 pub struct Handled {
-    /// What to answer the agent.
+    /// The reply to the agent.
     pub reply: Reply,
-    /// The notice about the configuration is new in this session.
+    /// Whether the notice about the configuration is new in this session.
     pub is_news: bool,
 }
 
 impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
-    /// Handles an event of an agent's hook. All that changes is kept at once or not at all.
+    /// Handles an event of an agent's hook. All changes are stored together or not at all.
     ///
     /// # Errors
     /// When the store or the journal fails.
@@ -90,7 +90,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
 
         let mut decision = Decision::go_on(self.session.clone(), 0);
         if steps.is_empty() && !self.exemptions.paused {
-            // An event without a step is answered with the stop that stands, too.
+            // An event without a step gets the current stop, too.
             let stop = live.engine.standing_stop(live.store, &self.session, event.subagent.as_deref())?;
             decision = stop.unwrap_or(decision);
         }
@@ -108,7 +108,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
             }
         }
         if event.kind == HookKind::Stop {
-            // The agent has finished: a message on its way can no longer reach it.
+            // The agent has finished, so an undelivered message can no longer reach it.
             if let Some(pending) = agent.pending.take().filter(|p| !p.lost) {
                 live.delivery(&self.session, agent, pending.decision.step, false)?;
             }
@@ -119,8 +119,8 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         self.answer(decision, refused.as_ref(), agent)
     }
 
-    /// Tells the person, once in a session, what they should know about the configuration. Returns the reply that
-    /// does, if this event can carry it and nothing else has to be said.
+    /// Shows the user the notice about the configuration, once per session. Returns the reply that carries it, if this
+    /// event can carry one and there is no other reply.
     fn notify(&self, state: &mut SessionState, reply: &Reply) -> Option<Reply> {
         let notice_text = self.live.context.notice?;
         let text = short_hash(notice_text.as_bytes());
@@ -138,7 +138,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         notice.told.then_some(reply)
     }
 
-    /// Answers with what was decided, or with what was decided before and still stands if that is stronger.
+    /// Replies with the decision, or with an earlier one that still applies if that is stronger.
     fn answer(
         &self,
         mut decision: Decision,

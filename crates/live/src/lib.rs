@@ -1,8 +1,8 @@
-//! A running session between an agent's event and its reply.
+//! Runs a session between an agent's event and its reply.
 //!
-//! The engine decides; what happens to a decision in a running session is settled here: whether the message reached
-//! the agent, which call is refused next, what a person paused, allowed or called wrong, what the agent did after a
-//! nudge, and which calls led to it. [`Live`] does all of it over any [`Store`](deloop_store::Store) and a
+//! The engine decides. This crate carries out its decisions in a running session: it delivers messages, refuses calls,
+//! honors pauses, allowed calls and feedback from people, tracks what the agent does after a
+//! nudge, and records which calls led to it. [`Live`] does this with any [`Store`](deloop_store::Store) and a
 //! [`Journal`], for hooks ([`Live::hook_event`]) and for programs that send Steps ([`Live::step`]).
 
 mod exemptions;

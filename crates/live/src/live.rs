@@ -9,40 +9,39 @@ use crate::recent_calls;
 use crate::session_state::{AgentState, SessionState};
 use crate::transcript::OpenTranscript;
 
-/// What an event or a step is handled with.
+/// The context of an event or a step.
 #[derive(Clone)]
 pub struct EventContext<'a> {
-    /// How far deloop may go, and for whom.
+    /// The mode, and what the caller can do.
     pub options: Options,
-    /// The time.
+    /// The current time.
     pub now: Millis,
     /// The `deloop run` that started the agent.
     pub run: Option<&'a str>,
-    /// Workers with one goal, over many sessions.
+    /// The swarm: a group of workers with one goal, across sessions.
     pub swarm: Option<&'a str>,
-    /// What people should be told about the configuration.
+    /// A notice about the configuration for the user.
     pub notice: Option<&'a str>,
-    /// Returns what a request cost, in dollars, where the agent doesn't say.
+    /// Returns the cost of a request in dollars, if the agent doesn't report it.
     pub cost: &'a dyn Fn(&Usage) -> Option<f64>,
-    /// Opens a transcript. The agent names its path, so it isn't trusted.
+    /// Opens a transcript. The path comes from the agent, so it isn't trusted.
     pub open: OpenTranscript,
 }
 
 /// Handles events and steps of running sessions.
 pub struct Live<'a, S, J> {
-    /// Decides.
+    /// Makes the decisions.
     pub engine: &'a Engine,
-    /// Keeps the engine's state.
+    /// Stores the engine's state.
     pub store: &'a S,
-    /// Keeps what was decided, and what is on its way.
+    /// Stores decisions and delivery state.
     pub journal: &'a J,
-    /// What holds for this event.
+    /// The context of this event.
     pub context: EventContext<'a>,
 }
 
 impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
-    /// Reads what holds for a session at its next event: its delivery state, and what a person exempted. What a person
-    /// pardoned since the last event takes effect here.
+    /// Reads the delivery state and exemptions of a session. Pardons since the last event take effect here.
     pub(crate) fn begin(&self, source: &SessionSource) -> Result<(SessionState, Exemptions), StoreError> {
         let now = self.context.now;
         self.journal.note_source(source, now)?;
@@ -55,13 +54,13 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         Ok((state, exemptions))
     }
 
-    /// Keeps the delivery state for the session's next event.
+    /// Stores the delivery state for the session's next event.
     pub(crate) fn end(&self, session: &SessionId, state: &SessionState) -> Result<(), StoreError> {
         let text = serde_json::to_string(state).map_err(StoreError::encode)?;
         self.journal.set_session_state(session.as_str(), self.context.now, &text)
     }
 
-    /// Starts over after a pause, or notes that there is one.
+    /// Starts over after a pause, or records that there is one.
     pub(crate) fn pause(
         &self,
         session: &SessionId,
@@ -77,7 +76,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         Ok(())
     }
 
-    /// Enters a step of an agent and records what was decided. What a person exempted becomes `continue`.
+    /// Adds a step of an agent and records the decision. Exempt decisions become `continue`.
     pub(crate) fn enter(
         &self,
         program: &str,
@@ -113,13 +112,13 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             return Ok((decision, events));
         }
         if full.action == Action::Stop {
-            // It would stand.
+            // The engine would repeat it at every step.
             self.intervention(&step.session, agent)?;
         }
         Ok((Decision::go_on(step.session, decision.step), Vec::new()))
     }
 
-    /// Tracks what comes of a nudge that was delivered.
+    /// Tracks the outcome of a delivered nudge.
     pub(crate) fn track(
         &self,
         decision: &Decision,
@@ -144,7 +143,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         self.journal.came_of(&nudge.id, nudge.close(then).as_str())
     }
 
-    /// Tells the engine whether the message of an earlier decision reached the agent.
+    /// Reports to the engine whether the message of an earlier decision reached the agent.
     pub(crate) fn delivery(
         &self,
         session: &SessionId,

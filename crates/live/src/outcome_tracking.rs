@@ -1,12 +1,12 @@
-//! What an agent did after a nudge: whether it left the loop.
+//! Tracks what an agent does after a nudge: whether it leaves the loop.
 
 use deloop_types::{Body, Decision, Step};
 use serde::{Deserialize, Serialize};
 
-/// How many turns without the pattern count as having left it.
+/// Number of turns without the pattern after which the agent has left the loop.
 pub const TURNS: u32 = 3;
 
-/// A detector, and what distinguishes a pattern from others that it finds.
+/// A detector and the number that identifies one of its patterns.
 pub(crate) type Pattern = (String, u64);
 
 /// Returns the patterns that a decision is about.
@@ -17,18 +17,18 @@ pub(crate) fn patterns(decision: &Decision) -> Vec<Pattern> {
 /// What the agent did after a nudge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NudgeOutcome {
-    /// The pattern was not seen for [`TURNS`] turns.
+    /// The pattern didn't occur for [`TURNS`] turns.
     Left,
-    /// The pattern was seen again.
+    /// The pattern occurred again.
     Continued,
     /// The agent ended its turn, or the session, before that.
     Ended,
-    /// A person wrote before that, or another message came in between.
+    /// A person wrote before that, or another message was sent.
     Unknown,
 }
 
 impl NudgeOutcome {
-    /// Returns the name under which it is stored and shown.
+    /// Returns the name used in storage and output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,12 +49,12 @@ pub(crate) struct TrackedNudge {
 }
 
 impl TrackedNudge {
-    /// Starts tracking the decision of this name about these patterns.
+    /// Starts tracking the decision with this id and these patterns.
     pub(crate) fn new(id: &str, patterns: Vec<Pattern>) -> Option<Self> {
         (!patterns.is_empty()).then(|| Self { id: id.to_owned(), patterns, turns: 0 })
     }
 
-    /// Enters a step and what was found in it. Returns the outcome once it is known.
+    /// Adds a step and its decision. Returns the outcome once it is known.
     pub(crate) fn enter(&mut self, step: &Step, decided: &Decision) -> Option<NudgeOutcome> {
         if let Body::Turn(_) = step.body {
             self.turns += 1;
@@ -65,7 +65,7 @@ impl TrackedNudge {
         (self.turns > TURNS).then_some(NudgeOutcome::Left)
     }
 
-    /// Ends the tracking. `then` is the outcome if it is too early to tell.
+    /// Stops tracking. `then` is the outcome if it is too early to tell.
     pub(crate) fn close(&self, then: NudgeOutcome) -> NudgeOutcome {
         if self.turns >= TURNS { NudgeOutcome::Left } else { then }
     }

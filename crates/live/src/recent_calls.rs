@@ -1,11 +1,11 @@
-//! The last calls of an agent in short, sanitised forms: the evidence that `deloop explain` shows.
+//! The last calls of an agent, shortened and sanitized: the evidence that `deloop explain` shows.
 
 use deloop_detect::{CallRecord, Fingerprint, mask, quote, short_call, short_hash};
 use deloop_types::{Body, Call, Outcome, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How many calls are kept.
+/// Number of calls kept.
 const MOST: usize = 16;
 
 /// One call.
@@ -15,25 +15,25 @@ pub struct RecentCall {
     pub step: u64,
     /// The tool.
     pub tool: String,
-    /// The call in a short form.
+    /// The short form of the call.
     pub call: String,
-    /// Tells the call from others.
+    /// A fingerprint of the call.
     pub print: String,
-    /// How it ended, once it has.
+    /// How it ended, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub came: Option<Outcome>,
-    /// Tells what came back from other results, volatile parts apart.
+    /// A fingerprint of the output without its volatile parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// What it is evidence of, in words.
+    /// Its evidence, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
-    /// The id that its result names, hashed.
+    /// Hash of the id that its result refers to.
     #[serde(default)]
     id: u64,
 }
 
-/// Enters a step that has this index.
+/// Adds the step at this index.
 pub(crate) fn enter(calls: &mut Vec<RecentCall>, step: &Step, index: u64, judged: Option<&CallRecord>) {
     match &step.body {
         Body::Turn(turn) => calls.extend(turn.calls.iter().map(|call| short_form(call, index))),
@@ -55,7 +55,7 @@ pub(crate) fn enter(calls: &mut Vec<RecentCall>, step: &Step, index: u64, judged
     calls.drain(..over);
 }
 
-/// The calls that a step is about, by their fingerprints.
+/// Returns the fingerprints of the calls that a step is about.
 pub(crate) fn about<'a>(calls: &'a [RecentCall], step: &Step, index: u64) -> Vec<&'a str> {
     let mine = |recent: &&RecentCall| match &step.body {
         Body::Turn(_) => recent.step == index,
@@ -65,7 +65,7 @@ pub(crate) fn about<'a>(calls: &'a [RecentCall], step: &Step, index: u64) -> Vec
     calls.iter().filter(mine).map(|recent| recent.print.as_str()).collect()
 }
 
-/// The calls that a calls repeats, and its last one, by their fingerprints.
+/// Returns the fingerprints of calls made more than once, and of the last call.
 pub fn repeated(calls: &[RecentCall]) -> Vec<&str> {
     let again = |c: &&RecentCall| calls.iter().filter(|o| o.print == c.print).count() > 1;
     let mut prints: Vec<&str> = calls.iter().filter(again).map(|c| c.print.as_str()).collect();
@@ -75,7 +75,7 @@ pub fn repeated(calls: &[RecentCall]) -> Vec<&str> {
     prints
 }
 
-/// The calls as it is written down with a decision.
+/// Serializes the calls, to be stored with a decision.
 pub(crate) fn json(calls: &[RecentCall]) -> String {
     serde_json::to_string(calls).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The delivery state of a session between two events: messages on their way, standing refusals, tracked nudges.
+//! The delivery state of a session between two events: undelivered messages, standing refusals, tracked nudges.
 
 use deloop_detect::Fingerprint;
 use deloop_formats::hooks::{HookCall, Seen};
@@ -9,66 +9,66 @@ use crate::outcome_tracking::{Pattern, TrackedNudge};
 use crate::recent_calls::RecentCall;
 use crate::transcript::TranscriptPosition;
 
-/// How many subagents of a session are remembered; the longest silent goes first.
+/// Maximum number of subagents stored per session. The one inactive longest is dropped first.
 const AGENTS: usize = 64;
 
-/// All of a session.
+/// The delivery state of a session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionState {
     agents: Vec<AgentState>,
-    /// How far the transcript was read.
+    /// How far the transcript has been read.
     pub(crate) transcript: TranscriptPosition,
-    /// What people should know about the configuration.
+    /// The current notice about the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) notice: Option<ConfigNotice>,
 }
 
-/// A notice about the configuration, and whether the person has been told.
+/// A notice about the configuration, and whether the user has seen it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConfigNotice {
-    /// Its hash.
+    /// Hash of its text.
     pub(crate) text: u64,
     pub(crate) told: bool,
 }
 
-/// What concerns the session's own agent, or one subagent of it.
+/// The state of the session's main agent or of one subagent.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct AgentState {
     name: Option<String>,
     pub(crate) seen: Seen,
-    /// What the agent has yet to be told: the event it was decided at could not carry it.
+    /// A message not delivered yet, because its event couldn't carry it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pending: Option<UndeliveredMessage>,
-    /// A call was let through although the run is to end, because a later event can end it; none did if another call
-    /// comes.
+    /// Whether a call was allowed although the run is to be stopped, because a later event can stop it. If another call
+    /// comes, none did.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) let_through: bool,
-    /// A call that is refused if it is the next one.
+    /// A call to refuse if it is the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refuse: Option<StandingRefusal>,
     /// The last nudge, until its outcome is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nudge: Option<TrackedNudge>,
-    /// A person paused deloop or called it wrong: it starts over when it resumes.
+    /// Set when a person paused deloop or marked a decision as wrong. deloop starts over when it resumes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) put_off: bool,
     pub(crate) recent_calls: Vec<RecentCall>,
 }
 
-/// A message on its way.
+/// A message that hasn't been delivered yet.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UndeliveredMessage {
     pub(crate) decision: Decision,
-    /// What it is about.
+    /// The patterns it is about.
     #[serde(default)]
     pub(crate) patterns: Vec<Pattern>,
-    /// The engine was told that it did not arrive.
+    /// Whether the engine knows that it wasn't delivered.
     pub(crate) lost: bool,
 }
 
-/// A call to be refused.
+/// A call to refuse.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StandingRefusal {
     pub(crate) call: Fingerprint,
@@ -76,14 +76,14 @@ pub(crate) struct StandingRefusal {
 }
 
 impl SessionState {
-    /// From what was kept; what an earlier release kept otherwise is started anew.
+    /// Reads stored state. State in another release's format is discarded.
     pub(crate) fn read(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
-    /// The part of one subagent, or of the session's own agent.
+    /// Returns the state of a subagent, or of the main agent.
     pub(crate) fn agent(&mut self, name: Option<&str>) -> &mut AgentState {
-        // The one that is spoken of stands last.
+        // The most recently used agent is last.
         let agent = match self.agents.iter().position(|w| w.name.as_deref() == name) {
             Some(index) => self.agents.remove(index),
             None => AgentState { name: name.map(str::to_owned), ..AgentState::default() },
@@ -96,12 +96,12 @@ impl SessionState {
         &mut self.agents[last]
     }
 
-    /// A person wrote: what was on its way is of the past.
+    /// Drops undelivered messages and refusals, because a person wrote.
     pub(crate) fn forget_decisions(&mut self) {
         self.agents.iter_mut().for_each(AgentState::forget_decisions);
     }
 
-    /// A person said that deloop was wrong: every agent starts anew.
+    /// Makes every agent start over, because a person marked a decision as wrong.
     pub(crate) fn put_off(&mut self) {
         for agent in &mut self.agents {
             agent.forget_decisions();
@@ -116,7 +116,7 @@ impl SessionState {
 }
 
 impl AgentState {
-    /// Returns the subagent's name; the session's own agent has none.
+    /// Returns the subagent's name; the main agent has none.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -127,7 +127,7 @@ impl AgentState {
     }
 }
 
-/// Tells a call from others.
+/// Identifies a call.
 pub(crate) fn fingerprint(call: &HookCall) -> Fingerprint {
     Fingerprint::of_call(&call.call.tool, &call.call.args)
 }

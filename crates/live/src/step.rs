@@ -7,13 +7,13 @@ use crate::journal::{Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, patterns};
 
 impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
-    /// Handles a step of a program that sends Steps and carries out the decisions itself. `program` is its name in
+    /// Handles a step from a program that sends Steps and carries out decisions itself. `program` is its name in
     /// the journal.
     ///
-    /// A message counts as delivered when it is returned; a `delivery` step says otherwise.
+    /// A message counts as delivered once it is returned, unless a `delivery` step reports otherwise.
     ///
     /// # Errors
-    /// When the store or the journal fails; nothing is changed then.
+    /// When the store or the journal fails. Nothing is changed then.
     pub fn step(&self, program: &str, step: Step) -> Result<(Decision, Vec<Event>), StoreError> {
         self.journal.atomically(|| {
             self.journal.called(program, self.context.now)?;

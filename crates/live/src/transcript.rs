@@ -1,6 +1,6 @@
-//! What hooks don't carry and the transcript does: the model's text, and what it used.
+//! Reads what hooks don't carry from the transcript: the model's text and its usage.
 //!
-//! Calls and results come from the hook alone, so that each counts once. All that is kept is how far the transcript
+//! Calls and results come only from the hook, so that each counts once. The stored state is how far the transcript
 //! was read, and the fingerprints of the last messages.
 
 use std::io::{Read, Seek, SeekFrom};
@@ -11,51 +11,51 @@ use deloop_formats::{Item, Shape, Source};
 use deloop_types::{Body, SessionId, Step};
 use serde::{Deserialize, Serialize};
 
-/// The most that one hook reads; what is more is skipped.
+/// Maximum number of bytes that one hook reads. Of more new content, the beginning is skipped.
 const MOST: u64 = 1 << 20;
-/// How many messages are remembered: a message may be written in parts, or again when it has changed.
+/// Number of messages remembered. A message may be written in parts, or again after a change.
 const MESSAGES: usize = 8;
-/// How many calls are remembered with their requests.
+/// Number of calls remembered with their requests.
 const CALLS: usize = 32;
 
-/// Opens a transcript, and returns its size in bytes with it.
+/// Opens a transcript and returns its size in bytes.
 pub type OpenTranscript = fn(&std::path::Path) -> std::io::Result<(u64, Box<dyn ReadSeek>)>;
 
-/// What can be read from any place in it.
+/// A reader that can seek.
 pub trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}
 
-/// How far a transcript was read.
+/// How far a transcript has been read.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TranscriptPosition {
-    /// In bytes; `None` before the first time.
+    /// Position in bytes; `None` before the first read.
     read: Option<u64>,
-    /// The last requests to the model and what was said in answer, hashed.
+    /// Hashes of the last requests to the model and of the text in their answers.
     messages: Vec<(u64, u64)>,
-    /// The last calls and the requests that they came with, hashed: the calls of one request are one turn.
+    /// Hashes of the last calls and of their requests. The calls of one request are one turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     calls: Vec<(u64, u64)>,
 }
 
-/// What was new.
+/// New content of a transcript.
 #[derive(Debug, Default)]
 pub(crate) struct TranscriptNews {
-    /// What was used.
+    /// The usage.
     pub(crate) usage: Vec<Step>,
-    /// What was said with the calls of this event, or at the end of the turn.
+    /// The text that came with the calls of this event, or at the end of the turn.
     pub(crate) text: Option<String>,
 }
 
-/// Reads what the transcript has since the last event. A transcript that can't be read has nothing.
+/// Reads what was added to the transcript since the last event. An unreadable transcript counts as empty.
 pub(crate) fn since(
     agent: &dyn HookAgent,
     event: &HookEvent,
     position: &mut TranscriptPosition,
     open: OpenTranscript,
 ) -> TranscriptNews {
-    // A subagent's events name the file of its session.
+    // A subagent's events name its session's file.
     let path = event.transcript.as_deref().filter(|_| event.subagent.is_none());
     let format = deloop_formats::find(agent.name()).filter(|f| f.shape() == Shape::Lines);
     let (Some(path), Some(format)) = (path, format) else { return TranscriptNews::default() };
@@ -72,7 +72,7 @@ pub(crate) fn since(
     news(items, event, position)
 }
 
-/// The whole lines that were written since the last time, or the last of them.
+/// Returns the complete lines written since the last read, or the last of them if there are too many.
 fn fresh(
     path: &str,
     position: &mut TranscriptPosition,
@@ -81,7 +81,7 @@ fn fresh(
 ) -> Option<Vec<u8>> {
     let (size, mut file) = open(std::path::Path::new(path)).ok()?;
     let from = match position.read {
-        // What was before the first event that is seen is of the past.
+        // Content from before the first event is ignored.
         None if begins => size,
         None => 0,
         Some(read) if read > size => 0,
@@ -95,7 +95,7 @@ fn fresh(
     file.seek(SeekFrom::Start(skipped)).ok()?;
     let mut bytes = Vec::new();
     file.take(MOST).read_to_end(&mut bytes).ok()?;
-    // A line that is not whole yet waits for the next time.
+    // An incomplete line is read next time.
     let end = bytes.iter().rposition(|b| *b == b'\n')? + 1;
     bytes.truncate(end);
     position.read = Some(skipped + end as u64);
@@ -143,7 +143,7 @@ fn news(items: Vec<Item>, event: &HookEvent, position: &mut TranscriptPosition) 
     news
 }
 
-/// Whether this is what was said with the calls of an event, or at the end of a turn.
+/// Returns whether the turn's text belongs to the calls of an event, or to the end of a turn.
 fn belongs(turn: &deloop_types::Turn, event: &HookEvent) -> bool {
     match event.kind {
         HookKind::PreCall => {
@@ -172,8 +172,8 @@ impl TranscriptPosition {
         self.calls.drain(..over);
     }
 
-    /// Names the turn of each step with calls that the transcript has: agents whose hooks are called for each of
-    /// several parallel calls don't say that they are one turn.
+    /// Sets the turn id of each step whose calls are in the transcript. Hooks that run once for each parallel call
+    /// don't show that the calls are one turn.
     pub(crate) fn name_turns(&self, steps: &mut [Step]) {
         for step in steps {
             if let Body::Turn(turn) = &mut step.body
@@ -190,7 +190,7 @@ fn hash(id: &str) -> u64 {
     short_hash(id.as_bytes())
 }
 
-/// Adds the model's text to the turn that it belongs to.
+/// Adds the model's text to its turn.
 pub(crate) fn attach(text: Option<String>, event: &HookEvent, steps: &mut Vec<Step>) {
     let Some(text) = text else { return };
     if event.kind == HookKind::Stop {

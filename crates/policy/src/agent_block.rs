@@ -1,21 +1,21 @@
-//! The `agent` block and its environment variables, as changes to the detector they are about.
+//! Applies the `agent` block and its environment variables to the detector they configure.
 
 use serde_json::{Value, json};
 
 use crate::{AgentBlock, DocumentError};
 
-/// The detector that the block tunes.
+/// The detector that the block configures.
 const DETECTOR: &str = "duplicate-turn";
 
-/// What each environment variable sets in the block.
+/// The key of the block that each environment variable sets.
 pub const AGENT_VARIABLES: [&str; 4] =
     ["AGENT_LOOP_MSG", "AGENT_LOOP_LIMIT", "AGENT_TURN_HASH_WINDOW", "AGENT_TURN_BUFFER_MAX"];
 
 impl AgentBlock {
-    /// The block that the environment asks for; `get` looks a variable up.
+    /// Reads the block from the environment, using `get` to look up variables.
     ///
     /// # Errors
-    /// When a variable that must be a number is not.
+    /// When a variable that must be a number isn't one.
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, DocumentError> {
         let number = |name: &str| match get(name) {
             None => Ok(None),
@@ -32,7 +32,7 @@ impl AgentBlock {
         })
     }
 
-    /// Lays the block over a profile's document, where the profile has the detector it is about.
+    /// Merges the block into a profile's document, if the profile uses the detector.
     pub fn apply(&self, document: &mut Value) {
         let Some(detector) = document.pointer_mut(&format!("/detectors/{DETECTOR}")) else { return };
         if let Some(window) = self.turn_hash_window {

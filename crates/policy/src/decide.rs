@@ -6,35 +6,35 @@ use crate::{
     user_message,
 };
 
-/// What one detector found in a step.
+/// A finding of one detector at a step.
 #[derive(Debug, Clone)]
 pub struct DetectorHit {
-    /// Which of the profile's watches.
+    /// The index of the detector in the profile.
     pub watch: usize,
-    /// What it found.
+    /// The finding.
     pub finding: Finding,
-    /// The call it was found at, by its id or as `#N`; `None` when it was found at something else.
+    /// The call it was found at, by id or as `#N`; `None` when it was found at something else.
     pub call: Option<String>,
 }
 
-/// The circumstances of a decision.
+/// The context of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionContext<'a> {
     /// The session.
     pub session: &'a SessionId,
-    /// The step's index in it.
+    /// The step's index in the session.
     pub step: u64,
-    /// The agent's turns so far.
+    /// Number of the agent's turns so far.
     pub turns: u64,
-    /// Its tools.
+    /// The agent's tools.
     pub tools: &'a [ToolTally],
     /// The upper limit on what deloop does.
     pub mode: Mode,
     /// Whether a person is there to answer questions.
     pub attended: bool,
-    /// Where the caller can put a message to the agent.
+    /// Where the caller can put a message for the agent.
     pub roles: Roles,
-    /// The step is a result, which a message can be appended to.
+    /// Whether the step is a result, to which a message can be appended.
     pub at_result: bool,
 }
 
@@ -45,19 +45,19 @@ struct Candidate<'a> {
     rung: &'a Rung,
 }
 
-/// A decision, and what it means for what is remembered.
+/// A decision and its effect on stored state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
-    /// What to do.
+    /// The decision.
     pub decision: Decision,
-    /// What was remembered of the agent is to be forgotten.
+    /// Whether to delete the agent's stored state.
     pub clear: bool,
-    /// The decision is a stop that ends the session.
+    /// Whether the decision is a stop that ends the session.
     pub ends_session: bool,
 }
 
-/// Climbs the ladders with what was found in one step. The strongest rung decides, ties going to the watch that
-/// stands first in the profile; all findings are listed.
+/// Decides about one step from its findings and the ladders. The strongest rung wins, then the detector that comes
+/// first in the profile. All findings are listed.
 #[must_use]
 pub fn decide(
     profile: &Profile,
@@ -111,7 +111,7 @@ pub fn decide(
         decision.id = Some(id_of(context));
         clear = best.rung.clear && best.action == Action::Stop;
         if matches!(best.action, Action::Block | Action::Ask) {
-            // Parallel calls that would all come to nothing again are refused together.
+            // Parallel calls that would all fail again are refused together.
             let climbed = |n: usize| candidates.iter().any(|c| c.found == n && c.action == best.action);
             let too = |f: &DetectorHit| f.finding.count >= best.rung.at && fits(best.action, f);
             let refused = found.iter().enumerate().filter(|(n, f)| climbed(*n) || too(f));
@@ -133,13 +133,13 @@ pub fn decide(
     done(decision, clear)
 }
 
-/// What a person is asked in place of a refusal: the rung's own text would say that it has happened.
+/// Returns the question to ask in place of a refusal. The rung's own text would claim that it has happened.
 fn question(finding: &Finding) -> String {
     format!("[deloop] {}, and two warnings didn't help. Run this call once more?", finding.summary)
 }
 
-/// In mode nudge the agent was told all there is to tell it: a text that speaks of a refusal or an end would be untrue.
-/// People learn what the mode held back.
+/// Turns a decision that mode nudge doesn't allow into a warning. The agent doesn't get the text, which would claim a
+/// refusal or a stop; people learn what the mode held back.
 fn held_back(decision: Decision, found: &[DetectorHit]) -> Decision {
     let what = match decision.action {
         Action::Stop => "stopped the run",
@@ -159,7 +159,7 @@ fn held_back(decision: Decision, found: &[DetectorHit]) -> Decision {
     held
 }
 
-/// Picks where the message goes: where the profile wants it, if the caller can put it there.
+/// Picks where the message goes: the profile's preference, if the caller can put it there.
 fn role(wanted: Role, context: &DecisionContext<'_>) -> Role {
     let able = |role: &Role| context.roles.contains(*role);
     let by_step = if context.at_result { [Role::Tool, Role::User] } else { [Role::User, Role::Tool] };
@@ -198,7 +198,7 @@ fn climb<'a>(
             let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
             let rung = watch.ladder.rungs.get(next as usize)?;
             let had_a_turn = episode.rung == 0 || context.turns > episode.turn;
-            // One message a turn is enough, whatever else its other calls show.
+            // One message per turn is enough, whatever its other calls show.
             let enough = told && rung.action == Action::Nudge;
             if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {
                 return None;
@@ -220,8 +220,8 @@ fn climb<'a>(
     (action > Action::Continue).then_some(Candidate { found: index, level, action, rung })
 }
 
-/// Whether a finding is a reason for this action: refusing needs a call to refuse and strong evidence, and what the
-/// agent is told is told when the outcome is known.
+/// Returns whether a finding justifies this action. Refusing needs a call to refuse and strong evidence; messages wait
+/// until the outcome is known.
 fn fits(action: Action, found: &DetectorHit) -> bool {
     let evidence = &found.finding.evidence;
     match action {
@@ -231,7 +231,7 @@ fn fits(action: Action, found: &DetectorHit) -> bool {
     }
 }
 
-/// One finding per watch and pattern: the one with the highest count.
+/// Keeps one finding per detector and pattern: the one with the highest count.
 fn listed(found: Vec<DetectorHit>) -> Vec<Finding> {
     let mut list: Vec<DetectorHit> = Vec::with_capacity(found.len());
     for one in found {
@@ -248,13 +248,13 @@ fn listed(found: Vec<DetectorHit>) -> Vec<Finding> {
     list.into_iter().map(|f| f.finding).collect()
 }
 
-/// A stable name: the same session and step give the same one.
+/// Returns a stable id: the same session and step give the same one.
 fn id_of(context: &DecisionContext<'_>) -> String {
     let hash = short_hash(format!("{}\0{}", context.session, context.step).as_bytes());
     format!("d{:010x}", hash >> 24)
 }
 
-/// Cuts a decision down to what the mode lets through and keeps what it was.
+/// Caps a decision at what the mode allows and keeps the original.
 fn capped(decision: Decision, mode: Mode) -> Decision {
     let cap = mode.cap();
     if decision.action <= cap {

@@ -3,14 +3,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::TASK_UPDATE;
 
-/// Which events went out in the current episodes, so that each goes out once per level and episode.
+/// The events sent in the current episodes, so that each is sent once per level and episode.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AlertsSent {
     episodes: Vec<(String, u64, u32)>,
 }
 
 impl AlertsSent {
-    /// Whether this is news: a new episode, or a higher level of a known one.
+    /// Returns whether this is new: a new episode, or a higher level of a known one.
     fn is_news(&mut self, detector: &str, since: u64, level: u32) -> bool {
         match self.episodes.iter_mut().find(|(name, _, _)| name == detector) {
             Some(known) if known.1 == since && known.2 >= level => false,
@@ -26,7 +26,7 @@ impl AlertsSent {
     }
 }
 
-/// The events of one step: what it cost, what was found and what was done about it.
+/// Returns the events of one step: cost, findings and actions.
 #[must_use]
 pub fn events(
     step: &Step,

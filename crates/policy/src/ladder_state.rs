@@ -1,18 +1,18 @@
 use deloop_types::Decision;
 use serde::{Deserialize, Serialize};
 
-/// How many turns without a pattern end its episode.
+/// Number of turns without a pattern that end its episode.
 const GAP: u64 = 8;
-/// How many patterns and episodes are remembered.
+/// Maximum number of patterns and episodes stored.
 const MOST: usize = 16;
 
-/// Remembers how far the ladders of one agent were climbed, and which of its messages arrived.
+/// The state of one agent's ladders, and which of its messages were delivered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LadderState {
     occurrences: Vec<Occurrence>,
     given: Vec<(u16, u64)>,
     episodes: Vec<Episode>,
-    /// The stop that stands until a person writes or the session ends.
+    /// The current stop, until a person writes or the session ends.
     pub(crate) stopped: Option<Box<Decision>>,
 }
 
@@ -24,25 +24,25 @@ struct Occurrence {
     last: u64,
 }
 
-/// One pattern, from when it was first acted upon until it was left.
+/// An episode of one pattern, from the first action until the agent leaves the pattern.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Episode {
     pub(crate) watch: u16,
     pub(crate) pattern: u64,
-    /// How many rungs were climbed.
+    /// Number of rungs climbed.
     pub(crate) rung: u32,
     /// The turn and the step of the last message.
     pub(crate) turn: u64,
     pub(crate) step: u64,
-    /// Whether that message did not reach the agent.
+    /// Whether that message failed to reach the agent.
     pub(crate) lost: bool,
-    /// The turn at which the pattern was last seen.
+    /// The turn in which the pattern was last seen.
     pub(crate) seen: u64,
 }
 
 impl LadderState {
-    /// Counts an occurrence of a pattern at call `at`, where a full lap is `period` calls: the new count, or `None`
-    /// between two full laps.
+    /// Counts an occurrence of a pattern at call `at`, where a full cycle is `period` calls. Returns the new count, or
+    /// `None` between full cycles.
     pub(crate) fn occurrence(
         &mut self,
         watch: u16,
@@ -69,7 +69,7 @@ impl LadderState {
         Some(1)
     }
 
-    /// Takes one of the `limit` messages that a ladder may give in a session; `false` when they are used up.
+    /// Uses one of the `limit` messages that a ladder may send in a session. Returns `false` when none are left.
     pub(crate) fn take(&mut self, watch: u16, limit: u64) -> bool {
         if limit == 0 {
             return true;
@@ -84,8 +84,9 @@ impl LadderState {
         left
     }
 
-    /// The episode that a pattern, which began at step `since`, belongs to: its own, or one about which the agent was
-    /// told while this pattern was going on, or that goes on in the same turn. Several detectors may see one loop, and a cycle is several calls.
+    /// Returns the episode of a pattern that began at step `since`: its own, or one that the agent got a message about
+    /// during this pattern, or one that is active in the same turn. Several detectors may find the same loop, and a
+    /// cycle consists of several calls.
     pub(crate) fn episode(&mut self, watch: u16, pattern: u64, since: u64, turn: u64) -> &mut Episode {
         self.episodes.retain(|e| turn.saturating_sub(e.seen) <= GAP);
         let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
@@ -114,19 +115,19 @@ impl LadderState {
         self.episodes.clear();
     }
 
-    /// Whether the agent was already told something in this turn, at an earlier step.
+    /// Returns whether the agent already got a message in this turn, at an earlier step.
     pub(crate) fn told(&self, turn: u64, step: u64) -> bool {
         self.episodes.iter().any(|e| e.rung > 0 && !e.lost && e.turn == turn && e.step != step)
     }
 
-    /// Whether the message of the decision at `step` reached the agent.
+    /// Records whether the message of the decision at `step` reached the agent.
     pub fn delivered(&mut self, step: u64, ok: bool) {
         for episode in self.episodes.iter_mut().filter(|e| e.step == step && e.rung > 0) {
             episode.lost = !ok;
         }
     }
 
-    /// The stop that stands, if there is one.
+    /// Returns the current stop, if there is one.
     #[must_use]
     pub fn stopped(&self) -> Option<&Decision> {
         self.stopped.as_deref()

@@ -1,8 +1,8 @@
-//! What deloop does about what it sees: profiles, ladders and message texts.
+//! Decides what to do about findings: profiles, ladders and message texts.
 //!
-//! A [`Profile`] is data: it names detectors, tunes them and gives each a ladder of rungs. [`decide`] climbs the
-//! ladders with the findings of one step and the [`LadderState`], and answers with a
-//! [`Decision`](deloop_types::Decision). Pure: no I/O, no clock.
+//! A [`Profile`] is data: it lists detectors, their parameters and a ladder of rungs for each. [`decide`] takes the
+//! findings of one step and the [`LadderState`], and returns a
+//! [`Decision`](deloop_types::Decision). The crate is pure: no I/O and no clock.
 
 mod agent_block;
 mod decide;

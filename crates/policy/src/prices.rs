@@ -1,4 +1,4 @@
-//! What a model's tokens cost.
+//! Model prices.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use crate::Price;
 
-/// The prices that come with deloop.
+/// The built-in prices.
 const LIST: &str = include_str!("../prices.toml");
 
-/// Prices of models, in dollars per million tokens: the list that comes with deloop, and over it the user's own.
+/// Model prices in dollars per million tokens: the built-in list and the user's own, which take precedence.
 #[derive(Debug, Clone)]
 pub struct Prices {
     date: String,
@@ -25,30 +25,30 @@ struct PriceList {
 }
 
 impl Prices {
-    /// Reads the list that comes with deloop and lays the user's `own` prices over it.
+    /// Reads the built-in list and adds the user's `own` prices, which take precedence.
     ///
     /// # Errors
-    /// When the embedded list is not valid TOML.
+    /// When the embedded list isn't valid TOML.
     pub fn new(own: BTreeMap<String, Price>) -> Result<Self, toml::de::Error> {
         let PriceList { date, prices } = toml::from_str(LIST)?;
         Ok(Self { date, listed: prices, own })
     }
 
-    /// Returns the day on which the list was made, as in `2026-11-06`.
+    /// Returns the date of the list, such as `2026-11-06`.
     #[must_use]
     pub fn date(&self) -> &str {
         &self.date
     }
 
-    /// Returns a model's price: by its exact name, then by its name without vendor, date and the like.
+    /// Returns a model's price: by its exact name, else by its name without vendor, date or version suffix.
     #[must_use]
     pub fn of(&self, model: &str) -> Option<&Price> {
         let find = |prices| candidates(model).find_map(|name| BTreeMap::get(prices, name));
         find(&self.own).or_else(|| find(&self.listed))
     }
 
-    /// Returns what a request cost, in dollars: the agent's own figure if there is one, else its tokens at the price of
-    /// its model; `None` if that price is unknown.
+    /// Returns the cost of a request in dollars: the agent's own figure if there is one, else its tokens at the
+    /// price of its model; `None` if that price is unknown.
     ///
     /// ```
     /// use deloop_policy::Prices;
@@ -68,7 +68,7 @@ impl Prices {
 }
 
 impl Price {
-    /// Returns what the tokens of a request cost at this price, in dollars.
+    /// Returns the cost of a request's tokens at this price, in dollars.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of tokens")]
     pub fn cost(&self, usage: &Usage) -> f64 {
@@ -82,8 +82,8 @@ impl Price {
     }
 }
 
-/// The names a model goes by, the fullest first: `anthropic/claude-opus-4-5-20251101`, then without the vendor,
-/// then without what stands for a date or a version of the same model.
+/// Returns the names of a model, most specific first: `anthropic/claude-opus-4-5-20251101`, then without the vendor,
+/// then without a date or version suffix.
 fn candidates(model: &str) -> impl Iterator<Item = &str> {
     let own = model.rsplit('/').next().unwrap_or(model);
     let own_dotted = own.strip_prefix("anthropic.").unwrap_or(own);

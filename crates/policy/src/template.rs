@@ -3,10 +3,10 @@
 use deloop_types::Finding;
 use serde_json::Value;
 
-/// No message is longer than this, in characters.
+/// Maximum length of a message, in characters.
 const MOST: usize = 2000;
 
-/// What may stand between braces in a message.
+/// The known placeholders.
 pub(crate) const PLACEHOLDERS: [&str; 10] = [
     "count",
     "tool",
@@ -20,7 +20,7 @@ pub(crate) const PLACEHOLDERS: [&str; 10] = [
     "similarity",
 ];
 
-/// The first placeholder of a template that does not exist.
+/// Returns the first unknown placeholder of a template.
 pub(crate) fn unknown_placeholder(template: &str) -> Option<&str> {
     placeholders(template).find(|name| !PLACEHOLDERS.contains(name))
 }
@@ -32,7 +32,7 @@ fn placeholders(template: &str) -> impl Iterator<Item = &str> {
         .filter_map(|rest| rest.split_once('}').map(|(n, _)| n))
 }
 
-/// Fills a message's placeholders in. What a finding does not have stays empty; `{{` is a brace.
+/// Fills in a message's placeholders. Those that the finding has no value for become empty. `{{` is a literal brace.
 ///
 /// ```
 /// use deloop_types::Finding;
@@ -92,7 +92,7 @@ fn value(name: &str, finding: &Finding, params: &Value, tools: &[deloop_detect::
     }
 }
 
-/// The calls of a lap, numbered, the first eight of them.
+/// Lists the calls of a cycle, numbered, up to eight.
 fn listed(calls: &[deloop_types::ShortCall]) -> String {
     let mut lines: Vec<String> =
         calls.iter().take(8).enumerate().map(|(i, c)| format!("  {}. {c}", i + 1)).collect();
@@ -102,7 +102,7 @@ fn listed(calls: &[deloop_types::ShortCall]) -> String {
     lines.join("\n")
 }
 
-/// Concrete suggestions, from what the session has tried and what it has not tried lately.
+/// Suggests concrete alternatives, based on what the session has tried and what it hasn't tried lately.
 fn alternatives(finding: &Finding, tools: &[deloop_detect::ToolTally]) -> String {
     let in_loop = |name: &str| finding.calls.iter().any(|call| call.tool == name);
     let name = |t: &&deloop_detect::ToolTally| deloop_detect::quote(&t.name, 40);

@@ -1,12 +1,12 @@
-//! Findings in words: one function for people, one for the agent. Both say only what the fields say.
+//! Describes findings: one function for people, one for the agent. Both state only what the fields contain.
 
 use deloop_detect::{CallRecord, Ending, Progress};
 use deloop_types::{Action, CameBack, Decision, Finding, Repeats, ShortCall, limits};
 
-/// So many calls of a lap are named.
+/// Maximum number of calls of a cycle that are named.
 const LAP: usize = 4;
 
-/// What was found, for people: terminals, reports, logs. Without a full stop.
+/// Describes a finding for people, in terminals, reports and logs. No full stop at the end.
 #[must_use]
 pub fn summary(finding: &Finding) -> String {
     let count = so_far(finding);
@@ -52,7 +52,7 @@ pub fn summary(finding: &Finding) -> String {
     }
 }
 
-/// What deloop did and why, in one line for the person; `None` when it did nothing.
+/// Describes what deloop did and why, in one line for the user; `None` when it did nothing.
 #[must_use]
 pub fn user_message(decision: &Decision) -> Option<String> {
     let did = match decision.action {
@@ -69,7 +69,7 @@ pub fn user_message(decision: &Decision) -> Option<String> {
     Some(format!("{did}: {why}{id}"))
 }
 
-/// How often it happened: a call that is about to be made has not come back yet.
+/// Describes how often it happened. A call that is about to be made has no result yet.
 fn so_far(finding: &Finding) -> u64 {
     finding.count - u64::from(finding.evidence.pending).min(finding.count)
 }
@@ -101,7 +101,7 @@ fn field<'a>(finding: &'a Finding, name: &str) -> &'a str {
     finding.evidence.fields.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
 }
 
-/// What was found, for the agent: one or two full sentences, addressed to it.
+/// Describes a finding for the agent, in one or two sentences that address it.
 #[must_use]
 pub fn told(finding: &Finding) -> String {
     let count = so_far(finding);
@@ -161,7 +161,7 @@ pub fn told(finding: &Finding) -> String {
     }
 }
 
-/// What the agent can do instead, fitting what it does.
+/// Suggests what the agent can do instead, based on what it does.
 #[must_use]
 pub fn advice(finding: &Finding) -> &'static str {
     match (finding.repeats, finding.outcome) {
@@ -192,7 +192,7 @@ pub fn advice(finding: &Finding) -> &'static str {
     }
 }
 
-/// What a call is evidence of, and why, for people who ask how a decision came about.
+/// Describes the evidence of a call, for people.
 #[must_use]
 pub fn evidence(record: &CallRecord) -> &'static str {
     match (record.progress, record.ending) {
@@ -210,7 +210,7 @@ pub fn evidence(record: &CallRecord) -> &'static str {
     }
 }
 
-/// The call that repeats. Without an argument to show, its tool alone may stand for other calls as well.
+/// Names the call that repeats. Without an argument to show, its tool alone could also mean other calls.
 fn same_call(finding: &Finding) -> String {
     match finding.calls.last().filter(|_| names_argument(finding)) {
         Some(call) => quoted(call),
@@ -222,7 +222,7 @@ fn names_argument(finding: &Finding) -> bool {
     finding.calls.last().is_some_and(|call| !call.about.is_empty())
 }
 
-/// A call, quoted. What an agent or a tool wrote stands in a message only like this.
+/// Quotes a call. Text from an agent or a tool appears in messages only in this form.
 fn quoted(call: &ShortCall) -> String {
     match (call.about.is_empty(), call.tool.as_str()) {
         (true, tool) => frame(tool),
@@ -233,9 +233,9 @@ fn quoted(call: &ShortCall) -> String {
     }
 }
 
-/// Text as data: one line of at most [`limits::QUOTE`] characters between back-ticks, none of which is in it.
+/// Quotes text as data: one line of at most [`limits::QUOTE`] characters between backticks, with no backticks inside.
 fn frame(text: &str) -> String {
-    // A short form is without secrets already, and mostly of plain letters.
+    // A short form contains no secrets and is mostly plain letters.
     let plain = |b: u8| matches!(b, b' '..=b'}') && b != b'`';
     let body = text.strip_suffix('…').unwrap_or(text);
     if body.len() < limits::QUOTE && body.bytes().all(plain) {

@@ -1,10 +1,10 @@
-//! What every backend must do, as a test suite that each of them runs.
+//! The requirements for every backend, as a test suite that each of them runs.
 
 use deloop_types::SessionId;
 
 use crate::{Codec, Store, StoreError};
 
-/// The state that the suite keeps: a list of numbers.
+/// The state that the suite stores: a list of numbers.
 pub struct Numbers;
 
 impl Codec<Vec<u64>> for Numbers {

@@ -1,7 +1,7 @@
-//! Where sessions and swarms are kept between steps: one contract, several backends.
+//! Stores sessions and swarms between steps. All backends follow one contract.
 //!
-//! A change of state is a closure handed to the store, so that a backend in memory, on disk or across a network can
-//! each make it atomic in its own way.
+//! You change a state by passing a closure to the store, so that each backend (in memory, on disk or across a network)
+//! can make the change atomic in its own way.
 
 pub mod contract;
 mod memory;
@@ -18,13 +18,13 @@ pub use memory::{Limits, MemoryStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Bounds, SqliteStore};
 
-/// Why a store could not do what it was asked to.
+/// An error of a store.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A state can't be written as text.
+    /// A state can't be serialized.
     Encode(Source),
-    /// A text isn't a state that this release and profile can read.
+    /// A stored text isn't a state that this release and profile can read.
     Decode(Source),
     /// The database failed.
     Database {
@@ -74,34 +74,34 @@ impl std::error::Error for StoreError {
     }
 }
 
-/// Makes, writes and reads the state of a session; a backend that keeps bytes needs it.
+/// Creates, serializes and deserializes the state of a session, for backends that store bytes.
 pub trait Codec<T>: Send + Sync {
-    /// The state of a session that was not there before.
+    /// Returns the state of a new session.
     fn fresh(&self) -> T;
 
-    /// As text.
+    /// Serializes a state to text.
     ///
     /// # Errors
-    /// When the state cannot be written.
+    /// When the state can't be serialized.
     fn freeze(&self, state: &T) -> Result<String, StoreError>;
 
-    /// From text.
+    /// Deserializes a state from text.
     ///
     /// # Errors
-    /// When the text was not written by [`Codec::freeze`].
+    /// When the text wasn't written by [`Codec::freeze`].
     fn thaw(&self, text: &str) -> Result<T, StoreError>;
 }
 
-/// Keeps the state `T` of each session, and what each swarm did.
+/// Stores the state `T` of each session and the tallies of each swarm.
 ///
 /// Every backend passes the suite in [`contract`].
 pub trait Store<T>: Send + Sync {
-    /// Changes a session's state; makes it first if it is new. Nothing else sees the state while `change` runs.
+    /// Changes a session's state, after creating it if it is new. Nothing else sees the state while `change` runs.
     ///
-    /// `ts` is the time of the step, by which idle sessions are dropped; time is data, no backend reads a clock for it.
+    /// `ts` is the time of the step and determines when idle sessions are dropped. No backend reads a clock for this.
     ///
     /// # Errors
-    /// When the backend fails; the state is then as it was.
+    /// When the backend fails. The state is unchanged then.
     fn update<R>(
         &self,
         codec: &dyn Codec<T>,
@@ -110,7 +110,7 @@ pub trait Store<T>: Send + Sync {
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, StoreError>;
 
-    /// Looks at a session's state, if there is one.
+    /// Reads a session's state, if there is one.
     ///
     /// # Errors
     /// When the backend fails.
@@ -121,25 +121,25 @@ pub trait Store<T>: Send + Sync {
         see: impl FnOnce(&T) -> R,
     ) -> Result<Option<R>, StoreError>;
 
-    /// Changes what is known of a swarm.
+    /// Changes the state of a swarm.
     ///
     /// # Errors
     /// When the backend fails.
     fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError>;
 
-    /// Forgets a session; one that is not there is no error.
+    /// Deletes a session. It isn't an error if there is no such session.
     ///
     /// # Errors
     /// When the backend fails.
     fn forget(&self, session: &SessionId) -> Result<(), StoreError>;
 
-    /// Forgets a swarm, when its work is done.
+    /// Deletes a swarm.
     ///
     /// # Errors
     /// When the backend fails.
     fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError>;
 
-    /// The sessions that are kept, in no order.
+    /// Returns the stored sessions, in no particular order.
     ///
     /// # Errors
     /// When the backend fails.

@@ -10,18 +10,18 @@ use crate::{Codec, Store, StoreError};
 
 const SHARDS: usize = 16;
 
-/// How much a [`MemoryStore`] keeps.
+/// Limits of a [`MemoryStore`].
 ///
-/// A session takes up to about 6 KiB and a swarm about 6.5 KiB, so the defaults add up to 65 MiB. Raise `sessions` if more
-/// agents than that run at the same time.
+/// A session takes up to about 6 KiB and a swarm about 6.5 KiB, so the defaults add up to 65 MiB. Raise `sessions` if
+/// you run more agents than that at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most sessions to keep; the least recently used go first. Default: 10,000.
+    /// Maximum number of sessions. The least recently used are dropped first. Default: 10,000.
     pub sessions: usize,
-    /// A session starts over when its next step comes more than this many milliseconds after its last, by the times that
-    /// the steps carry. Default: 7 days.
+    /// Idle time in milliseconds, measured by the steps' own times. A session starts over if its next step comes later
+    /// than that. Default: 7 days.
     pub idle: u64,
-    /// The most swarms to keep; the least recently used go first. Default: 1,000.
+    /// Maximum number of swarms. The least recently used are dropped first. Default: 1,000.
     pub swarms: usize,
 }
 
@@ -31,7 +31,7 @@ impl Default for Limits {
     }
 }
 
-/// Keeps everything in this process.
+/// Stores everything in this process.
 pub struct MemoryStore<T> {
     shards: Vec<Mutex<LruMap<Arc<SessionId>, Slot<T>>>>,
     swarms: Mutex<LruMap<Arc<str>, Swarm>>,
@@ -44,11 +44,11 @@ struct Slot<T> {
     ts: Option<Millis>,
 }
 
-/// A map that knows which of its entries was used least recently. Keys are cloned, so they should be cheap to clone.
+/// A map that tracks which entry was used least recently. Keys are cloned, so they should be cheap to clone.
 struct LruMap<K, V> {
-    /// Boxed, because a table has many empty places.
+    /// Boxed, because a hash table has many empty slots.
     entries: HashMap<K, (u64, Box<V>)>,
-    /// The keys by the time of their last use.
+    /// The keys, ordered by last use.
     used: BTreeMap<u64, K>,
     clock: u64,
 }
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash, V> LruMap<K, V> {
         Some(value)
     }
 
-    /// Adds an entry, and removes the least recently used ones beyond `most`.
+    /// Adds an entry and drops the least recently used ones beyond `most`.
     fn insert(&mut self, key: K, value: V, most: usize) {
         self.remove(&key);
         while self.entries.len() >= most.max(1) {
@@ -113,7 +113,7 @@ impl<T> MemoryStore<T> {
     }
 }
 
-/// Locks, also after a panic in a change: that leaves one state as far as it got, and the others intact.
+/// Locks even after a panic in a change, which leaves one state partly changed and the others intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(["a", "b", "c", "a", "d", "a", "b"].map(calls), [1, 1, 1, 2, 1, 3, 1]);
     }
 
-    /// Entries are found, marked and dropped in less than linear time: eight times as many cost about the same.
+    /// Lookup, update and eviction take less than linear time: eight times as many entries cost about the same.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test of speed")]
     fn the_cost_of_a_call_does_not_grow_with_the_number_of_swarms() {

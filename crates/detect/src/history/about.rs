@@ -3,16 +3,16 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::reading::{quote, room_for, telling};
 
-/// How many bytes of an argument its short form is made from: what is shown, and what tells a secret in it.
+/// Number of bytes of an argument from which its short form is made: enough to show it and to recognize secrets.
 const RAW: usize = 160;
 
-/// What a call is about. Most calls are never shown, so the short form, which has no secrets in it, is made when
-/// somebody asks; but nothing else is ever written down.
+/// The short description of a call. Most calls are never shown, so the short form, which contains no secrets, is
+/// computed on demand. Only the short form is ever serialized.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct About {
     text: Box<str>,
-    /// How long the short form may be; 0 when `text` is the short form already.
+    /// Maximum length of the short form; 0 when `text` is already the short form.
     room: u8,
 }
 
@@ -26,12 +26,12 @@ impl About {
         Self { text: text[..end].into(), room: u8::try_from(room_for(&call.tool)).unwrap_or(u8::MAX).max(1) }
     }
 
-    /// On one line, without secrets and control characters, and cut.
+    /// Returns the short form: one line, truncated, without secrets or control characters.
     pub(super) fn short(&self) -> String {
         if self.room == 0 { self.text.to_string() } else { quote(&self.text, self.room.into()) }
     }
 
-    /// Keeps the short form alone: the call may be shown from now on.
+    /// Keeps only the short form, because the call may be shown from now on.
     pub(super) fn settle(&mut self) {
         *self = Self::from(self.short());
     }

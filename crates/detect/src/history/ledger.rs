@@ -1,17 +1,17 @@
 use deloop_types::{Millis, Usage};
 use serde::{Deserialize, Serialize};
 
-/// Tokens, dollars, steps and time of a whole session, its subagents included.
+/// Tokens, dollars, steps and time of a whole session, including its subagents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// Steps so far, the current one included.
+    /// Number of steps so far, including the current one.
     pub steps: u64,
-    /// Tokens read and written so far, without those from and for the cache.
+    /// Input and output tokens so far, without cache reads and writes.
     pub tokens: u64,
     /// All tokens so far.
     #[serde(default)]
     pub all_tokens: u64,
-    /// Dollars so far, as far as the steps say.
+    /// Cost in dollars so far, as reported by the steps.
     pub usd: f64,
     /// The earliest time seen.
     pub first: Option<Millis>,
@@ -20,7 +20,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Enters a step's time. A clock that goes backwards moves the beginning, never shortens what was.
+    /// Records a step's time. If the clock goes backwards, the start moves, so the duration never shrinks.
     pub fn tick(&mut self, ts: Option<Millis>) {
         self.steps += 1;
         if let Some(ts) = ts {
@@ -29,7 +29,7 @@ impl Ledger {
         }
     }
 
-    /// Enters what a request to the model used. Sums stop at the largest number, so that a checkpoint can hold them.
+    /// Adds the usage of a request to the model. Sums saturate, so that a checkpoint can hold them.
     pub fn charge(&mut self, usage: &Usage) {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         self.tokens = self.tokens.saturating_add(tokens);
@@ -37,7 +37,7 @@ impl Ledger {
         self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
     }
 
-    /// Minutes between the earliest and the latest step.
+    /// Returns the minutes between the earliest and the latest step.
     #[must_use]
     pub fn minutes(&self) -> f64 {
         match (self.first, self.last) {

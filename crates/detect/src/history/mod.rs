@@ -20,58 +20,58 @@ pub use record::CallRecord;
 pub use ring::Ring;
 pub use swarm::Swarm;
 
-/// How many calls a history holds: enough for three laps of a cycle of fourteen.
+/// Number of calls in a history: enough for three laps of a cycle of fourteen.
 pub const WINDOW: usize = 44;
-/// Of a turn that is over, so many calls are kept, the first ones: one turn must not push out all others.
+/// Number of calls kept of a finished turn, from its start, so that one turn can't push out all others.
 const OF_A_TURN: usize = 8;
-/// So many calls more are held while a turn has more than that.
+/// Number of additional calls held while a turn has more than that.
 const MORE: usize = 120;
-/// Of so many calls it is remembered what they were about.
+/// Number of calls whose descriptions are kept.
 const KEPT: usize = 11;
-/// By so many characters of it a refusal is known again.
+/// Number of characters by which a refusal is recognized.
 const REFUSAL: usize = 80;
-/// How many tools are remembered by name.
+/// Maximum number of tool names stored.
 const TOOLS: usize = 24;
-/// How many characters of a tool's name are kept.
+/// Maximum length of a stored tool name, in characters.
 const NAME: usize = 64;
 
-/// What is remembered of one agent of one session: rings and tallies, a few KiB, however long it runs.
+/// The history of one agent of one session: ring buffers and tallies, a few KiB, however long it runs.
 ///
-/// Only the fold changes it; a detector reads it through a [`Moment`](crate::Moment).
+/// Only the fold changes it. Detectors read it through a [`Moment`](crate::Moment).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// How fingerprints were made; histories made otherwise cannot be compared.
+    /// The version of the fingerprints. Histories with different versions can't be compared.
     scheme: Cow<'static, str>,
-    /// Turns so far.
+    /// Number of turns so far.
     turns: u64,
-    /// Calls so far.
+    /// Number of calls so far.
     calls: u64,
-    /// Changes so far.
+    /// Number of changes so far.
     changes: u32,
-    /// Requests so far; the words of the last one, hashed, and how often they came in a row.
+    /// Number of requests so far; the hashed words of the last one, and how often they came in a row.
     requests: u16,
     request: (u32, u8),
-    /// When the first call was made, in milliseconds.
+    /// Time of the first call, in milliseconds.
     #[serde(default)]
     origin: Option<Millis>,
-    /// The id of the current turn, hashed; 0 without one.
+    /// Hash of the current turn's id; 0 without one.
     #[serde(default)]
     turn_id: u32,
-    /// An id came back with another call.
+    /// Whether an id came back with another call.
     #[serde(default)]
     ids_repeat: bool,
     /// The last calls.
     recent: Ring<CallRecord>,
-    /// What some of them were about.
+    /// Descriptions of some of them.
     kept: Ring<Kept>,
     /// The beginning of the last refusal.
     #[serde(default)]
     refusal: Box<str>,
-    /// The tools used, most recently first seen last.
+    /// The tools used, in the order of first use.
     tools: Vec<ToolTally>,
 }
 
-/// What a recent call was about: kept for as long as it may be part of a pattern.
+/// The description of a recent call, kept while the call may be part of a pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Kept {
     ordinal: u32,
@@ -79,14 +79,14 @@ struct Kept {
     about: About,
 }
 
-/// One tool of a session and how it fared.
+/// A tool of a session and its tallies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolTally {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// How often that failed.
+    /// Number of failures.
     pub failures: u64,
 }
 
@@ -111,57 +111,57 @@ impl Default for History {
 }
 
 impl History {
-    /// Whether its fingerprints were made as this release makes them.
+    /// Returns whether this release made its fingerprints.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.scheme == SCHEME
     }
 
-    /// Turns so far, the current one included.
+    /// Returns the number of turns so far, including the current one.
     #[must_use]
     pub fn turns(&self) -> u64 {
         self.turns
     }
 
-    /// Calls so far, the current one included.
+    /// Returns the number of calls so far, including the current one.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// How often something was changed so far: by a call that writes, that went well and that was not made before.
-    /// An edit that is made again, or undone and made again, is no change.
+    /// Returns the number of changes so far. A change is a successful call that writes and wasn't made before.
+    /// Repeating an edit, or undoing and redoing it, isn't a change.
     #[must_use]
     pub fn changes(&self) -> u32 {
         self.changes
     }
 
-    /// The last calls, newest last.
+    /// Returns the last calls, newest last.
     #[must_use]
     pub fn recent(&self) -> &Ring<CallRecord> {
         &self.recent
     }
 
-    /// The tools of this session, with how often each was used.
+    /// Returns the tools of this session, with the number of calls of each.
     #[must_use]
     pub fn tools(&self) -> &[ToolTally] {
         &self.tools
     }
 
-    /// The name of a record's tool.
+    /// Returns the name of a record's tool.
     #[must_use]
     pub fn tool(&self, record: &CallRecord) -> &str {
         self.tools.get(usize::from(record.tool)).map_or("", |t| t.name.as_str())
     }
 
-    /// How many requests the agent has had: messages in new words, from a person or a program.
+    /// Returns the number of requests to the agent: messages in new words, from a person or a program.
     #[must_use]
     pub fn requests(&self) -> u16 {
         self.requests
     }
 
-    /// Whether a message asks for something new. The same words again from a program do not, and a person who writes
-    /// them for the third time in a row is a program. Numbers in them may differ: "continue (3 of 10)".
+    /// Returns whether a message asks for something new. The same words from a program don't, nor do the same words
+    /// from a person for the third time in a row. Numbers may differ: "continue (3 of 10)".
     #[must_use]
     pub fn is_request(&self, user: &UserText) -> bool {
         let (words, empty) = request_words(&user.text);
@@ -183,17 +183,17 @@ impl History {
         }
     }
 
-    /// Returns whether a call was seen before under its id: a resumed run repeats the calls before it was interrupted.
+    /// Returns whether a call with this id was seen before: a resumed run repeats the calls before its interruption.
     ///
-    /// Some agents number the calls of each turn anew. Where an id comes back with another call, or an id of a turn
-    /// that is `over` comes back with the next one, ids name nothing and the call is a new one.
+    /// Some agents restart call ids in each turn. If an id comes back with another call, or an id of a turn that is
+    /// `over` comes back in the next turn, ids identify nothing and the call is a new one.
     #[must_use]
     pub fn is_known(&self, call: &Call, signature: u64, over: Option<u32>) -> bool {
         self.with_id_of(call)
             .is_some_and(|earlier| earlier.signature == signature && Some(earlier.turn) != over)
     }
 
-    /// Returns the ordinal of the latest turn with calls, if all of them were answered.
+    /// Returns the index of the latest turn with calls, if all of them have results.
     #[must_use]
     pub fn turn_over(&self) -> Option<u32> {
         let turn = self.recent.back(0)?.turn;
@@ -201,14 +201,14 @@ impl History {
         of_turn.all(CallRecord::answered).then_some(turn)
     }
 
-    /// The latest call with the id of this one.
+    /// Returns the latest call with the same id.
     fn with_id_of(&self, call: &Call) -> Option<&CallRecord> {
         let id = call.id.as_ref().filter(|_| !self.ids_repeat)?;
         let id = half(short_hash(id.as_bytes()));
         self.recent.iter().rev().find(|r| r.id == id)
     }
 
-    /// Begins a turn, unless it is the current one, which more calls belong to: `false` then.
+    /// Begins a turn. Returns `false` if it is the current turn, to which more calls belong.
     pub(crate) fn push_turn(&mut self, id: Option<&str>) -> bool {
         let id = id.map_or(0, |id| half(short_hash(id.as_bytes())).max(1));
         if id != 0 && id == self.turn_id {
@@ -244,7 +244,7 @@ impl History {
         self.origin = self.origin.or(ts);
         (record.at, record.took) = (self.tenths(ts).unwrap_or(u32::MAX), u16::MAX);
         self.calls += 1;
-        // What a turn has more than its share of makes room for itself until the turn is over.
+        // Calls beyond a turn's share get extra room until the turn is over.
         let of_turn = self.recent.iter().rev().take_while(|r| r.turn == record.turn).count();
         self.recent.push(record, WINDOW + of_turn.saturating_sub(OF_A_TURN).min(MORE));
         let about = About::of(call);
@@ -252,18 +252,18 @@ impl History {
         record
     }
 
-    /// Tenths of a second since the first call.
+    /// Returns tenths of a second since the first call.
     fn tenths(&self, ts: Option<Millis>) -> Option<u32> {
         u32::try_from(ts?.since(self.origin?) / 100).ok()
     }
 
-    /// The words of a call's arguments, while they are remembered.
+    /// Returns the words of a call's arguments, while they are stored.
     #[must_use]
     pub fn words(&self, record: &CallRecord) -> Option<&Sketch> {
         self.kept.iter().rev().find(|k| k.ordinal == record.ordinal).map(|k| &k.words)
     }
 
-    /// A call in its short form; just the tool when nothing more is remembered.
+    /// Returns the short form of a call, or only its tool when nothing more is stored.
     #[must_use]
     pub fn short(&self, record: &CallRecord) -> ShortCall {
         let kept = self.kept.iter().rev().find(|k| k.ordinal == record.ordinal);
@@ -271,14 +271,14 @@ impl History {
         ShortCall { tool: crate::quote(self.tool(record), 40), about }
     }
 
-    /// The calls that came back, newest first, since the agent was last asked for something new.
+    /// Returns the calls with results since the last new request, newest first.
     pub fn of_this_request(&self) -> impl Iterator<Item = &CallRecord> {
         let requests = self.requests;
         self.recent.iter().rev().take_while(move |r| r.requests == requests).filter(|r| r.ending.tells())
     }
 
-    /// Notes that deloop refused a call, and with which words: a result in these words says nothing about the call.
-    /// `id` is the call's id, or `#N` for the N-th call of the last turn.
+    /// Records that deloop refused a call, and the text of the refusal. A result with this text isn't evidence.
+    /// `id` is the call's id, or `#N` for the Nth call of the last turn.
     pub fn refuse(&mut self, id: &str, message: &str) {
         let hash = half(short_hash(id.as_bytes()));
         let last = self.recent.back(0).map_or(0, |r| r.turn);
@@ -292,8 +292,8 @@ impl History {
         }
     }
 
-    /// Whether a result is deloop's own refusal of a call: in the words that were given, or without any. A transcript
-    /// in which the call was made all the same has another result.
+    /// Returns whether a result is deloop's own refusal of a call: it has the text of the refusal, or no text and the
+    /// outcome `denied`. If the call was made anyway, a transcript contains another result.
     fn is_refusal(&self, record: &CallRecord, result: &ToolResult) -> bool {
         record.refused
             && match result.output.as_str() {
@@ -326,7 +326,7 @@ impl History {
         rarest
     }
 
-    /// The call that a result belongs to: the latest with its id; without an id the oldest
+    /// Returns the call that a result belongs to: the latest with its id, or without an id the oldest
     /// unanswered one of the latest turn that has any.
     pub(crate) fn answer(
         &mut self,
@@ -375,7 +375,7 @@ impl History {
     }
 }
 
-/// The words of a message without numbers, hashed, and whether there are none.
+/// Returns the hashed words of a message, without numbers, and whether there are none.
 fn request_words(text: &str) -> (u32, bool) {
     let words: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_digit() && !b.is_ascii_whitespace()).collect();
     (half(short_hash(&words)), words.is_empty())

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// The last few of something: pushing to a full ring drops the oldest.
+/// A ring buffer: pushing to a full ring drops the oldest entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ring<T>(VecDeque<T>);
@@ -14,69 +14,69 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// Adds the newest, and keeps no more than `most`.
+    /// Adds an entry and keeps no more than `most`.
     pub fn push(&mut self, item: T, most: usize) {
         let most = most.max(1);
         while self.0.len() >= most {
             self.0.pop_front();
         }
         if self.0.len() == self.0.capacity() {
-            // Twice as much at a time, but never more than there can be: rings are most of what a session holds.
+            // Grows by doubling, but never beyond the limit: rings make up most of a session's memory.
             self.0.reserve_exact(self.0.len().clamp(4, 64).min(most - self.0.len()));
         }
         self.0.push_back(item);
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The one pushed `back` pushes before the newest; 0 is the newest.
+    /// Returns the entry pushed `back` pushes before the newest; 0 is the newest.
     #[must_use]
     pub fn back(&self, back: usize) -> Option<&T> {
         self.0.len().checked_sub(back + 1).and_then(|i| self.0.get(i))
     }
 
-    /// As [`Ring::back`], to change it.
+    /// Returns a mutable reference; see [`Ring::back`].
     pub fn back_mut(&mut self, back: usize) -> Option<&mut T> {
         self.0.len().checked_sub(back + 1).and_then(|i| self.0.get_mut(i))
     }
 
-    /// The one at this place, oldest first.
+    /// Returns the entry at this index, oldest first.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&T> {
         self.0.get(index)
     }
 
-    /// As [`Ring::get`], to change it.
+    /// Returns a mutable reference; see [`Ring::get`].
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         self.0.get_mut(index)
     }
 
-    /// Drops those for which `keep` says no.
+    /// Drops the entries for which `keep` returns false.
     pub fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
         self.0.retain(keep);
     }
 
-    /// Oldest first; reverse it for newest first.
+    /// Iterates from the oldest entry; reverse it for newest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator + Clone {
         self.0.iter()
     }
 
-    /// Oldest first, to change them.
+    /// Iterates mutably from the oldest entry.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
         self.0.iter_mut()
     }
 
-    /// Drops everything.
+    /// Drops all entries.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -2,31 +2,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ring, SwarmCount};
 
-/// How many of its last calls a swarm remembers: what is older no longer counts.
+/// Number of recent calls that a swarm remembers. Older ones no longer count.
 pub(crate) const WINDOW: usize = 200;
 
-/// What a whole swarm did lately, over all its workers.
+/// The recent calls of a whole swarm, across all workers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swarm {
     calls: Ring<(u64, u64)>,
-    /// Those that failed or found nothing.
+    /// Calls that failed or found nothing.
     #[serde(default)]
     in_vain: Ring<(u64, u64)>,
 }
 
 impl Swarm {
-    /// Enters one call: what it is about and who made it.
+    /// Adds a call: its target and its worker.
     pub fn push(&mut self, target: u64, worker: u64) -> SwarmCount {
         self.calls.push((target, worker), WINDOW);
         count(&self.calls, target)
     }
 
-    /// Enters a call that came back in vain.
+    /// Adds a call that failed or found nothing.
     pub fn push_in_vain(&mut self, call: u64, worker: u64) {
         self.in_vain.push((call, worker), WINDOW);
     }
 
-    /// How often the swarm made this call in vain.
+    /// Returns how often the swarm made this call without success.
     #[must_use]
     pub fn in_vain(&self, call: u64) -> SwarmCount {
         count(&self.in_vain, call)

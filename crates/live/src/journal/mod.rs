@@ -1,4 +1,4 @@
-//! What is written down about running sessions: for the people who look later, and for the session's next event.
+//! The record of running sessions, for people who look later and for the session's next event.
 
 mod null;
 #[cfg(feature = "sqlite")]
@@ -11,159 +11,159 @@ pub use null::NullJournal;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteJournal;
 
-/// Keeps decisions, what came of them, what people said about them, and the delivery state of each session.
+/// Stores decisions, their outcomes, people's feedback on them, and the delivery state of each session.
 pub trait Journal {
-    /// Runs `work` so that everything written in it, to the journal and to the store it shares, is kept or none of it.
+    /// Runs `work` atomically: either everything it writes to the journal and its store is kept, or nothing.
     ///
     /// # Errors
-    /// What `work` returns, or when the journal can't be written.
+    /// The error of `work`, or an error when the journal can't be written.
     fn atomically<R>(&self, work: impl FnOnce() -> Result<R, StoreError>) -> Result<R, StoreError>;
 
     /// Counts a call of an agent's hook.
     ///
     /// # Errors
-    /// When the journal can't be written; so for all methods below.
+    /// When the journal can't be written. The same applies to all methods below.
     fn called(&self, agent: &str, now: Millis) -> Result<(), StoreError>;
 
-    /// Notes which agent a session belongs to and where its transcript is.
+    /// Records which agent a session belongs to and where its transcript is.
     fn note_source(&self, source: &SessionSource, now: Millis) -> Result<(), StoreError>;
 
-    /// Returns the delivery state of a session, as [`Journal::set_session_state`] was given it.
+    /// Returns the delivery state of a session, as last passed to [`Journal::set_session_state`].
     fn session_state(&self, session: &str, now: Millis) -> Result<Option<String>, StoreError>;
 
-    /// Keeps the delivery state of a session.
+    /// Stores the delivery state of a session.
     fn set_session_state(&self, session: &str, now: Millis, state: &str) -> Result<(), StoreError>;
 
-    /// Records a decision. A plain `continue` isn't recorded, and a stop that still stands isn't recorded twice.
+    /// Records a decision. A plain `continue` isn't recorded, and a stop that still applies isn't recorded twice.
     fn record(&self, decision: &Decision, origin: &DecisionOrigin<'_>) -> Result<(), StoreError>;
 
-    /// Notes that a decision was carried out at this event of the agent.
+    /// Records that a decision was carried out at this event of the agent.
     fn delivered(&self, id: &str, event: &str) -> Result<(), StoreError>;
 
-    /// Notes what the agent did after a decision was carried out.
+    /// Records what the agent did after a decision was carried out.
     fn came_of(&self, id: &str, outcome: &str) -> Result<(), StoreError>;
 
-    /// Returns until when a session is paused, if it is.
+    /// Returns when the session's pause ends, if it is paused.
     fn paused(&self, session: &str, now: Millis) -> Result<Option<Millis>, StoreError>;
 
-    /// Returns the patterns of a session that a person called honest work.
+    /// Returns the patterns of a session that a person marked as legitimate.
     fn pardons(&self, session: &str) -> Result<Vec<Pardon>, StoreError>;
 
-    /// Notes that the session has acted on its pardons.
+    /// Records that the session has applied its pardons.
     fn pardons_known(&self, session: &str) -> Result<(), StoreError>;
 
-    /// Returns the patterns of calls that are ignored.
+    /// Returns the patterns of ignored calls.
     fn allowed(&self) -> Result<Vec<String>, StoreError>;
 }
 
-/// A decision as it was recorded.
+/// A recorded decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedDecision {
-    /// Its name.
+    /// The decision's id.
     pub id: String,
     /// The session.
     pub session: String,
-    /// Which program: `claude-code`.
+    /// The agent, such as `claude-code`.
     pub agent: String,
-    /// Which subagent of the session, if it was one.
+    /// The subagent, if any.
     pub subagent: Option<String>,
     /// The step's index in the session.
     pub step: u64,
-    /// When.
+    /// The time.
     pub ts: Millis,
-    /// What was done.
+    /// The action taken.
     pub action: String,
-    /// What would have been done if the mode or a pause had let it.
+    /// The action that the mode or a pause held back.
     pub would: Option<String>,
     /// The rung of the ladder.
     pub level: u64,
-    /// Which detector decided it.
+    /// The detector behind the decision.
     pub detector: Option<String>,
-    /// What was found, in words for people.
+    /// A summary of the finding, for people.
     pub summary: Option<String>,
     /// The message.
     pub message: Option<String>,
-    /// How the run ended, on a stop.
+    /// The status of the run, on a stop.
     pub status: Option<String>,
-    /// At which event of the agent it was carried out; `None` while it was not.
+    /// The agent's event at which it was carried out; `None` if it wasn't.
     pub delivered: Option<String>,
-    /// A person said that it was wrong.
+    /// Whether a person marked it as wrong.
     pub wrong: bool,
     /// The rung's name.
     pub rung: Option<String>,
     /// All findings, as JSON.
     pub findings: Option<String>,
-    /// The calls that led to it, in short forms, as JSON.
+    /// The calls that led to it, shortened, as JSON.
     pub recent_calls: Option<String>,
-    /// The `deloop run` that it was decided in.
+    /// The `deloop run` that it belongs to.
     pub run: Option<String>,
-    /// Why nothing was done: `paused`.
+    /// Why it wasn't carried out: `paused`.
     pub held: Option<String>,
-    /// What the agent did next: a [`NudgeOutcome`](crate::NudgeOutcome); `None` while that isn't known yet.
+    /// What the agent did next: a [`NudgeOutcome`](crate::NudgeOutcome); `None` while unknown.
     pub outcome: Option<String>,
 }
 
-/// Where and how something was decided.
+/// The origin of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionOrigin<'a> {
-    /// Which program.
+    /// The agent.
     pub agent: &'a str,
-    /// Which subagent of the session.
+    /// The subagent, if any.
     pub subagent: Option<&'a str>,
-    /// When.
+    /// The time.
     pub now: Millis,
-    /// The `deloop run` it is part of.
+    /// The `deloop run` that it belongs to.
     pub run: Option<&'a str>,
-    /// Why nothing is done about it.
+    /// Why it isn't carried out.
     pub held: Option<&'a str>,
     /// The calls that led to it, as JSON.
     pub recent_calls: &'a str,
 }
 
-/// Selects decisions; all of them by default.
+/// Filters decisions; matches all by default.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionFilter<'a> {
-    /// Of sessions whose names begin so.
+    /// Sessions whose names start with this prefix.
     pub session: Option<&'a str>,
-    /// Of this program.
+    /// This agent.
     pub agent: Option<&'a str>,
-    /// Of this `deloop run`.
+    /// This `deloop run`.
     pub run: Option<&'a str>,
-    /// Not before then.
+    /// At or after this time.
     pub since: Option<Millis>,
 }
 
-/// Which agent a session belongs to. It is kept when the session has ended.
+/// The agent of a session and its transcript. Kept after the session has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionSource {
     /// The session.
     pub session: String,
-    /// Which program: `claude-code`.
+    /// The agent, such as `claude-code`.
     pub agent: String,
-    /// The file that the program writes the session to.
+    /// The transcript: the file that the agent writes the session to.
     pub transcript: Option<String>,
     /// The `deloop run` that started it.
     pub run: Option<String>,
 }
 
-/// A pattern of a session that a person called honest work.
+/// A pattern of a session that a person marked as legitimate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pardon {
-    /// What found it.
+    /// The detector that found it.
     pub detector: String,
-    /// Tells it from other patterns of the same detector.
+    /// Identifies the pattern among those of the same detector.
     pub pattern: u64,
-    /// The session has acted on it.
+    /// Whether the session has applied it.
     pub known: bool,
 }
 
-/// How often a program's hook was called, and when last.
+/// The number of calls of an agent's hook, and the time of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookCalls {
-    /// Which program.
+    /// The agent.
     pub agent: String,
-    /// When last.
+    /// The time of the last call.
     pub last: Millis,
-    /// How often.
+    /// The number of calls.
     pub calls: u64,
 }

@@ -6,10 +6,10 @@ use deloop_types::{Decision, Millis};
 
 use super::{DecisionOrigin, Journal, Pardon, SessionSource};
 
-/// How many sessions' delivery states are kept.
+/// Number of sessions whose delivery state is kept.
 const SESSIONS: usize = 1024;
 
-/// Records nothing. Delivery states are kept in memory, so that messages still reach their agents.
+/// Records nothing. Delivery state is kept in memory, so that messages still reach their agents.
 #[derive(Debug, Default)]
 pub struct NullJournal {
     states: Mutex<HashMap<String, (Millis, String)>>,

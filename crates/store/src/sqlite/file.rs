@@ -1,4 +1,4 @@
-//! Opening the file, and setting a damaged one aside.
+//! Opens the database file and moves a damaged one aside.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::schema::migrate;
 use crate::StoreError;
 
-/// How long a process waits for another one that writes.
+/// How long a process waits for another process that is writing.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A log of more bytes is moved into the file. It is read at every start, so it is kept short; moving it waits for
-/// the disk, so it is not done every time.
+/// A log with more bytes than this is moved into the file. The log is read at every start, so it is kept short. Moving
+/// it waits for the disk, so it isn't done every time.
 const LONGEST_LOG: u64 = 128 * 4096;
-/// At most so many damaged files are kept beside the good one.
+/// Maximum number of damaged files kept next to the good one.
 const ASIDE: u32 = 9;
 
-/// Whether the file itself is broken.
+/// Returns whether the file itself is damaged.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
 }
@@ -36,7 +36,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
 }
 
-/// Renames a damaged file. Of several processes that find it so, one does it; the others see a good one then.
+/// Renames a damaged file. If several processes find it, one renames it and the others then see a good file.
 pub(super) fn replace_if_damaged(path: &Path) -> std::io::Result<()> {
     let lock = private_file(&beside(path, ".lock"))?;
     lock.lock()?;
@@ -54,7 +54,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Why a file could not be opened.
+/// Why a file couldn't be opened.
 pub(super) enum Trouble {
     Database(rusqlite::Error),
     Later { found: usize, known: usize },
@@ -95,17 +95,17 @@ fn connect(path: &Path) -> Result<Connection, Trouble> {
     Ok(connection)
 }
 
-/// Moves a long log into the file and empties it. SQLite's own way would only start the log anew at the next write
-/// of the same process, which a process that writes once never makes: it would grow for ever.
+/// Moves a long log into the file and empties it. SQLite alone would only restart the log at the next write of the
+/// same process. A process that writes once never gets there, so the log would grow forever.
 pub(super) fn shorten_log(connection: &Connection, path: &Path) {
     if std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > LONGEST_LOG) {
-        // Whoever is at it now, or comes next, can do it as well.
+        // Another process that is busy with it now, or the next one, can do it as well.
         let _ = connection.busy_timeout(Duration::ZERO);
         let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     }
 }
 
-/// Makes the file and its folder, for the user alone. SQLite gives the log the same mode.
+/// Creates the file and its folder, accessible only to the user. SQLite gives the log the same mode.
 fn make_private(path: &Path) -> std::io::Result<()> {
     if let Ok(about) = std::fs::metadata(path) {
         return close_to_others(path, &about);
@@ -128,13 +128,13 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// A file that an earlier release or a copy left open to others is closed to them, if that is ours to do.
+/// Removes other users' access to a file that an earlier release or a copy left accessible, if we own it.
 #[cfg(unix)]
 fn close_to_others(path: &Path, about: &Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = about.permissions().mode();
     if about.is_file() && mode & 0o077 != 0 {
-        // Somebody else's file is theirs to keep open.
+        // A file of another user keeps its mode.
         let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o700));
     }
     Ok(())
@@ -150,7 +150,7 @@ fn set_aside(path: &Path) -> std::io::Result<()> {
     let name = |n: u32| beside(path, &format!(".corrupt-{n}"));
     let free = (1..ASIDE).find(|n| !name(*n).exists()).unwrap_or(ASIDE);
     std::fs::rename(path, name(free))?;
-    // A log that stays behind would be played into the fresh file.
+    // A log left behind would be replayed into the new file.
     for log in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(beside(path, log));
     }

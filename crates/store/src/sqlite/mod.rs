@@ -1,4 +1,4 @@
-//! Everything in one SQLite file, which many processes may use at once and people can open.
+//! Stores everything in one SQLite file, which many processes can use at the same time and people can open.
 
 mod file;
 mod schema;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Codec, Store, StoreError};
 
-/// What went wrong inside a change.
+/// An error inside a change.
 enum Fault {
     Database(rusqlite::Error),
     State(StoreError),
@@ -31,18 +31,18 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// How much a file keeps.
+/// Limits of a database file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// At most so many sessions; the longest unused go first.
+    /// Maximum number of sessions. The least recently used are dropped first.
     pub sessions: u64,
-    /// A session that had no step for so many milliseconds of the steps' own time is dropped.
+    /// Sessions without a step for this many milliseconds, by the steps' own times, are dropped.
     pub idle: u64,
-    /// At most so many swarms.
+    /// Maximum number of swarms.
     pub swarms: u64,
-    /// At most so many decisions in the journal; the oldest go first.
+    /// Maximum number of decisions in the journal. The oldest are dropped first.
     pub decisions: u64,
-    /// When the file has more bytes than this, the older half of the sessions goes.
+    /// Maximum size in bytes. In a larger file, the older half of the sessions is dropped.
     pub bytes: u64,
 }
 
@@ -53,10 +53,10 @@ impl Default for Bounds {
     }
 }
 
-/// Keeps everything in one SQLite file.
+/// Stores everything in one SQLite file.
 ///
-/// Every change is a transaction of its own (`BEGIN IMMEDIATE`): processes that write at once wait for each other,
-/// two seconds at most. Room is made when a session is new, so that an ordinary step pays nothing for it.
+/// Every change is its own transaction (`BEGIN IMMEDIATE`): processes that write at the same time wait for each other,
+/// for at most two seconds. Old sessions are dropped only when a new one starts, so ordinary steps don't pay for it.
 pub struct SqliteStore {
     connection: Mutex<Connection>,
     path: PathBuf,
@@ -68,32 +68,32 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         file::shorten_log(&self.lock(), &self.path);
         if self.damaged.load(Ordering::Relaxed) {
-            // The next one to open the file starts a fresh one.
+            // The next process that opens the file starts a new one.
             let _ = file::replace_if_damaged(&self.path);
         }
     }
 }
 
 impl SqliteStore {
-    /// Opens a file, and makes it and its folder if they are not there (mode 0600 and 0700). A file that is not a
-    /// database, or a damaged one, is renamed to `NAME.corrupt-N` and a fresh one is started.
+    /// Opens a file; creates it and its folder if they don't exist (mode 0600 and 0700). A file that isn't a
+    /// database, or is damaged, is renamed to `NAME.corrupt-N` and replaced by a new one.
     ///
     /// # Errors
-    /// When the file cannot be made, read or written, or was written by a later release.
+    /// When the file can't be created, read or written, or was written by a later release.
     pub fn open(path: &Path, bounds: Bounds) -> Result<Self, StoreError> {
         let connection = file::open(path)?;
         let damaged = AtomicBool::new(false);
         Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), bounds, damaged })
     }
 
-    /// Does several changes as one: all of them are kept or, when `work` fails, none.
+    /// Makes several changes as one: all of them are stored or, if `work` fails, none.
     ///
     /// # Errors
-    /// What `work` returns, or when the file cannot be written.
+    /// The error of `work`, or an error when the file can't be written.
     pub fn batch<R, E: From<StoreError>>(&self, work: impl FnOnce(&Self) -> Result<R, E>) -> Result<R, E> {
         let run = |sql| self.lock().execute_batch(sql).map_err(|e| self.failed(e));
         run("BEGIN IMMEDIATE")?;
-        // A panic in `work` ends the process or drops the store, and with it the connection and the transaction.
+        // A panic in `work` ends the process or drops the store, which drops the connection and the transaction.
         let done = work(self);
         let ended = run(if done.is_ok() { "COMMIT" } else { "ROLLBACK" });
         let done = done?;
@@ -110,8 +110,8 @@ impl SqliteStore {
         StoreError::database(&self.path, error)
     }
 
-    /// Runs `work` on the file in a transaction: in the batch's if there is one, else in one of its own. For tables
-    /// that another crate keeps beside the store's.
+    /// Runs `work` in a transaction: the batch's if there is one, else its own. For tables that another crate keeps in
+    /// the same file.
     ///
     /// # Errors
     /// When `work` fails or the file can't be written.
@@ -138,7 +138,7 @@ impl SqliteStore {
         })
     }
 
-    /// Runs `work`, which only reads.
+    /// Runs `work`, which must only read.
     ///
     /// # Errors
     /// When `work` fails.
@@ -193,7 +193,7 @@ impl<T: Send> Store<T> for SqliteStore {
             let idle = ts.is_some_and(|now| before > 0 && now.since(Millis(before)) > self.bounds.idle);
             let kept = kept.filter(|_| !idle);
             let is_new = kept.is_none();
-            // What another release or profile wrote is started anew: a guard must not stop the work it guards.
+            // State written by another release or profile is discarded: a guard must not stop the work it guards.
             let state = kept.and_then(|(text, _)| codec.thaw(&text).ok());
             let mut state = state.unwrap_or_else(|| codec.fresh());
             let now = ts.map_or(0, |ts| ts.0).max(if idle { 0 } else { before });

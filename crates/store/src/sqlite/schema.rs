@@ -1,10 +1,10 @@
-//! The tables, and how a file of an earlier release becomes one of this release.
+//! The tables, and the migration of files from earlier releases.
 
 use rusqlite::Connection;
 
 use super::file::Trouble;
 
-/// One step per version of the schema: `MIGRATIONS[n]` brings a file from version n to n + 1. Released ones never
+/// One migration per schema version: `MIGRATIONS[n]` takes a file from version n to n + 1. Released ones never
 /// change. Versions 1 and 2 were never released.
 pub(super) const MIGRATIONS: &[&str] = &[
     "
@@ -28,12 +28,12 @@ pub(super) const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// Brings the file to this release's schema.
+/// Migrates the file to this release's schema.
 pub(super) fn migrate(connection: &Connection) -> Result<(), Trouble> {
     if version(connection)? == MIGRATIONS.len() {
         return Ok(());
     }
-    // Two processes may find an old file at once: the second one looks again when it has the lock.
+    // Two processes may find an old file at the same time: the second one checks again once it has the lock.
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let done = version(connection).and_then(|from| {
         if from > MIGRATIONS.len() {

@@ -87,7 +87,7 @@ fn a_batch_is_kept_whole_or_not_at_all() {
     assert_eq!(store.look(&Numbers, &"a".into(), Vec::len).unwrap(), Some(2));
 }
 
-/// Processes that write once and end, as hooks do: the log must not grow for ever.
+/// Processes that write once and exit, as hooks do. The log must not grow forever.
 #[test]
 fn the_log_stays_short() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What was decided, whether it was carried out, and what came of it.
+//! The decisions, whether they were carried out, and their outcomes.
 
 use deloop_types::{Action, Decision, Millis};
 use rusqlite::{Row, params};
@@ -40,7 +40,7 @@ impl RecordedDecision {
     }
 }
 
-/// The findings as on the wire, each with the pattern that tells it from others of its detector.
+/// Serializes findings as in a Decision, each with the number that identifies its pattern.
 fn findings_json(decision: &Decision) -> Result<String, StoreError> {
     let mut list = Vec::with_capacity(decision.findings.len());
     for finding in &decision.findings {
@@ -62,7 +62,7 @@ impl SqliteJournal {
             None => decision.would.as_ref().map(|would| would.action),
         };
         self.change(|connection| {
-            // A session that ended and began anew counts its steps from 0 again, and so gives names again.
+            // A session that ended and started again counts its steps from 0, so its decisions get the same ids again.
             connection
                 .prepare_cached("DELETE FROM decisions WHERE id = ?1 AND step = ?2")?
                 .execute(params![id, signed(decision.step)])?;
@@ -126,7 +126,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Returns the decisions whose names begin so, at most `most`.
+    /// Returns the decisions whose ids start with this prefix, at most `most`.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -140,7 +140,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Returns the first stop of a `deloop run`, of a session itself and not of a subagent.
+    /// Returns the first stop of a `deloop run`, not counting those of subagents.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -155,7 +155,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Notes that a person said a decision was wrong, or right after all; `false` when there is none of this name.
+    /// Marks a decision as wrong, or as right after all. Returns `false` when there is no decision with this id.
     ///
     /// # Errors
     /// When the file can't be written.

@@ -1,4 +1,4 @@
-//! Pauses and allowed calls, and how often hooks were called.
+//! Pauses, allowed calls and the number of hook calls.
 
 use deloop_store::StoreError;
 use deloop_types::Millis;
@@ -20,7 +20,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Returns how often each program's hook was called.
+    /// Returns how often each agent's hook was called.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -40,7 +40,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Pauses a session until then; `None` is every session.
+    /// Pauses a session until this time; `None` pauses all sessions.
     ///
     /// # Errors
     /// When the file can't be written.
@@ -54,7 +54,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Ends the pause of a session, or all pauses. Returns how many there were.
+    /// Ends the pause of a session, or all pauses. Returns the number of pauses ended.
     ///
     /// # Errors
     /// When the file can't be written.
@@ -76,7 +76,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Returns the current pauses: of which session (`None` is every session), and until when.
+    /// Returns the current pauses: the session (`None` for all) and the end time.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -92,7 +92,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Never looks at calls of this pattern again.
+    /// Ignores calls that match this pattern from now on.
     ///
     /// # Errors
     /// When the file can't be written.
@@ -103,7 +103,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Stops ignoring calls of this pattern. Returns `false` when they weren't ignored.
+    /// Stops ignoring calls that match this pattern. Returns `false` if they weren't ignored.
     ///
     /// # Errors
     /// When the file can't be written.

@@ -1,4 +1,4 @@
-//! The journal in the SQLite file that also keeps the sessions, so that both change at once.
+//! The journal in the SQLite file that also stores the sessions, so that both change in one transaction.
 
 mod decisions;
 mod exemptions;
@@ -15,14 +15,14 @@ use rusqlite::Connection;
 
 use super::{DecisionOrigin, Journal, Pardon, SessionSource};
 
-/// A journal in an SQLite file, with the store of the same file.
+/// A journal in an SQLite file, with the store in the same file.
 pub struct SqliteJournal {
     store: SqliteStore,
     bounds: Bounds,
 }
 
 impl SqliteJournal {
-    /// Opens a file, and creates it if it isn't there; see [`SqliteStore::open`].
+    /// Opens a file, and creates it if it doesn't exist; see [`SqliteStore::open`].
     ///
     /// # Errors
     /// When the file can't be created, read or written, or was written by a later release.
@@ -48,8 +48,8 @@ impl SqliteJournal {
         self.store.see(work)
     }
 
-    /// Deletes a session with its decisions, or everything but the allowed patterns. Returns how many sessions that
-    /// were.
+    /// Deletes a session with its decisions, or everything but the allowed patterns. Returns the number of sessions
+    /// deleted.
     ///
     /// # Errors
     /// When the file can't be written.
@@ -64,7 +64,7 @@ impl SqliteJournal {
             }
             connection.execute("DELETE FROM sessions WHERE ?1 IS NULL OR session = ?1", [session])
         })?;
-        // Deleted rows stay in the file and its log until they are rewritten.
+        // Deleted rows stay in the file and its log until those are rewritten.
         self.see(|connection| connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"))?;
         Ok(gone)
     }

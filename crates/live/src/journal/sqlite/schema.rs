@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-/// The version of the tables, in the table `journal`.
+/// The version of the tables, stored in the table `journal`.
 const VERSION: i64 = 1;
 
 const TABLES: &str = "
@@ -53,16 +53,16 @@ const TABLES: &str = "
     CREATE TABLE session_state(session TEXT PRIMARY KEY, updated_ms INTEGER NOT NULL, state TEXT NOT NULL);
 ";
 
-/// Returns whether the tables are there.
+/// Returns whether the tables exist.
 pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
-    // `table_exists` would answer from the schema as it was when the file was opened.
+    // `table_exists` would use the schema from when the file was opened.
     connection
         .query_row("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'journal'", [], |row| row.get(0))
 }
 
 /// Creates the tables.
 pub(super) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
-    // Two processes may find none at once: the second one looks again when it has the lock.
+    // Two processes may find no tables at the same time: the second one checks again once it has the lock.
     if is_current(connection)? {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Whose session it is and where it is written down, and what in it a person called honest work.
+//! The agent and transcript of each session, its delivery state, and the patterns marked as legitimate.
 
 use deloop_types::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -15,7 +15,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionSource> {
 }
 
 impl SqliteJournal {
-    /// Keeps which agent a session belongs to. A transcript and a run that are known stay known.
+    /// Stores which agent a session belongs to. A known transcript or run is kept.
     pub(super) fn keep_source(&self, source: &SessionSource, now: Millis) -> Result<(), StoreError> {
         let known = self.source(&source.session)?;
         let is_new = known.is_none();
@@ -43,7 +43,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Returns which agent a session belongs to, if it was ever seen.
+    /// Returns which agent a session belongs to, if it is known.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -55,7 +55,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Returns the sessions whose names begin so, at most `most`.
+    /// Returns the sessions whose names start with this prefix, at most `most`.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -68,7 +68,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Returns the sessions of a `deloop run`, the first one first.
+    /// Returns the sessions of a `deloop run`, oldest first.
     ///
     /// # Errors
     /// When the file can't be read.
@@ -107,7 +107,7 @@ impl SqliteJournal {
         })
     }
 
-    /// Takes back what was pardoned in a session.
+    /// Removes the pardons of a session.
     ///
     /// # Errors
     /// When the file can't be written.
@@ -136,7 +136,7 @@ impl SqliteJournal {
         })
     }
 
-    /// The time before which a session is idle.
+    /// Returns the time before which a session counts as idle.
     fn oldest(&self, now: Millis) -> i64 {
         now.0.saturating_sub_unsigned(self.bounds.idle)
     }
