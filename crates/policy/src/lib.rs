@@ -5,6 +5,8 @@
 //! [`Decision`](deloop_types::Decision). Pure: no I/O, no clock.
 
 mod agent_block;
+#[cfg(feature = "schema")]
+mod config_shape;
 mod decide;
 mod document;
 mod events;

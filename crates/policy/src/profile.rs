@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deloop_detect::{AnyDetector, DETECTORS, Lists, ToolRule, Tools, Tuned, Vocabulary};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +23,8 @@ pub static PROFILES: &[(&str, &str)] = &[
 ];
 
 /// How the ladders are climbed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Rules {
     /// The decision depends on the finding's count alone: a rung is reported at every step that reaches it.
@@ -33,7 +35,8 @@ pub enum Rules {
 }
 
 /// What a stop ends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StopEnds {
     /// The session: every later step gets the same stop, until `end` or a reset.

@@ -1,55 +1,22 @@
-use deloop_types::Mode;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Ladder, Registry, Rules, StopEnds};
+use crate::Registry;
 
 /// The keys of a configuration that a profile does not have.
 pub const CONFIG_KEYS: [&str; 8] =
     ["$schema", "profile", "mode", "attended", "fail", "agent", "memory", "prices"];
 
-/// The part of the schema that is the same whatever detectors there are.
-#[derive(JsonSchema, Serialize, Deserialize)]
-#[schemars(title = "deloop configuration")]
-struct Shape {
-    /// The JSON Schema of this file, for editors.
-    #[serde(rename = "$schema")]
-    schema: Option<String>,
-    /// The profile that this file is laid over; `default` if none is named.
-    profile: Option<String>,
-    /// How far deloop may go.
-    mode: Option<Mode>,
-    /// Whether a person is there to be asked.
-    attended: Option<bool>,
-    /// What happens when deloop itself fails.
-    fail: Option<Fail>,
-    /// A name for this set of rules.
-    name: Option<String>,
-    /// What it is for, in a sentence.
-    about: Option<String>,
-    /// How the ladders are climbed.
-    rules: Option<Rules>,
-    /// What a stop ends: the session, the run or the task.
-    stop_ends: Option<StopEnds>,
-    /// The detectors that watch, the first winning ties.
-    order: Option<Vec<String>>,
-    /// What is done about what a detector finds, by the name that detectors refer to.
-    ladders: Option<std::collections::BTreeMap<String, Ladder>>,
-    /// What your own tools do, by tool name.
-    tools: Option<std::collections::BTreeMap<String, deloop_detect::ToolRule>>,
-    /// What deloop knows about tools, commands and outputs: your lists, and which of its own to leave out.
-    vocabulary: Option<deloop_detect::Lists>,
-    /// The `agent` block of the turn-hash profile.
-    agent: Option<AgentBlock>,
-    /// Where the behavioral hook keeps its notes.
-    memory: Option<MemoryBlock>,
-    /// Prices of models in dollars per million tokens, by model name.
-    prices: Option<std::collections::BTreeMap<String, Price>>,
-}
+/// The keys of a profile.
+#[cfg(not(feature = "schema"))]
+const PROFILE_KEYS: [&str; 8] =
+    ["name", "about", "rules", "stop_ends", "order", "ladders", "tools", "vocabulary"];
 
 /// What happens when deloop itself fails.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Fail {
     /// The agent goes on, and the failure is logged.
@@ -60,7 +27,8 @@ pub enum Fail {
 }
 
 /// The `agent` block: how the turn-hash profile is configured in YAML. Other keys of it are another program's.
-#[derive(Debug, Clone, Default, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct AgentBlock {
     /// What the agent is told.
@@ -74,7 +42,8 @@ pub struct AgentBlock {
 }
 
 /// Where the behavioral hook keeps its notes.
-#[derive(Debug, Clone, Default, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryBlock {
     /// The folder of learnings.md and issues.md.
@@ -82,7 +51,8 @@ pub struct MemoryBlock {
 }
 
 /// What a model costs, in dollars per million tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
     /// Tokens read.
@@ -97,10 +67,18 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-/// The JSON Schema of `deloop.toml`: of profiles and of what is laid over them.
+/// Returns the JSON Schema of `deloop.toml`: of a profile, and of what a configuration adds to it. Without the feature
+/// `schema` it has the names of the keys and little else.
 #[must_use]
 pub fn config_schema(registry: &Registry) -> Value {
-    let mut schema = schemars::schema_for!(Shape).to_value();
+    #[cfg(feature = "schema")]
+    let mut schema = schemars::schema_for!(crate::config_shape::Shape).to_value();
+    #[cfg(not(feature = "schema"))]
+    let mut schema = {
+        let known: serde_json::Map<String, Value> =
+            CONFIG_KEYS.iter().chain(&PROFILE_KEYS).map(|key| ((*key).to_owned(), json!({}))).collect();
+        json!({"type": "object", "properties": known})
+    };
     let mut detectors = serde_json::Map::new();
     for detector in registry.iter() {
         let mut one = detector.schema();
@@ -126,6 +104,8 @@ pub fn config_schema(registry: &Registry) -> Value {
     });
     schema["additionalProperties"] = false.into();
     // The agent block belongs to another program, which has keys of its own there.
-    schema["$defs"]["AgentBlock"]["additionalProperties"] = json!({});
+    if cfg!(feature = "schema") {
+        schema["$defs"]["AgentBlock"]["additionalProperties"] = json!({});
+    }
     schema
 }

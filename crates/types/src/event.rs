@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +7,21 @@ use serde_json::Value;
 use crate::{Action, Finding, Millis, SessionId};
 
 /// Something people or other programs want to know, beside the decisions: at most once per level and episode.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[non_exhaustive]
 pub struct Event {
     /// What it is about.
     pub event: EventKind,
     /// The session.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub session: SessionId,
     /// The worker or subagent, if one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The session that started this one, if the steps name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub controller: Option<SessionId>,
     /// The task, if one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +30,7 @@ pub struct Event {
     pub step: u64,
     /// When, if the step says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<i64>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>"))]
     pub ts: Option<Millis>,
     /// What was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +71,8 @@ pub struct Event {
 }
 
 /// What an [`Event`] is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[non_exhaustive]
 pub enum EventKind {
     /// A pattern was seen for the first time in its episode.

@@ -1,4 +1,5 @@
 use deloop_types::{Finding, Origin, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,8 @@ use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind, short_h
 pub(crate) struct NoProgress;
 
 /// How [`NoProgress`] is tuned.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct NoProgressParams {
     /// From how many times the same call with the same output on, with nothing changed in between; 0 switches this
@@ -48,6 +50,11 @@ impl Detector for NoProgress {
 
     fn name(&self) -> &'static str {
         "no-progress"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(NoProgressParams).to_value()
     }
 
     fn page(&self) -> &'static str {

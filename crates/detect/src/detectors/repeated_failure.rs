@@ -1,4 +1,5 @@
 use deloop_types::{Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{CallRecord, Detector, Happening, Moment, ToolKind};
 pub(crate) struct RepeatedFailure;
 
 /// How [`RepeatedFailure`] is tuned.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedFailureParams {
     /// From how many failures of the same call on, with nothing changed in between; 0 switches this rule off.
@@ -52,6 +54,11 @@ impl Detector for RepeatedFailure {
 
     fn name(&self) -> &'static str {
         "repeated-failure"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(RepeatedFailureParams).to_value()
     }
 
     fn page(&self) -> &'static str {

@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::{Detector, Happening, Moment, short_call};
 pub(crate) struct SwarmRepeat;
 
 /// How [`SwarmRepeat`] is tuned.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SwarmRepeatParams {
     /// From how many calls of the whole swarm on it is a finding.
@@ -31,6 +33,11 @@ impl Detector for SwarmRepeat {
 
     fn name(&self) -> &'static str {
         "swarm-repeat"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(SwarmRepeatParams).to_value()
     }
 
     fn page(&self) -> &'static str {
