@@ -40,7 +40,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         }
         match &step.body {
             Body::User(user) if user.origin == Origin::Human => {
-                self.close(&mut state, NudgeOutcome::Unknown)?
+                self.close(&mut state, NudgeOutcome::Unknown)?;
             }
             Body::End => self.close(&mut state, NudgeOutcome::Ended)?,
             _ => {}

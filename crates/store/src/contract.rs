@@ -17,10 +17,7 @@ impl Codec<Vec<u64>> for Numbers {
     }
 
     fn thaw(&self, text: &str) -> Result<Vec<u64>, StoreError> {
-        text.split(',')
-            .filter(|n| !n.is_empty())
-            .map(|n| n.parse().map_err(|e| StoreError::decode(e)))
-            .collect()
+        text.split(',').filter(|n| !n.is_empty()).map(|n| n.parse().map_err(StoreError::decode)).collect()
     }
 }
 

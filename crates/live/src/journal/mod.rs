@@ -23,7 +23,6 @@ pub trait Journal {
     ///
     /// # Errors
     /// When the journal can't be written; so for all methods below.
-    #[expect(clippy::missing_errors_doc, reason = "said once, above")]
     fn called(&self, agent: &str, now: Millis) -> Result<(), StoreError>;
 
     /// Notes which agent a session belongs to and where its transcript is.
