@@ -191,8 +191,8 @@ impl Engine {
         let mut calls = 0;
         let mut in_vain = None;
         let mut judged = None;
-        let around = FoldContext { ledger: &ledger, tools: &self.profile.tools };
-        fold(history, around, step, index, swarm, &mut |moment| {
+        let context = FoldContext { ledger: &ledger, tools: &self.profile.tools };
+        fold(history, context, step, index, swarm, &mut |moment| {
             let call = match &moment.event {
                 Happening::Call(view) => {
                     calls += 1;

@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use deloop_engine::{Engine, Observed, Options, Session};
 use deloop_store::{Store, StoreError};
 use deloop_types::{Action, Body, Decision, Event, Millis, SessionId, Step, Usage};
@@ -9,6 +7,7 @@ use crate::journal::{DecisionOrigin, Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, Pattern, TrackedNudge};
 use crate::recent_calls;
 use crate::session_state::{AgentState, SessionState};
+use crate::transcript::OpenTranscript;
 
 /// What an event or a step is handled with.
 #[derive(Clone)]
@@ -26,7 +25,7 @@ pub struct EventContext<'a> {
     /// Returns what a request cost, in dollars, where the agent doesn't say.
     pub cost: &'a dyn Fn(&Usage) -> Option<f64>,
     /// Opens a transcript. It is named by the agent, so it isn't trusted.
-    pub open: fn(&Path) -> std::io::Result<std::fs::File>,
+    pub open: OpenTranscript,
 }
 
 /// Handles events and steps of running sessions.

@@ -19,7 +19,8 @@ const MESSAGES: usize = 8;
 const CALLS: usize = 32;
 
 /// Opens a transcript.
-type Open = fn(&std::path::Path) -> std::io::Result<std::fs::File>;
+#[expect(clippy::disallowed_types, reason = "the caller opens the file")]
+pub(crate) type OpenTranscript = fn(&std::path::Path) -> std::io::Result<std::fs::File>;
 
 /// How far a transcript was read.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -48,7 +49,7 @@ pub(crate) fn since(
     agent: &dyn HookAgent,
     event: &HookEvent,
     position: &mut TranscriptPosition,
-    open: Open,
+    open: OpenTranscript,
 ) -> TranscriptNews {
     // A subagent's events name the file of its session.
     let path = event.transcript.as_deref().filter(|_| event.subagent.is_none());
@@ -68,7 +69,12 @@ pub(crate) fn since(
 }
 
 /// The whole lines that were written since the last time, or the last of them.
-fn fresh(path: &str, position: &mut TranscriptPosition, begins: bool, open: Open) -> Option<Vec<u8>> {
+fn fresh(
+    path: &str,
+    position: &mut TranscriptPosition,
+    begins: bool,
+    open: OpenTranscript,
+) -> Option<Vec<u8>> {
     let mut file = open(std::path::Path::new(path)).ok()?;
     let size = file.metadata().ok()?.len();
     let from = match position.read {

@@ -12,7 +12,7 @@ pub const CONFIG_KEYS: [&str; 8] =
 /// The part of the schema that is the same whatever detectors there are.
 #[derive(JsonSchema, Serialize, Deserialize)]
 #[schemars(title = "deloop configuration")]
-struct Shape {
+struct ConfigShape {
     /// The JSON Schema of this file, for editors.
     #[serde(rename = "$schema")]
     schema: Option<String>,
@@ -100,7 +100,7 @@ pub struct Price {
 /// The JSON Schema of `deloop.toml`: of profiles and of what is laid over them.
 #[must_use]
 pub fn config_schema(registry: &Registry) -> Value {
-    let mut schema = schemars::schema_for!(Shape).to_value();
+    let mut schema = schemars::schema_for!(ConfigShape).to_value();
     let mut detectors = serde_json::Map::new();
     for detector in registry.iter() {
         let mut one = detector.schema();
