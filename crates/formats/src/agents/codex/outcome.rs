@@ -99,34 +99,34 @@ pub(super) fn answers_with_json(tool: &str) -> bool {
 pub(super) fn outcome_from_answer(output: &str) -> Option<Outcome> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Json {
+    struct TimedOutAnswer {
         timed_out: Flag,
     }
     if !output.starts_with('{') {
         return None;
     }
-    let json: Json = tolerant::read(output.as_bytes()).ok()?;
-    Some(if json.timed_out.is_true() { Outcome::Running } else { Outcome::Ok })
+    let answer: TimedOutAnswer = tolerant::read(output.as_bytes()).ok()?;
+    Some(if answer.timed_out.is_true() { Outcome::Running } else { Outcome::Ok })
 }
 
 /// Versions of 2025 give the model a JSON object.
 fn outcome_from_json(output: &str) -> Option<Outcome> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Json<'a> {
+    struct CommandResult<'a> {
         #[serde(borrow)]
         output: Text<'a>,
         #[serde(borrow)]
-        metadata: Shaped<'a, CodexMetadata>,
+        metadata: Shaped<'a, CommandMetadata>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct CodexMetadata {
+    struct CommandMetadata {
         exit_code: Number,
     }
-    let json: Json<'_> = tolerant::read(output.as_bytes()).ok()?;
-    let code = json.metadata.object()?.exit_code.whole()?;
-    Some(exited(code, json.output.as_str()))
+    let result: CommandResult<'_> = tolerant::read(output.as_bytes()).ok()?;
+    let code = result.metadata.object()?.exit_code.whole()?;
+    Some(exited(code, result.output.as_str()))
 }
 
 /// Returns how a command ended that exited with `code`.
