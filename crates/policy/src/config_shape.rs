@@ -7,7 +7,7 @@ use crate::{AgentBlock, Fail, Ladder, MemoryBlock, Price, Rules, StopEnds};
 /// The part of the schema that is the same whatever detectors there are.
 #[derive(JsonSchema, Serialize, Deserialize)]
 #[schemars(title = "deloop configuration")]
-pub(crate) struct Shape {
+pub(crate) struct ConfigShape {
     /// The JSON Schema of this file, for editors.
     #[serde(rename = "$schema")]
     schema: Option<String>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct Ladder {
     /// What the rungs' `at` counts.
-    pub by: By,
+    pub by: RungUnit,
     /// By occurrence: a pattern is forgotten when its last occurrence is this many calls back.
     pub forget: u64,
     /// How often the agent is told at most, in one session; 0 is without limit.
@@ -24,7 +24,7 @@ pub struct Ladder {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum RungUnit {
     /// The finding's own count.
     #[default]
     Count,

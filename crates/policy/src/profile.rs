@@ -118,7 +118,7 @@ impl Registry {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct ProfileDocument {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -191,7 +191,7 @@ impl Profile {
     /// # Errors
     /// When it names a detector, ladder or placeholder that does not exist, or a value has the wrong type.
     pub fn from_document_unchecked(document: Value, registry: &Registry) -> Result<Self, ProfileError> {
-        let Document { name, about, rules, stop_ends, order, detectors, ladders, tools, vocabulary } =
+        let ProfileDocument { name, about, rules, stop_ends, order, detectors, ladders, tools, vocabulary } =
             serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
         for (name, ladder) in &ladders {
             check_ladder(name, ladder)?;

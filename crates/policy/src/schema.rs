@@ -72,7 +72,7 @@ pub struct Price {
 #[must_use]
 pub fn config_schema(registry: &Registry) -> Value {
     #[cfg(feature = "schema")]
-    let mut schema = schemars::schema_for!(crate::config_shape::Shape).to_value();
+    let mut schema = schemars::schema_for!(crate::config_shape::ConfigShape).to_value();
     #[cfg(not(feature = "schema"))]
     let mut schema = {
         let known: serde_json::Map<String, Value> =

@@ -91,7 +91,7 @@ fn here(state: &State) -> Vec<Note> {
     }));
     notes.push(match state.open() {
         Ok(_) => Note::Well(format!("database: {}", state.database().display())),
-        Err(Failure::Told(why)) => {
+        Err(Failure::Message(why)) => {
             Note::Wrong(format!("database: {why}; until it can be written, hooks allow everything"))
         }
         Err(Failure::ClosedPipe) => Note::Wrong("database: it can't be opened".to_owned()),
