@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// A file may have so many lines, its tests not counted.
 const LONGEST_FILE: usize = 400;
 
-/// Prints the figures; exit code 1 when a file is too long or a type name is defined in two files.
+/// Prints the figures. Exit code 1: two files define a type of the same name. Exit code 2: a file is too long.
 pub fn run() -> ExitCode {
     let mut sources: Vec<Source> = Vec::new();
     for folder in folders() {
@@ -21,7 +21,11 @@ pub fn run() -> ExitCode {
     for line in long.iter().chain(&twice) {
         println!("{line}");
     }
-    if long.is_empty() && twice.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    match (twice.is_empty(), long.is_empty()) {
+        (false, _) => ExitCode::FAILURE,
+        (true, false) => ExitCode::from(2),
+        (true, true) => ExitCode::SUCCESS,
+    }
 }
 
 /// A source file without its tests.
@@ -85,14 +89,17 @@ fn defined_twice(sources: &[Source]) -> Vec<String> {
     places.into_iter().map(line).collect()
 }
 
-/// Returns the name of the type that a line at the top level defines.
+/// Returns the name of the type that a line defines, also inside a function or module.
 fn type_name(line: &str) -> Option<&str> {
-    let visible = line.strip_prefix("pub").map(|rest| match rest.split_once(") ") {
-        Some(("(crate" | "(super", item)) => item,
+    let text = line.trim_start();
+    let visible = text.strip_prefix("pub").map(|rest| match rest.split_once(") ") {
+        Some((scope, item)) if scope.starts_with('(') => item,
         _ => rest.trim_start(),
     });
-    let item = visible.unwrap_or(line);
-    let kinds = ["struct ", "enum ", "trait ", "type ", "union "];
+    let item = visible.unwrap_or(text);
+    let kinds = ["struct ", "enum ", "trait ", "union ", "type "];
+    // A `type` that is indented is an associated one.
+    let kinds = if text.len() == line.len() { &kinds[..] } else { &kinds[..4] };
     let name = kinds.iter().find_map(|kind| item.strip_prefix(kind))?;
     let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
     Some(&name[..end])
@@ -102,11 +109,14 @@ fn type_name(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "struct A;\n#[cfg(test)]\nmod tests {\n    use B;\n}\npub(crate) enum C<T> {}\n#[cfg(test)]\nmod more;\n    type D = u8;\n";
+    const TEXT: &str = "struct A;\n#[cfg(test)]\nmod tests {\n    use B;\n}\npub(crate) enum C<T> {}\n#[cfg(test)]\nmod more;\n    type D = u8;\npub(in crate::a) struct E(u8);\n    struct F;\n";
 
     #[test]
     fn tests_do_not_count() {
-        assert_eq!(without_tests(TEXT), "struct A;\npub(crate) enum C<T> {}\n    type D = u8;\n");
+        assert_eq!(
+            without_tests(TEXT),
+            "struct A;\npub(crate) enum C<T> {}\n    type D = u8;\npub(in crate::a) struct E(u8);\n    struct F;\n"
+        );
         let source = |lines: usize| Source { path: "a.rs".into(), code: "x\n".repeat(lines) };
         assert!(too_long(&source(LONGEST_FILE)).is_none());
         assert_eq!(too_long(&source(401)).unwrap(), "a.rs: 401 lines; split it");
@@ -115,7 +125,7 @@ mod tests {
     #[test]
     fn a_name_has_one_home() {
         let names: Vec<&str> = TEXT.lines().filter_map(type_name).collect();
-        assert_eq!(names, ["A", "C"], "an associated type is none");
+        assert_eq!(names, ["A", "C", "E", "F"], "an associated type is none");
         let source = |path: &str| Source { path: path.into(), code: TEXT.to_owned() };
         let found = defined_twice(&[source("crates/a.rs"), source("crates/b.rs"), source("xtask/c.rs")]);
         assert_eq!(found[0], "A is defined in crates/a.rs, crates/b.rs");

@@ -19,14 +19,14 @@ pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) enum Failure {
     /// Whoever read our output has gone: nothing is wrong.
     ClosedPipe,
-    /// What is wrong, and how to mend it.
-    Told(String),
+    /// What is wrong, and how to fix it.
+    Message(String),
 }
 
 impl Failure {
     /// A failure with this message.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self::Told(message.into())
+        Self::Message(message.into())
     }
 }
 
@@ -35,19 +35,19 @@ impl From<std::io::Error> for Failure {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             Self::ClosedPipe
         } else {
-            Self::Told(error.to_string())
+            Self::Message(error.to_string())
         }
     }
 }
 
 impl From<deloop_policy::DocumentError> for Failure {
     fn from(error: deloop_policy::DocumentError) -> Self {
-        Self::Told(error.to_string())
+        Self::Message(error.to_string())
     }
 }
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        if error.is_io() { std::io::Error::from(error).into() } else { Self::Told(error.to_string()) }
+        if error.is_io() { std::io::Error::from(error).into() } else { Self::Message(error.to_string()) }
     }
 }

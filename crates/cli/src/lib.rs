@@ -51,7 +51,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(code) => code.into(),
         Err(Failure::ClosedPipe) => exit::OK.into(),
-        Err(Failure::Told(message)) => {
+        Err(Failure::Message(message)) => {
             print::tell(format_args!("deloop: {message}"));
             exit::COULD_NOT_RUN.into()
         }

@@ -16,7 +16,7 @@ pub(crate) struct Lines<R> {
 }
 
 /// One line of input.
-pub(crate) enum Line<'a> {
+pub(crate) enum InputLine<'a> {
     /// Its bytes without the line end.
     Text(&'a [u8]),
     /// It was longer than [`LONGEST`].
@@ -29,7 +29,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line; `None` at the end.
-    pub(crate) fn next(&mut self) -> std::io::Result<Option<Line<'_>>> {
+    pub(crate) fn next(&mut self) -> std::io::Result<Option<InputLine<'_>>> {
         self.line.clear();
         if self.line.capacity() > KEPT {
             self.line = Vec::new();
@@ -61,8 +61,8 @@ impl<R: Read> Lines<R> {
         }
         Ok(match (any, too_long) {
             (false, _) => None,
-            (true, true) => Some(Line::TooLong),
-            (true, false) => Some(Line::Text(&self.line)),
+            (true, true) => Some(InputLine::TooLong),
+            (true, false) => Some(InputLine::Text(&self.line)),
         })
     }
 

@@ -16,7 +16,7 @@ use crate::config::{self, Config};
 use crate::events_file::EventsFile;
 use crate::exit::{self, Failure};
 use crate::hook;
-use crate::lines::{LONGEST, Line, Lines};
+use crate::lines::{InputLine, LONGEST, Lines};
 use crate::notes::Notes;
 use crate::print;
 use crate::safe_file::{self, Links};
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
 }
 
 /// What a request cost, in dollars.
-type Cost = Box<dyn Fn(&Usage) -> Option<f64>>;
+type RequestCost = Box<dyn Fn(&Usage) -> Option<f64>>;
 
 struct Stream {
     guard: Guard,
@@ -113,7 +113,7 @@ struct Stream {
     notes: Option<Notes>,
     /// Where the steps are those of an agent that people look after.
     agent: Option<AgentStream>,
-    cost: Cost,
+    cost: RequestCost,
     off: bool,
     malformed: u64,
 }
@@ -125,9 +125,9 @@ impl Stream {
         while let Some(line) = lines.next()? {
             number += 1;
             let step = match line {
-                Line::Text(text) if text.trim_ascii().is_empty() => continue,
-                Line::Text(text) => deloop_formats::read_step(text),
-                Line::TooLong => Err(format!("the line is longer than {} MiB", LONGEST >> 20)),
+                InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
+                InputLine::Text(text) => deloop_formats::read_step(text),
+                InputLine::TooLong => Err(format!("the line is longer than {} MiB", LONGEST >> 20)),
             };
             match step {
                 Ok(step) => self.answer(step, out)?,
@@ -182,7 +182,7 @@ impl Stream {
         if let (Some(notes), Some(_)) = (&self.notes, decision.extra.get(TASK_UPDATE)) {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());
             // A note that cannot be written must not end the guard.
-            if let Err(Failure::Told(why)) = notes.force_done(task, &decision) {
+            if let Err(Failure::Message(why)) = notes.force_done(task, &decision) {
                 print::tell(format_args!("deloop: can't write the note: {why}"));
             }
         }
@@ -232,18 +232,19 @@ impl AgentStream {
 }
 
 fn log(agent: &str, failure: &Failure) {
-    if let (Ok(state), Failure::Told(why)) = (State::here(), failure) {
+    if let (Ok(state), Failure::Message(why)) = (State::here(), failure) {
         state.log(agent, why);
     }
 }
 
 /// Every session of a guard, by id.
-type Saved = BTreeMap<String, deloop_engine::Checkpoint>;
+type SavedSessions = BTreeMap<String, deloop_engine::Checkpoint>;
 
 fn restore(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
     let text = safe_file::read(path, LONGEST_CHECKPOINT, Links::Follow).map_err(|e| told(&e))?;
-    let saved: Saved = serde_json::from_slice(&text).map_err(|e| told(&format!("not a checkpoint: {e}")))?;
+    let saved: SavedSessions =
+        serde_json::from_slice(&text).map_err(|e| told(&format!("not a checkpoint: {e}")))?;
     for (session, checkpoint) in saved {
         guard.restore(&session.into(), checkpoint).map_err(|e| told(&e))?;
     }
@@ -252,7 +253,7 @@ fn restore(guard: &Guard, path: &Path) -> Result<(), Failure> {
 
 fn save(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
-    let mut saved = Saved::new();
+    let mut saved = SavedSessions::new();
     for session in guard.sessions() {
         let session: SessionId = session;
         if let Some(checkpoint) = guard.checkpoint(&session).map_err(|e| told(&e))? {

@@ -14,7 +14,7 @@ use serde_json::json;
 struct UnverifiedDeploys;
 
 impl Detector for UnverifiedDeploys {
-    /// The table `[detectors.unverified-deploys]` of a profile. A struct that derives serde's traits and `JsonSchema` has
+    /// The table `[detectors.unverified-deploys]` of a profile. A struct that derives serde's traits has
     /// names and types of its own; a map of numbers is enough here.
     type Params = BTreeMap<String, u64>;
     /// What the session keeps for the detector: deploys since the last look.

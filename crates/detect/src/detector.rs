@@ -1,10 +1,9 @@
 use std::any::Any;
 
 use deloop_types::Finding;
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Moment;
 
@@ -18,7 +17,7 @@ use crate::Moment;
 /// Finds calls of a forbidden tool.
 /// struct Forbidden;
 ///
-/// #[derive(Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+/// #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 /// #[serde(default)]
 /// struct Params { tool: String }
 ///
@@ -40,7 +39,7 @@ use crate::Moment;
 pub trait Detector: Send + Sync + 'static {
     /// The parameters: the table `[detectors.NAME]` of a profile. Their `Default` is the only place where the defaults
     /// are defined.
-    type Params: Clone + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync;
+    type Params: Clone + Default + Serialize + DeserializeOwned + Send + Sync;
     /// The state that the session stores for it. It must stay small, whatever the length of the session.
     type Memory: Default + Serialize + DeserializeOwned + Send + 'static;
 
@@ -49,6 +48,22 @@ pub trait Detector: Send + Sync + 'static {
 
     /// Returns the detector's page: what it finds, examples that serve as its tests, and its parameters.
     fn page(&self) -> &'static str;
+
+    /// Returns the JSON Schema of its parameters, for editors and for the check of a profile's keys. By default that is
+    /// the names and types of their defaults.
+    fn schema(&self) -> Value {
+        let defaults = serde_json::to_value(Self::Params::default()).unwrap_or_default();
+        let fields = defaults.as_object().into_iter().flatten();
+        let property = |value: &Value| match value {
+            Value::Bool(_) => json!({"type": "boolean", "default": value}),
+            Value::Number(_) => json!({"type": "number", "default": value}),
+            Value::String(_) => json!({"type": "string", "default": value}),
+            other => json!({"default": other}),
+        };
+        let properties: serde_json::Map<String, Value> =
+            fields.map(|(name, value)| (name.clone(), property(value))).collect();
+        json!({"type": "object", "properties": properties, "additionalProperties": false})
+    }
 
     /// Checks what just happened.
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding>;
@@ -136,7 +151,7 @@ impl<D: Detector> AnyDetector for D {
     }
 
     fn schema(&self) -> Value {
-        schemars::schema_for!(D::Params).to_value()
+        Detector::schema(self)
     }
 
     fn defaults(&self) -> Value {

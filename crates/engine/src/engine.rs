@@ -6,7 +6,7 @@ use deloop_policy::{
     AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Profile, decide, events,
 };
 use deloop_store::{Codec, Store, StoreError};
-use deloop_types::{Action, Body, Call, Decision, Event, Mode, Origin, Roles, SessionId, Step};
+use deloop_types::{Action, Body, Call, Decision, Event, Mode, Roles, SessionId, Step};
 
 use crate::Checkpoint;
 use crate::session::{Agent, Session};
@@ -136,50 +136,23 @@ impl Engine {
         store.swarm(swarm, |swarm| about.iter().map(|about| count(swarm, about)).collect())
     }
 
-    #[expect(clippy::too_many_lines, reason = "one step from its entry to its decision, in order")]
     fn fold(
         &self,
         session: &mut Session,
         step: &Step,
         swarm: &[Option<SwarmCount>],
     ) -> (Observed, Option<u64>) {
-        let index = session.steps;
-        session.steps += 1;
-        session.ledger.tick(step.ts);
-        if let Body::Usage(usage) = &step.body {
-            session.ledger.charge(usage);
-        }
-        if step.controller.is_some() {
-            session.controller.clone_from(&step.controller);
-        }
+        let index = session.count(step);
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
-        let starts_over = match &step.body {
-            Body::User(user) => user.origin == Origin::Human && session.agents[at].history.is_request(user),
-            Body::Intervention => {
-                session.ended = None;
-                true
-            }
-            _ => false,
-        };
-        if starts_over {
-            // A message to the session's main agent applies to its subagents too.
-            let all = step.agent.is_none();
-            let concerned = session.agents.iter_mut().enumerate().filter(|(n, _)| all || *n == at);
-            concerned.for_each(|(_, agent)| agent.ladder.start_over());
-        }
+        session.start_over(step, at);
         let ledger = session.ledger;
         let Agent { history, memories, ladder, alerts, seen, .. } = &mut session.agents[at];
         *seen = index;
         if let Some(ended) = session.ended.as_deref().filter(|_| step.body != Body::End) {
             let mut decision = ended.clone();
             decision.step = index;
-            let events = events(
-                step,
-                &Decision::go_on(step.session.clone(), index),
-                &ledger,
-                session.controller.as_ref(),
-                alerts,
-            );
+            let nothing = Decision::go_on(step.session.clone(), index);
+            let events = events(step, &nothing, &ledger, session.controller.as_ref(), alerts);
             return (Observed { decision, events, judged: None }, None);
         }
         match &step.body {
@@ -188,9 +161,7 @@ impl Engine {
             _ => {}
         }
         let mut found: Vec<DetectorHit> = Vec::new();
-        let mut calls = 0;
-        let mut in_vain = None;
-        let mut judged = None;
+        let (mut calls, mut in_vain, mut judged) = (0, None, None);
         let around = FoldContext { ledger: &ledger, tools: &self.profile.tools };
         fold(history, around, step, index, swarm, &mut |moment| {
             let call = match &moment.event {

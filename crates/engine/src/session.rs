@@ -1,6 +1,6 @@
 use deloop_detect::{History, Ledger, Memory};
 use deloop_policy::{AlertsSent, LadderState};
-use deloop_types::{Decision, SessionId};
+use deloop_types::{Body, Decision, Origin, SessionId, Step};
 
 /// Maximum number of agents stored per session. The one inactive longest is dropped first.
 pub(crate) const AGENTS: usize = 64;
@@ -49,6 +49,33 @@ impl Session {
     #[must_use]
     pub fn controller(&self) -> Option<&SessionId> {
         self.controller.as_ref()
+    }
+
+    /// Counts a step and what it used. Returns its index.
+    pub(crate) fn count(&mut self, step: &Step) -> u64 {
+        let index = self.steps;
+        self.steps += 1;
+        self.ledger.tick(step.ts);
+        if let Body::Usage(usage) = &step.body {
+            self.ledger.charge(usage);
+        }
+        if step.controller.is_some() {
+            self.controller.clone_from(&step.controller);
+        }
+        index
+    }
+
+    /// Ends the current episodes if a person wrote or intervened. A message to the session's main agent applies to
+    /// its subagents too.
+    pub(crate) fn start_over(&mut self, step: &Step, at: usize) {
+        match &step.body {
+            Body::User(user) if user.origin == Origin::Human && self.agents[at].history.is_request(user) => {}
+            Body::Intervention => self.ended = None,
+            _ => return,
+        }
+        let all = step.agent.is_none();
+        let concerned = self.agents.iter_mut().enumerate().filter(|(n, _)| all || *n == at);
+        concerned.for_each(|(_, agent)| agent.ladder.start_over());
     }
 
     /// Returns the index of an agent; a new one is created with `fresh`.

@@ -155,7 +155,7 @@ fn the_sessions_reach_every_profile() {
 /// A detector of somebody else: turns that are all capitals.
 struct Shouting;
 
-#[derive(Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Loudness {
     /// From how many capitals on a turn is loud.

@@ -10,7 +10,7 @@ use crate::exemptions::Exemptions;
 use crate::journal::{Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, patterns};
 use crate::session_state::{
-    AgentState, ConfigNotice, SessionState, StandingRefusal, UndeliveredMessage, fingerprint,
+    AgentState, SessionNotice, SessionState, StandingRefusal, UndeliveredMessage, fingerprint,
 };
 use crate::{Live, transcript};
 
@@ -52,7 +52,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             let before = state.notice.clone();
             let reply = handler.run(&mut state)?;
             let reply = handler.notify(&mut state, &reply).unwrap_or(reply);
-            let news = |notice: &ConfigNotice| before.is_none_or(|before| before.text != notice.text);
+            let news = |notice: &SessionNotice| before.is_none_or(|before| before.text != notice.text);
             let is_news = state.notice.as_ref().is_some_and(news);
             self.end(&handler.session, &state)?;
             Ok(Handled { reply, is_news })
@@ -125,7 +125,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         let notice_text = self.live.context.notice?;
         let text = short_hash(notice_text.as_bytes());
         let known = state.notice.take().filter(|known| known.text == text);
-        let notice = state.notice.insert(known.unwrap_or(ConfigNotice { text, told: false }));
+        let notice = state.notice.insert(known.unwrap_or(SessionNotice { text, told: false }));
         if notice.told || *reply != Reply::default() {
             return None;
         }

@@ -21,12 +21,12 @@ pub(crate) struct SessionState {
     pub(crate) transcript: TranscriptPosition,
     /// The current notice about the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) notice: Option<ConfigNotice>,
+    pub(crate) notice: Option<SessionNotice>,
 }
 
 /// A notice about the configuration, and whether the user has seen it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ConfigNotice {
+pub(crate) struct SessionNotice {
     /// Hash of its text.
     pub(crate) text: u64,
     pub(crate) told: bool,

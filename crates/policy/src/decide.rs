@@ -2,7 +2,7 @@ use deloop_detect::{ToolTally, short_hash};
 use deloop_types::{Action, Decision, Finding, Mode, Role, Roles, SessionId};
 
 use crate::{
-    By, LadderState, Profile, Rules, Rung, StopEnds, TASK_UPDATE, TaskUpdate, Watch, render, summary,
+    LadderState, Profile, Rules, Rung, RungUnit, StopEnds, TASK_UPDATE, TaskUpdate, Watch, render, summary,
     user_message,
 };
 
@@ -184,8 +184,8 @@ fn climb<'a>(
     let finding = &found.finding;
     let evidence = &finding.evidence;
     let count = match watch.ladder.by {
-        By::Count => finding.count,
-        By::Occurrence => {
+        RungUnit::Count => finding.count,
+        RungUnit::Occurrence => {
             let period = u64::from(finding.period);
             ladder.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
         }

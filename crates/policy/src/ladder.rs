@@ -1,15 +1,17 @@
 use std::collections::BTreeMap;
 
 use deloop_types::{Action, Role};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A list of rungs: which action to take at which count, with which message.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Ladder {
     /// What the rungs' `at` counts.
-    pub by: By,
+    pub by: RungUnit,
     /// With `by = "occurrence"`: forget a pattern when its last occurrence is this many calls back.
     pub forget: u64,
     /// Maximum number of messages to the agent per session; 0 means no limit.
@@ -19,9 +21,10 @@ pub struct Ladder {
 }
 
 /// What a rung's `at` counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum RungUnit {
     /// The finding's own count.
     #[default]
     Count,
@@ -30,7 +33,8 @@ pub enum By {
 }
 
 /// One rung of a [`Ladder`].
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Rung {
     /// The count from which the rung applies.

@@ -5,6 +5,8 @@
 //! [`Decision`](deloop_types::Decision). The crate is pure: no I/O and no clock.
 
 mod agent_block;
+#[cfg(feature = "schema")]
+mod config_shape;
 mod decide;
 mod document;
 mod events;
@@ -21,7 +23,7 @@ pub use agent_block::AGENT_VARIABLES;
 pub use decide::{Decided, DecisionContext, DetectorHit, decide};
 pub use document::{DocumentError, merge, unknown_key};
 pub use events::{AlertsSent, events};
-pub use ladder::{By, Ladder, Rung};
+pub use ladder::{Ladder, Rung, RungUnit};
 pub use ladder_state::LadderState;
 pub use prices::{Prices, undated};
 pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Watch, profile_text};

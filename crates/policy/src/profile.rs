@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deloop_detect::{AnyDetector, DETECTORS, Lists, ToolRule, Tools, Tuned, Vocabulary};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +23,8 @@ pub static PROFILES: &[(&str, &str)] = &[
 ];
 
 /// When a finding moves up a ladder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Rules {
     /// The decision depends only on the finding's count: a rung is reported at every step that reaches it.
@@ -33,7 +35,8 @@ pub enum Rules {
 }
 
 /// What a stop ends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StopEnds {
     /// The session: every later step gets the same stop, until `end` or a reset.
@@ -115,7 +118,7 @@ impl Registry {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct ProfileDocument {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -188,7 +191,7 @@ impl Profile {
     /// # Errors
     /// When it names a detector, ladder or placeholder that doesn't exist, or a value has the wrong type.
     pub fn from_document_unchecked(document: Value, registry: &Registry) -> Result<Self, ProfileError> {
-        let Document { name, about, rules, stop_ends, order, detectors, ladders, tools, vocabulary } =
+        let ProfileDocument { name, about, rules, stop_ends, order, detectors, ladders, tools, vocabulary } =
             serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
         for (name, ladder) in &ladders {
             check_ladder(name, ladder)?;

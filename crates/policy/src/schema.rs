@@ -1,55 +1,22 @@
-use deloop_types::Mode;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Ladder, Registry, Rules, StopEnds};
+use crate::Registry;
 
 /// The configuration keys that aren't part of a profile.
 pub const CONFIG_KEYS: [&str; 8] =
     ["$schema", "profile", "mode", "attended", "fail", "agent", "memory", "prices"];
 
-/// The part of the schema that doesn't depend on the detectors.
-#[derive(JsonSchema, Serialize, Deserialize)]
-#[schemars(title = "deloop configuration")]
-struct Shape {
-    /// The JSON Schema of this file, for editors.
-    #[serde(rename = "$schema")]
-    schema: Option<String>,
-    /// The profile that this file is based on; `default` if absent.
-    profile: Option<String>,
-    /// The upper limit on what deloop does.
-    mode: Option<Mode>,
-    /// Whether a person is there to answer questions.
-    attended: Option<bool>,
-    /// What happens when deloop itself fails.
-    fail: Option<Fail>,
-    /// The name of this profile.
-    name: Option<String>,
-    /// A one-sentence description.
-    about: Option<String>,
-    /// When a finding moves up a ladder.
-    rules: Option<Rules>,
-    /// What a stop ends: the session, the run or the task.
-    stop_ends: Option<StopEnds>,
-    /// The detectors to use. When two lead to equally strong actions, the first one wins.
-    order: Option<Vec<String>>,
-    /// The ladders, by name: which action to take at which count. Detectors refer to them.
-    ladders: Option<std::collections::BTreeMap<String, Ladder>>,
-    /// What your own tools do, by tool name.
-    tools: Option<std::collections::BTreeMap<String, deloop_detect::ToolRule>>,
-    /// Word lists about tools, commands and outputs: your own, and which built-in ones to turn off.
-    vocabulary: Option<deloop_detect::Lists>,
-    /// The `agent` block of the turn-hash profile.
-    agent: Option<AgentBlock>,
-    /// Where the behavioral hook writes its notes.
-    memory: Option<MemoryBlock>,
-    /// Model prices in dollars per million tokens, by model name.
-    prices: Option<std::collections::BTreeMap<String, Price>>,
-}
+/// The keys of a profile.
+#[cfg(not(feature = "schema"))]
+const PROFILE_KEYS: [&str; 8] =
+    ["name", "about", "rules", "stop_ends", "order", "ladders", "tools", "vocabulary"];
 
 /// What happens when deloop itself fails.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Fail {
     /// The agent continues, and the failure is logged.
@@ -60,7 +27,8 @@ pub enum Fail {
 }
 
 /// The `agent` block: the YAML configuration of the turn-hash profile. Other keys in it belong to other programs.
-#[derive(Debug, Clone, Default, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
 pub struct AgentBlock {
     /// The message to the agent.
@@ -74,7 +42,8 @@ pub struct AgentBlock {
 }
 
 /// Where the behavioral hook writes its notes.
-#[derive(Debug, Clone, Default, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryBlock {
     /// The folder for learnings.md and issues.md.
@@ -82,7 +51,8 @@ pub struct MemoryBlock {
 }
 
 /// The price of a model, in dollars per million tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
     /// Input tokens.
@@ -97,10 +67,18 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-/// Returns the JSON Schema of `deloop.toml`, for profiles and configurations.
+/// Returns the JSON Schema of `deloop.toml`: of a profile, and of what a configuration adds to it. Without the feature
+/// `schema` it has the names of the keys and little else.
 #[must_use]
 pub fn config_schema(registry: &Registry) -> Value {
-    let mut schema = schemars::schema_for!(Shape).to_value();
+    #[cfg(feature = "schema")]
+    let mut schema = schemars::schema_for!(crate::config_shape::ConfigShape).to_value();
+    #[cfg(not(feature = "schema"))]
+    let mut schema = {
+        let known: serde_json::Map<String, Value> =
+            CONFIG_KEYS.iter().chain(&PROFILE_KEYS).map(|key| ((*key).to_owned(), json!({}))).collect();
+        json!({"type": "object", "properties": known})
+    };
     let mut detectors = serde_json::Map::new();
     for detector in registry.iter() {
         let mut one = detector.schema();
@@ -126,6 +104,8 @@ pub fn config_schema(registry: &Registry) -> Value {
     });
     schema["additionalProperties"] = false.into();
     // The agent block belongs to another program, which has keys of its own there.
-    schema["$defs"]["AgentBlock"]["additionalProperties"] = json!({});
+    if cfg!(feature = "schema") {
+        schema["$defs"]["AgentBlock"]["additionalProperties"] = json!({});
+    }
     schema
 }

@@ -2,6 +2,7 @@
 
 use deloop_detect::LoopDetails;
 use deloop_types::{Decision, Finding};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +11,8 @@ use serde_json::Value;
 pub const TASK_UPDATE: &str = "task_update";
 
 /// Ends a task with partial results.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TaskUpdate {
     /// Always `completed`.
     pub status: String,
@@ -19,7 +21,8 @@ pub struct TaskUpdate {
 }
 
 /// The details of a [`TaskUpdate`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TaskMetadata {
     /// A one-sentence summary.

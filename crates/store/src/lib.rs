@@ -23,33 +23,33 @@ pub use sqlite::{Bounds, SqliteStore};
 #[non_exhaustive]
 pub enum StoreError {
     /// A state can't be serialized.
-    Encode(Source),
+    Encode(BoxedError),
     /// A stored text isn't a state that this release and profile can read.
-    Decode(Source),
+    Decode(BoxedError),
     /// The database failed.
     Database {
         /// The file.
         path: PathBuf,
         /// What the database reported.
-        source: Source,
+        source: BoxedError,
     },
 }
 
-type Source = Box<dyn std::error::Error + Send + Sync>;
+type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 impl StoreError {
     /// Creates an error about writing a state.
-    pub fn encode(source: impl Into<Source>) -> Self {
+    pub fn encode(source: impl Into<BoxedError>) -> Self {
         Self::Encode(source.into())
     }
 
     /// Creates an error about reading a state.
-    pub fn decode(source: impl Into<Source>) -> Self {
+    pub fn decode(source: impl Into<BoxedError>) -> Self {
         Self::Decode(source.into())
     }
 
     /// Creates an error about a database file.
-    pub fn database(path: &Path, source: impl Into<Source>) -> Self {
+    pub fn database(path: &Path, source: impl Into<BoxedError>) -> Self {
         Self::Database { path: path.to_owned(), source: source.into() }
     }
 }

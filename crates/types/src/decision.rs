@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Error};
 use serde::ser::SerializeMap;
@@ -7,28 +8,29 @@ use serde_json::{Map, Value};
 use crate::{Action, Finding, Role, SessionId};
 
 /// The decision about a step. Every step gets one, even if it is `continue`.
-#[derive(Debug, Clone, Default, PartialEq, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[non_exhaustive]
 pub struct Decision {
     /// The session the step belongs to.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub session: SessionId,
     /// The index of the step in its session, from 0.
     pub step: u64,
     /// A stable id, unless the action is `continue`.
-    #[schemars(default)]
+    #[cfg_attr(feature = "schema", schemars(default))]
     pub id: Option<String>,
     /// What to do.
     pub action: Action,
     /// The rung of the ladder; 0 for `continue`.
     pub level: u32,
     /// The rung's name, if the profile sets one.
-    #[schemars(default)]
+    #[cfg_attr(feature = "schema", schemars(default))]
     pub rung: Option<String>,
     /// The message: for the model on a nudge or a block, for people otherwise.
     pub message: Option<String>,
     /// One line for the user: what deloop did and why.
-    #[schemars(default)]
+    #[cfg_attr(feature = "schema", schemars(default))]
     pub user_message: Option<String>,
     /// The role under which the message is added to the conversation.
     pub role: Option<Role>,
@@ -39,10 +41,10 @@ pub struct Decision {
     /// All findings at this step.
     pub findings: Vec<Finding>,
     /// The decision before the mode capped it.
-    #[schemars(default)]
+    #[cfg_attr(feature = "schema", schemars(default))]
     pub would: Option<Box<Decision>>,
     /// Fields that the profile adds, such as `task_update`.
-    #[schemars(flatten)]
+    #[cfg_attr(feature = "schema", schemars(flatten))]
     pub extra: Map<String, Value>,
 }
 

@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +7,21 @@ use serde_json::Value;
 use crate::{Action, Finding, Millis, SessionId};
 
 /// A notification for people or other programs, sent at most once per level and episode.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[non_exhaustive]
 pub struct Event {
     /// The type of event.
     pub event: EventKind,
     /// The session.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub session: SessionId,
     /// The worker or subagent, if the step names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The session that started this one, if the steps name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub controller: Option<SessionId>,
     /// The task, if the step names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +30,7 @@ pub struct Event {
     pub step: u64,
     /// The time, if the step has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<i64>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>"))]
     pub ts: Option<Millis>,
     /// The decision's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +71,8 @@ pub struct Event {
 }
 
 /// The type of an [`Event`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[non_exhaustive]
 pub enum EventKind {
     /// A pattern was found for the first time in its episode.

@@ -184,7 +184,7 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Defaults<'_>, failure: &F
         for (layers, name) in [&yours, &earlier, &built_in].into_iter().flatten() {
             let Ok(mut config) = assemble(layers, given, base) else { continue };
             let why = match failure {
-                Failure::Told(why) => deloop_detect::clean(why, 500),
+                Failure::Message(why) => deloop_detect::clean(why, 500),
                 Failure::ClosedPipe => "it cannot be read".to_owned(),
             };
             let why = why.trim_end_matches('.');

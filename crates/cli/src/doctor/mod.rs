@@ -91,7 +91,7 @@ fn here(state: &State) -> Vec<Note> {
     }));
     notes.push(match state.open() {
         Ok(_) => Note::Well(format!("database: {}", state.database().display())),
-        Err(Failure::Told(why)) => {
+        Err(Failure::Message(why)) => {
             Note::Wrong(format!("database: {why}; until deloop can write to it, hooks allow everything"))
         }
         Err(Failure::ClosedPipe) => Note::Wrong("database: can't be opened".to_owned()),

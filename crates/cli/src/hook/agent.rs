@@ -35,7 +35,7 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
     let reply = catch_unwind(AssertUnwindSafe(|| answer(agent, hook)))
         .unwrap_or_else(|panic| Err(Failure::new(format!("a bug in deloop: {}", words(&*panic)))));
     let reply = reply.unwrap_or_else(|failure| {
-        if let (Ok(state), Failure::Told(why)) = (State::here(), failure) {
+        if let (Ok(state), Failure::Message(why)) = (State::here(), failure) {
             state.log(&hook.agent, &why);
         }
         Reply::default()
@@ -73,7 +73,7 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
         live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))
     });
     match handled {
-        Err(Failure::Told(why)) if fail == Fail::Closed => {
+        Err(Failure::Message(why)) if fail == Fail::Closed => {
             state.log(&hook.agent, &why);
             Ok(closed(agent, &event, &why))
         }

@@ -82,7 +82,7 @@ pub(crate) struct ToolEvent {
 
 /// The state of a task between two calls.
 #[derive(Default, Serialize, Deserialize)]
-struct Saved {
+struct SavedTask {
     checkpoint: Option<deloop_engine::Checkpoint>,
     forced: u64,
 }
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
             (None, Some(folder)) => folder.append("tool-events.jsonl", &event),
             (None, None) => append_to(&state.join("tool-events.jsonl"), &event),
         };
-        told_only(written);
+        print_failure(written);
         crate::print::tell(format_args!(
             "[loop-detection] {}: {} similar actions. Task {}",
             output.action.to_uppercase(),
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
         ));
     }
     if let Some(folder) = memory.filter(|_| !off) {
-        told_only(notes::write(&folder, &task, &decision, saved.forced));
+        print_failure(notes::write(&folder, &task, &decision, saved.forced));
     }
     serde_json::to_writer(&mut *out, &output)?;
     out.write_all(b"\n")?;
@@ -163,8 +163,8 @@ fn reporting_every_run(mut profile: Profile) -> Profile {
 }
 
 /// Logs a failed write, which must not keep the answer from the agent.
-fn told_only(written: Result<(), Failure>) {
-    if let Err(Failure::Told(why)) = written {
+fn print_failure(written: Result<(), Failure>) {
+    if let Err(Failure::Message(why)) = written {
         crate::print::tell(format_args!("deloop: {why}"));
     }
 }
@@ -199,15 +199,15 @@ fn open_task(state: &Path, session: Option<&str>, task: &str) -> Result<File, Fa
     open().map_err(|e| Failure::new(format!("{}: {e}", state.join(&path).display())))
 }
 
-fn read_saved(file: &mut File) -> Saved {
+fn read_saved(file: &mut File) -> SavedTask {
     let mut text = Vec::new();
     match file.take(64 << 20).read_to_end(&mut text) {
         Ok(_) => serde_json::from_slice(&text).unwrap_or_default(),
-        Err(_) => Saved::default(),
+        Err(_) => SavedTask::default(),
     }
 }
 
-fn write_saved(file: &mut File, saved: &Saved) -> Result<(), Failure> {
+fn write_saved(file: &mut File, saved: &SavedTask) -> Result<(), Failure> {
     let text = serde_json::to_vec(saved)?;
     file.rewind()?;
     file.write_all(&text)?;

@@ -22,16 +22,16 @@ struct Plan {
     /// What will be in the file; `None` when it will be gone.
     after: Option<String>,
     /// What becomes of the copy of the file.
-    copy: Copy,
+    copy: BackupChange,
 }
 
 /// What becomes of the copy of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Copy {
+enum BackupChange {
     /// It becomes what the file is now.
     Write,
     /// It stays: it is the file as it was before deloop.
-    Leave,
+    Keep,
     /// It goes: the file is again what it was.
     Remove,
 }
@@ -57,7 +57,7 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
             }
             plan.carry_out()?;
             write!(out, "{title}: installed in {path}")?;
-            if plan.copy == Copy::Write && plan.file.text.is_some() {
+            if plan.copy == BackupChange::Write && plan.file.text.is_some() {
                 write!(out, "; the original is in {}", plan.file.backup().display())?;
             }
             writeln!(out)?;
@@ -156,7 +156,11 @@ fn plan_install(agent: Installable, scope: Scope, line: &HookLine) -> Result<Pla
     let told = |e: WiringError| told(&file, &e);
     let after = agent.install(file.text.as_deref(), line).map_err(told)?;
     let was_in = agent.installed(file.text.as_deref().unwrap_or_default()).map_err(told)?.is_some();
-    let copy = if was_in && is_original(&agent, file.kept()?.as_deref()) { Copy::Leave } else { Copy::Write };
+    let copy = if was_in && is_original(&agent, file.kept()?.as_deref()) {
+        BackupChange::Keep
+    } else {
+        BackupChange::Write
+    };
     Ok(Plan { agent, file, after: Some(after), copy })
 }
 
@@ -166,7 +170,7 @@ fn plan_uninstall(agent: Installable, scope: Scope) -> Result<Plan, Failure> {
     let text = file.text.clone().unwrap_or_default();
     let Some(installed) = agent.installed(&text).map_err(told)? else {
         let after = file.text.clone();
-        return Ok(Plan { agent, file, after, copy: Copy::Leave });
+        return Ok(Plan { agent, file, after, copy: BackupChange::Keep });
     };
     // If nothing but deloop came into the file since, it becomes what it was.
     let kept = file.kept()?.filter(|kept| is_original(&agent, Some(kept)));
@@ -175,8 +179,8 @@ fn plan_uninstall(agent: Installable, scope: Scope) -> Result<Plan, Failure> {
         again.is_ok_and(|again| again == text)
     });
     let (after, copy) = match before {
-        Some(before) => (before, Copy::Remove),
-        None => (agent.uninstall(&text).map_err(told)?, Copy::Write),
+        Some(before) => (before, BackupChange::Remove),
+        None => (agent.uninstall(&text).map_err(told)?, BackupChange::Write),
     };
     Ok(Plan { agent, file, after, copy })
 }
@@ -207,14 +211,14 @@ impl Plan {
     }
 
     fn carry_out(&self) -> Result<(), Failure> {
-        if self.copy == Copy::Write {
+        if self.copy == BackupChange::Write {
             self.file.keep()?;
         }
         match &self.after {
             Some(text) => self.file.write(text)?,
             None => self.file.remove()?,
         }
-        if self.copy == Copy::Remove {
+        if self.copy == BackupChange::Remove {
             self.file.forget()?;
         }
         Ok(())

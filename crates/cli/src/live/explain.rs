@@ -14,7 +14,7 @@ use deloop_live::RecentCall;
 
 /// A finding as it was written down.
 #[derive(Debug, Deserialize)]
-struct Found {
+struct RecordedFinding {
     detector: String,
     count: u64,
     since: u64,
@@ -40,9 +40,9 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     writeln!(out, "{}, session {session}{subagent}, step {}", row.agent, row.step)?;
 
     writeln!(out, "\nFindings")?;
-    let findings: Vec<Found> = read(row.findings.as_deref());
+    let findings: Vec<RecordedFinding> = read(row.findings.as_deref());
     for found in &findings {
-        let Found { detector, count, since, summary } = found;
+        let RecordedFinding { detector, count, since, summary } = found;
         writeln!(out, "  {detector}: {} ({count} times, since step {since})", redaction.line(summary, 300))?;
     }
     if findings.is_empty() {
@@ -76,12 +76,12 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
 }
 
 fn steps(row: &RecordedDecision, redaction: &Redaction, out: &mut dyn Write) -> Result<(), Failure> {
-    let trail: Vec<RecentCall> = read(row.recent_calls.as_deref());
-    if trail.is_empty() {
+    let recent_calls: Vec<RecentCall> = read(row.recent_calls.as_deref());
+    if recent_calls.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nCalls that led to it (#: fingerprints of call and output)")?;
-    for recent in &trail {
+    for recent in &recent_calls {
         let came = match (recent.came, &recent.output) {
             (None, None) => "no result yet".to_owned(),
             (came, output) => {

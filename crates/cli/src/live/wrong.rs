@@ -25,7 +25,7 @@ const LONGEST: u64 = 256 << 20;
 
 /// What tells a pattern from others.
 #[derive(Debug, Deserialize)]
-struct Pattern {
+struct RecordedPattern {
     detector: String,
     pattern: u64,
 }
@@ -35,11 +35,11 @@ pub(crate) fn run(args: &WrongArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     let wrong = !matches!(args.was, Was::Loop | Was::Borderline);
     store.mark_wrong(&row.id, wrong).map_err(told)?;
     if wrong {
-        let trail: Vec<RecentCall> = read(row.recent_calls.as_deref());
-        for print in repeated(&trail).into_iter().filter_map(|p| u64::from_str_radix(p, 16).ok()) {
+        let recent_calls: Vec<RecentCall> = read(row.recent_calls.as_deref());
+        for print in repeated(&recent_calls).into_iter().filter_map(|p| u64::from_str_radix(p, 16).ok()) {
             store.pardon(&row.session, CALL, print, now()).map_err(told)?;
         }
-        for Pattern { detector, pattern } in read(row.findings.as_deref()) {
+        for RecordedPattern { detector, pattern } in read(row.findings.as_deref()) {
             store.pardon(&row.session, &detector, pattern, now()).map_err(told)?;
         }
     } else {
@@ -77,9 +77,9 @@ fn written(path: &Path, session: &str) -> Option<Vec<Step>> {
 
 /// The calls that were kept with the decision.
 fn remembered(row: &RecordedDecision) -> Vec<Step> {
-    let trail: Vec<RecentCall> = read(row.recent_calls.as_deref());
+    let recent_calls: Vec<RecentCall> = read(row.recent_calls.as_deref());
     let mut steps = Vec::new();
-    for (n, recent) in trail.into_iter().enumerate() {
+    for (n, recent) in recent_calls.into_iter().enumerate() {
         let id = Some(format!("c{n}"));
         let call = {
             let mut made = Call::new(recent.tool, json!({"print": recent.print}));

@@ -3,7 +3,7 @@
 use super::Loop;
 
 /// Steps shown before and after a loop.
-const AROUND: u32 = 4;
+const CONTEXT_STEPS: u32 = 4;
 /// Steps shown of a session without a loop.
 const START: u32 = 40;
 
@@ -40,8 +40,8 @@ impl Selection {
         let turns = repeated.iter().copied().chain(first).chain(actions.clone().map(|(_, turn)| turn));
         let mut near: Vec<(u32, u32)> = Vec::new();
         for one in loops.clone() {
-            near.push((one.first_step.saturating_sub(AROUND), one.first_step));
-            near.push((one.last_step, one.last_step.saturating_add(AROUND)));
+            near.push((one.first_step.saturating_sub(CONTEXT_STEPS), one.first_step));
+            near.push((one.last_step, one.last_step.saturating_add(CONTEXT_STEPS)));
         }
         let acted = sorted(actions.map(|(step, _)| step).collect());
         if near.is_empty() && acted.is_empty() {

@@ -41,7 +41,7 @@ pub(super) enum Happened {
 }
 
 /// A running agent.
-pub(super) struct Agent {
+pub(super) struct AgentProcess {
     id: u32,
     /// Whether it leads a process group of its own, which everything that it starts belongs to. At a terminal it does
     /// not: only the terminal's group may read from it, and gets its Ctrl-C.
@@ -50,7 +50,7 @@ pub(super) struct Agent {
     happened: Receiver<Happened>,
 }
 
-impl Agent {
+impl AgentProcess {
     /// Starts it with deloop's own standard streams and environment, and this in addition.
     pub(super) fn start(command: &[OsString], environment: &[(&str, &str)]) -> std::io::Result<Self> {
         let (sender, happened) = channel();
@@ -95,7 +95,7 @@ mod unix {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     use signal_hook::iterator::Signals;
 
-    use super::{Agent, Happened, Push, Sender};
+    use super::{AgentProcess, Happened, Push, Sender};
 
     /// Hands on the signals that would end deloop.
     pub(super) fn listen(sender: Sender<Happened>) -> std::io::Result<()> {
@@ -110,7 +110,7 @@ mod unix {
         Ok(())
     }
 
-    impl Agent {
+    impl AgentProcess {
         /// Gives the agent a signal that deloop got.
         pub(in super::super) fn pass_on(&self, signal: i32) {
             let signal = match signal {
@@ -149,7 +149,7 @@ mod unix {
 }
 
 #[cfg(not(unix))]
-impl Agent {
+impl AgentProcess {
     #[expect(clippy::unused_self, reason = "the same as on Unix")]
     pub(super) fn pass_on(&self, _signal: i32) {}
 

@@ -22,7 +22,7 @@ use deloop_live::RecentCall;
 const LONGEST: u64 = 64 << 20;
 
 /// A run that is over.
-pub(super) struct Run<'a> {
+pub(super) struct HandoffRun<'a> {
     pub(super) id: &'a str,
     pub(super) command: &'a [OsString],
     pub(super) started: Millis,
@@ -40,7 +40,7 @@ pub(super) struct End {
 
 /// Writes the file; its path.
 pub(super) fn write(
-    run: &Run<'_>,
+    run: &HandoffRun<'_>,
     stop: &RecordedDecision,
     store: &SqliteJournal,
     state: &State,
@@ -64,7 +64,7 @@ pub(super) fn write(
 }
 
 fn text(
-    run: &Run<'_>,
+    run: &HandoffRun<'_>,
     stop: &RecordedDecision,
     sources: &[SessionSource],
     decisions: &[RecordedDecision],
@@ -97,10 +97,10 @@ fn text(
         stop.id
     ));
 
-    let trail: Vec<RecentCall> = read(stop.recent_calls.as_deref());
-    if !trail.is_empty() {
+    let recent_calls: Vec<RecentCall> = read(stop.recent_calls.as_deref());
+    if !recent_calls.is_empty() {
         put(format_args!("\n## Last calls\n\n"));
-        for recent in &trail {
+        for recent in &recent_calls {
             let came = if recent.output.is_some() { ended(recent.came) } else { "no result" };
             put(format_args!("- `{}`: {came}\n", code(&redaction.line(&recent.call, 120))));
         }

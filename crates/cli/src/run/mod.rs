@@ -13,8 +13,8 @@ use deloop_live::{RecordedDecision, SqliteJournal};
 use deloop_types::Mode;
 
 use self::args::RunArgs;
-use self::child::{Agent, Happened, Push};
-use self::handoff::{End, Run};
+use self::child::{AgentProcess, Happened, Push};
+use self::handoff::{End, HandoffRun};
 use crate::args::RuleArgs;
 use crate::config;
 use crate::exit::{self, Failure};
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         Mode::Nudge => "nudge",
         Mode::Enforce => "enforce",
     };
-    let agent = match Agent::start(&args.command, &[(RUN, &id), (RUN_MODE, mode)]) {
+    let agent = match AgentProcess::start(&args.command, &[(RUN, &id), (RUN_MODE, mode)]) {
         Ok(agent) => agent,
         Err(error) => {
             say(&format!("{}: {error}", args.command[0].to_string_lossy()));
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     if pushed.is_some() {
         agent.clear_away();
     }
-    let run = Run {
+    let run = HandoffRun {
         id: &id,
         command: &args.command,
         started,
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 
 /// Waits until the agent has ended, and makes it end when deloop says stop; how it ended, and the last push it got.
 fn watch(
-    agent: &Agent,
+    agent: &AgentProcess,
     store: Option<&SqliteJournal>,
     id: &str,
     grace: f64,
@@ -143,7 +143,7 @@ fn say(what: &str) {
 
 fn words(failure: Failure) -> String {
     match failure {
-        Failure::Told(why) => why,
+        Failure::Message(why) => why,
         Failure::ClosedPipe => "standard output is closed".to_owned(),
     }
 }

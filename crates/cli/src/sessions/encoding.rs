@@ -95,7 +95,7 @@ impl Utf16<'_> {
 
 /// JSON with � for bytes that are not UTF-8 and for halves of characters (`\\ud83d` without its other half, which
 /// agents write when they cut a text); `None` when it has neither.
-pub(crate) fn mended(json: &[u8]) -> Option<String> {
+pub(crate) fn repaired(json: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(json);
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_characters_are_mended() {
+    fn halves_of_characters_are_repaired() {
         for (json, expected) in [
             (r#"{"a":"x\ud83d"}"#.as_bytes(), Some(r#"{"a":"x\ufffd"}"#)),
             (br#"{"a":"\ude00 \ud83d\ude00 \ud83d\n"}"#, Some(r#"{"a":"\ufffd \ud83d\ude00 \ufffd\n"}"#)),
@@ -166,7 +166,7 @@ mod tests {
             (br"\", None),
             (br"\ud83", None),
         ] {
-            assert_eq!(mended(json).as_deref(), expected, "{}", String::from_utf8_lossy(json));
+            assert_eq!(repaired(json).as_deref(), expected, "{}", String::from_utf8_lossy(json));
         }
     }
 }

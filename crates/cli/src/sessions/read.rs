@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use deloop_formats::{Format, Item, Reader, Shape, Sink, Source as From, sniff};
 use indicatif::ProgressBar;
 
-use super::encoding::{Encoding, decoded, mended};
+use super::encoding::{Encoding, decoded, repaired};
 use super::notes::FileNotes;
 use super::unpack::{fill, unpack};
 use super::{InputSource, SessionInput, opencode};
-use crate::lines::{LONGEST, Line, Lines};
+use crate::lines::{InputLine, LONGEST, Lines};
 use crate::safe_file;
 
 /// What a format is detected from.
@@ -162,7 +162,7 @@ struct Pump<'a> {
     reader: Box<dyn Reader>,
     notes: FileNotes,
     bytes: u64,
-    /// Lines that had to be mended.
+    /// Lines that had to be repaired.
     lossy: u64,
     emit: &'a mut dyn FnMut(Item, u64),
 }
@@ -185,7 +185,7 @@ impl Pump<'_> {
                 }
             };
             number.set(number.get() + 1);
-            let Line::Text(line) = line else {
+            let InputLine::Text(line) = line else {
                 too_long += 1;
                 if too_long == 1 {
                     first_too_long = number.get();
@@ -203,7 +203,7 @@ impl Pump<'_> {
             self.reader.read(line, &mut sink);
             if sink.report.unreadable > before {
                 let first = before == 0;
-                if let Some(text) = mended(line) {
+                if let Some(text) = repaired(line) {
                     self.lossy += 1;
                     clear_error(&mut sink, before, first);
                     self.reader.read(text.as_bytes(), &mut sink);
@@ -252,7 +252,7 @@ impl Pump<'_> {
         }
         self.reader.read(&document, &mut sink);
         if sink.report.unreadable > 0
-            && let Some(text) = mended(&document)
+            && let Some(text) = repaired(&document)
         {
             clear_error(&mut sink, 0, true);
             self.lossy += 1;

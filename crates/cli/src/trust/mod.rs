@@ -57,7 +57,9 @@ pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     let path = named(args.path.as_deref())?;
     let (record, layer) = records::examine(&path)?;
     config::check(&layer).map_err(|failure| match failure {
-        Failure::Told(why) => Failure::new(format!("{why}. It is still not trusted; fix it, then try again")),
+        Failure::Message(why) => {
+            Failure::new(format!("{why}. It is still not trusted; fix it, then try again"))
+        }
         other => other,
     })?;
     writeln!(out, "Trusted: {}", shown(&layer.path))?;

@@ -122,7 +122,7 @@ impl Trusted {
         let Some(known) = known else { return Standing::Not(format!("not trusted; {fix}")) };
         let (found, layer) = match examine(&real) {
             Ok(found) => found,
-            Err(Failure::Told(why)) => return Standing::Not(deloop_detect::clean(&why, 300)),
+            Err(Failure::Message(why)) => return Standing::Not(deloop_detect::clean(&why, 300)),
             Err(Failure::ClosedPipe) => return Standing::Not("it cannot be read".to_owned()),
         };
         if found.sha256 != known.sha256 {

@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Repeats, ShortCall};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::{CallView, Detector, Fingerprint, Happening, Moment, Ring, short_call
 pub(crate) struct CallCycle;
 
 /// Parameters of [`CallCycle`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CallCycleParams {
     /// Number of laps (rounds of the cycle) that make a finding, including the first.
@@ -53,6 +55,11 @@ impl Detector for CallCycle {
 
     fn name(&self) -> &'static str {
         "call-cycle"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(CallCycleParams).to_value()
     }
 
     fn page(&self) -> &'static str {

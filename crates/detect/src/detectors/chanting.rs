@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::{Detector, Happening, Moment, Ring, short_hash};
 pub(crate) struct Chanting;
 
 /// Parameters of [`Chanting`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ChantingParams {
     /// Number of repeated sentences in one message that make a finding.
@@ -69,6 +71,11 @@ impl Detector for Chanting {
 
     fn name(&self) -> &'static str {
         "chanting"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(ChantingParams).to_value()
     }
 
     fn page(&self) -> &'static str {

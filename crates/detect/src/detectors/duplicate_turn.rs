@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Repeats, Turn};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::{Detector, Fingerprint, Happening, Moment, Ring, write_canonical};
 pub(crate) struct DuplicateTurn;
 
 /// Parameters of [`DuplicateTurn`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DuplicateTurnParams {
     /// Number of earlier turns that a turn is compared with.
@@ -29,6 +31,11 @@ impl Detector for DuplicateTurn {
 
     fn name(&self) -> &'static str {
         "duplicate-turn"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(DuplicateTurnParams).to_value()
     }
 
     fn page(&self) -> &'static str {

@@ -1,4 +1,5 @@
 use deloop_types::{Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{CallRecord, Detector, Ending, Happening, Moment, short_hash};
 pub(crate) struct EmptySearch;
 
 /// Parameters of [`EmptySearch`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct EmptySearchParams {
     /// Number of similar searches that make a finding.
@@ -34,6 +36,11 @@ impl Detector for EmptySearch {
 
     fn name(&self) -> &'static str {
         "empty-search"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(EmptySearchParams).to_value()
     }
 
     fn page(&self) -> &'static str {

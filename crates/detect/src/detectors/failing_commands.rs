@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Outcome, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{Detector, Happening, Moment, ToolKind};
 pub(crate) struct FailingCommands;
 
 /// Parameters of [`FailingCommands`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FailingCommandsParams {
     /// Number of failing commands in a row that make a finding.
@@ -34,6 +36,11 @@ impl Detector for FailingCommands {
 
     fn name(&self) -> &'static str {
         "failing-commands"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(FailingCommandsParams).to_value()
     }
 
     fn page(&self) -> &'static str {

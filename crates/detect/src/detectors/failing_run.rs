@@ -1,4 +1,5 @@
 use deloop_types::{Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{CallRecord, Detector, Happening, Moment, short_hash};
 pub(crate) struct FailingRun;
 
 /// Parameters of [`FailingRun`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FailingRunParams {
     /// Number of failed or refused calls in a row that make a finding.
@@ -34,6 +36,11 @@ impl Detector for FailingRun {
 
     fn name(&self) -> &'static str {
         "failing-run"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(FailingRunParams).to_value()
     }
 
     fn page(&self) -> &'static str {

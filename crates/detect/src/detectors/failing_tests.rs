@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Outcome, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{Detector, Happening, Moment, ResultView, test_verdict};
 pub(crate) struct FailingTests;
 
 /// Parameters of [`FailingTests`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FailingTestsParams {
     /// Number of failing test runs in a row that make a finding.
@@ -28,6 +30,11 @@ impl Detector for FailingTests {
 
     fn name(&self) -> &'static str {
         "failing-tests"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(FailingTestsParams).to_value()
     }
 
     fn page(&self) -> &'static str {

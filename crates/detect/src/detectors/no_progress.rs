@@ -1,4 +1,5 @@
 use deloop_types::{Finding, Origin, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,8 @@ use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind, short_h
 pub(crate) struct NoProgress;
 
 /// Parameters of [`NoProgress`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct NoProgressParams {
     /// Number of times the same call must return the same output, with no change in between, to make a finding; 0 turns
@@ -48,6 +50,11 @@ impl Detector for NoProgress {
 
     fn name(&self) -> &'static str {
         "no-progress"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(NoProgressParams).to_value()
     }
 
     fn page(&self) -> &'static str {

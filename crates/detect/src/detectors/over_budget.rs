@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::{Detector, Happening, Moment};
 pub(crate) struct OverBudget;
 
 /// Parameters of [`OverBudget`]. A limit of 0 means no limit.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct OverBudgetParams {
     /// Maximum number of tokens, input and output.
@@ -35,6 +37,11 @@ impl Detector for OverBudget {
 
     fn name(&self) -> &'static str {
         "over-budget"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(OverBudgetParams).to_value()
     }
 
     fn page(&self) -> &'static str {

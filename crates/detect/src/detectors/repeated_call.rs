@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{Detector, Happening, Moment, short_call};
 pub(crate) struct RepeatedCall;
 
 /// Parameters of [`RepeatedCall`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedCallParams {
     /// Number of identical calls in a row that make a finding.
@@ -28,6 +30,11 @@ impl Detector for RepeatedCall {
 
     fn name(&self) -> &'static str {
         "repeated-call"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(RepeatedCallParams).to_value()
     }
 
     fn page(&self) -> &'static str {

@@ -1,4 +1,5 @@
 use deloop_types::{Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{CallRecord, Detector, Ending, Happening, Moment, ToolKind, short_has
 pub(crate) struct RepeatedEdit;
 
 /// Parameters of [`RepeatedEdit`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedEditParams {
     /// Number of edits that make a finding.
@@ -34,6 +36,11 @@ impl Detector for RepeatedEdit {
 
     fn name(&self) -> &'static str {
         "repeated-edit"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(RepeatedEditParams).to_value()
     }
 
     fn page(&self) -> &'static str {

@@ -1,4 +1,5 @@
 use deloop_types::{CameBack, Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,8 @@ use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind};
 pub(crate) struct RepeatedError;
 
 /// Parameters of [`RepeatedError`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedErrorParams {
     /// Number of similar calls of one tool, failing the same way, that make a finding; 0 turns this rule off.
@@ -48,6 +50,11 @@ impl Detector for RepeatedError {
 
     fn name(&self) -> &'static str {
         "repeated-error"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(RepeatedErrorParams).to_value()
     }
 
     fn page(&self) -> &'static str {

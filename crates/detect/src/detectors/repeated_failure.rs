@@ -1,4 +1,5 @@
 use deloop_types::{Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::{CallRecord, Detector, Happening, Moment, ToolKind};
 pub(crate) struct RepeatedFailure;
 
 /// Parameters of [`RepeatedFailure`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepeatedFailureParams {
     /// Number of failures of the same call, with no change in between, that make a finding; 0 turns this rule off.
@@ -52,6 +54,11 @@ impl Detector for RepeatedFailure {
 
     fn name(&self) -> &'static str {
         "repeated-failure"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(RepeatedFailureParams).to_value()
     }
 
     fn page(&self) -> &'static str {

@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Millis, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::{CallView, Detector, Happening, Moment, Ring, Words, short_call};
 pub(crate) struct SimilarCall;
 
 /// Parameters of [`SimilarCall`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SimilarCallParams {
     /// Number of similar calls in a row that make a finding.
@@ -37,7 +39,8 @@ pub(crate) struct SimilarCallMemory {
 }
 
 /// The run that ended a task, in the form the behavioral hook reports.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoopDetails {
     /// Number of similar actions in a row.
@@ -49,7 +52,8 @@ pub struct LoopDetails {
 }
 
 /// One action kept as evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedAction {
     /// The tool.
@@ -57,7 +61,7 @@ pub struct RecordedAction {
     /// The normalized arguments.
     pub normalized_args: String,
     /// The time, if known.
-    #[schemars(with = "Option<i64>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>"))]
     pub timestamp: Option<Millis>,
     /// The step's index in its session.
     pub step_index: u64,
@@ -87,6 +91,11 @@ impl Detector for SimilarCall {
 
     fn name(&self) -> &'static str {
         "similar-call"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(SimilarCallParams).to_value()
     }
 
     fn page(&self) -> &'static str {

@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Repeats, Turn};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::{Detector, Happening, Moment, Ring, Words, write_canonical};
 pub(crate) struct SimilarTurn;
 
 /// Parameters of [`SimilarTurn`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SimilarTurnParams {
     /// Number of similar turns in a row that make a finding.
@@ -38,6 +40,11 @@ impl Detector for SimilarTurn {
 
     fn name(&self) -> &'static str {
         "similar-turn"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(SimilarTurnParams).to_value()
     }
 
     fn page(&self) -> &'static str {

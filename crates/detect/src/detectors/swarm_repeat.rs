@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Repeats};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::{Detector, Happening, Moment, short_call};
 pub(crate) struct SwarmRepeat;
 
 /// Parameters of [`SwarmRepeat`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SwarmRepeatParams {
     /// Number of calls across the swarm that make a finding.
@@ -31,6 +33,11 @@ impl Detector for SwarmRepeat {
 
     fn name(&self) -> &'static str {
         "swarm-repeat"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(SwarmRepeatParams).to_value()
     }
 
     fn page(&self) -> &'static str {

@@ -1,4 +1,5 @@
 use deloop_types::{Evidence, Finding, Origin, Repeats, Turn};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,8 @@ const ANSWERS: usize = 4;
 pub(crate) struct TalkOnly;
 
 /// Parameters of [`TalkOnly`].
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TalkOnlyParams {
     /// Number of turns in a row without a call that make a finding.
@@ -51,6 +53,11 @@ impl Detector for TalkOnly {
 
     fn name(&self) -> &'static str {
         "talk-only"
+    }
+
+    #[cfg(feature = "schema")]
+    fn schema(&self) -> serde_json::Value {
+        schemars::schema_for!(TalkOnlyParams).to_value()
     }
 
     fn page(&self) -> &'static str {

@@ -2,6 +2,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use aho_corasick::AhoCorasick;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,8 @@ use crate::short_hash;
 pub const VOCABULARY: &str = include_str!("vocabulary.toml");
 
 /// The lists of a vocabulary. `[vocabulary]` in a configuration adds to the built-in lists.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Lists {
     /// Names of lists to turn off.
@@ -40,7 +42,8 @@ impl Lists {
 }
 
 /// Tools of one kind.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolList {
     /// The list's name.
@@ -60,7 +63,8 @@ pub struct ToolList {
 }
 
 /// What a command does, as far as it affects later outcomes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// Prepares the shell for later commands.
@@ -81,7 +85,8 @@ pub enum Effect {
 }
 
 /// Commands with the same effect.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct CommandList {
     /// The list's name.
@@ -105,7 +110,8 @@ pub struct CommandList {
 }
 
 /// What a phrase in an output means.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Meaning {
     /// A line that contains it reports a failure.
@@ -116,7 +122,8 @@ pub enum Meaning {
 }
 
 /// Phrases with the same meaning.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct PhraseList {
     /// The list's name.

@@ -56,7 +56,7 @@ pub struct HookEvent {
     /// The calls it is about.
     pub calls: Vec<HookCall>,
     /// What is said to the agent.
-    pub asked: Option<Asked>,
+    pub prompt: Option<HookPrompt>,
     /// What the agent works on since a person last wrote, where the agent gives that a name.
     pub turn: Option<String>,
     /// What the agent said last.
@@ -85,16 +85,16 @@ pub struct HookCall {
 
 /// What is said to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct HookPrompt {
     /// The text.
     pub text: String,
     /// Who says it.
-    pub by: By,
+    pub by: PromptAuthor,
 }
 
 /// Who says something to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum PromptAuthor {
     /// A person.
     Human,
     /// The program itself.
@@ -133,9 +133,9 @@ impl HookEvent {
                 }
             }
             HookKind::Prompt => {
-                if let Some(asked) = &self.asked {
+                if let Some(prompt) = &self.prompt {
                     let origin = if self.is_human(seen) { Origin::Human } else { Origin::Harness };
-                    bodies.push(Body::User(UserText::new(asked.text.clone(), origin)));
+                    bodies.push(Body::User(UserText::new(prompt.text.clone(), origin)));
                 }
                 seen.begin_turn(self.turn.as_deref());
             }
@@ -160,10 +160,10 @@ impl HookEvent {
     /// Whether a person speaks to the agent here.
     #[must_use]
     pub fn is_human(&self, seen: &Seen) -> bool {
-        self.asked.as_ref().is_some_and(|asked| match asked.by {
-            By::Human => true,
-            By::Harness => false,
-            By::HumanWhenNew => seen.is_new_turn(self.turn.as_deref()),
+        self.prompt.as_ref().is_some_and(|prompt| match prompt.by {
+            PromptAuthor::Human => true,
+            PromptAuthor::Harness => false,
+            PromptAuthor::HumanWhenNew => seen.is_new_turn(self.turn.as_deref()),
         })
     }
 

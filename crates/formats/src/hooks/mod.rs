@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::agents;
 
-pub use event::{Asked, By, HookCall, HookError, HookEvent, HookKind};
+pub use event::{HookCall, HookError, HookEvent, HookKind, HookPrompt, PromptAuthor};
 pub use reply::{Encoded, Reply};
 pub use seen::Seen;
 pub use wiring::{

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::json::bounded::read_json;
 
-use super::{Asked, By, HookCall, HookError, HookEvent, HookKind};
+use super::{HookCall, HookError, HookEvent, HookKind, HookPrompt, PromptAuthor};
 
 /// An event as it is sent. Every field may be absent or of another type than expected: what is not understood is
 /// left out, so that a new version of an agent costs at most the field that it changed.
@@ -58,7 +58,11 @@ impl Sent {
     }
 
     /// The event, of the kind that `kind` knows its name to be; calls have no results yet.
-    pub(crate) fn event(&self, by: By, kind: impl FnOnce(&str) -> HookKind) -> Result<HookEvent, HookError> {
+    pub(crate) fn event(
+        &self,
+        by: PromptAuthor,
+        kind: impl FnOnce(&str) -> HookKind,
+    ) -> Result<HookEvent, HookError> {
         let name = name_in(&self.hook_event_name);
         let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;
         let session = name_in(&self.session_id);
@@ -67,7 +71,7 @@ impl Sent {
             session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `session_id`")))?,
             subagent: name_in(&self.agent_id),
             calls: self.call().into_iter().map(|call| HookCall { call, result: None }).collect(),
-            asked: text(&self.prompt).map(|text| Asked { text, by }),
+            prompt: text(&self.prompt).map(|text| HookPrompt { text, by }),
             turn: text(&self.prompt_id),
             said: text(&self.last_assistant_message).or_else(|| text(&self.prompt_response)),
             transcript: text(&self.transcript_path),

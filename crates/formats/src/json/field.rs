@@ -19,14 +19,14 @@ pub(crate) type Field<'a> = Option<&'a RawValue>;
 /// A string.
 pub(crate) fn text(field: Field<'_>) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
     let raw = field?.get();
     if !raw.starts_with('"') {
         return None;
     }
-    match serde_json::from_str::<Text<'_>>(raw) {
-        Ok(Text(text)) => Some(text),
+    match serde_json::from_str::<JsonText<'_>>(raw) {
+        Ok(JsonText(text)) => Some(text),
         Err(_) => serde_json::from_slice::<String>(&repair(raw.as_bytes()).bytes).ok().map(Cow::Owned),
     }
 }

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
@@ -54,17 +55,18 @@ impl std::error::Error for StepError {
 const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, intervention, end";
 
 /// One thing that happened in an agent's session, as one JSON object per line.
-#[derive(Default, Deserialize, JsonSchema)]
+#[derive(Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default)]
-#[schemars(title = "Step", rename = "Step")]
+#[cfg_attr(feature = "schema", schemars(title = "Step", rename = "Step"))]
 struct Line<'a> {
     /// Determines which fields apply: turn, call, result, user, usage, chunk, compact, delivery, intervention or end.
     #[serde(borrow, rename = "type")]
-    #[schemars(with = "Kind", required)]
+    #[cfg_attr(feature = "schema", schemars(with = "Kind", required))]
     kind: Option<Cow<'a, str>>,
     /// The session; `default` if absent.
     #[serde(borrow)]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     session: Option<Cow<'a, str>>,
     /// The worker or subagent of the session.
     agent: Option<String>,
@@ -72,24 +74,24 @@ struct Line<'a> {
     swarm: Option<String>,
     /// The session that started this one and is responsible for it.
     #[serde(borrow)]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     controller: Option<Cow<'a, str>>,
     /// The task the session works on.
     task: Option<String>,
     /// The time: RFC 3339, or milliseconds since 1970.
-    #[schemars(with = "Option<TimeText>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<TimeText>"))]
     ts: Option<Time>,
     /// On a turn, chunk or user step: the text.
     text: Option<String>,
     /// On a turn or call: the turn's id. Steps with the same id are one turn.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     turn_id: Option<Id>,
     /// On a turn: the calls.
     calls: Option<Vec<CallLine>>,
     /// On a turn: the text's embedding.
     embedding: Option<Vec<f32>>,
     /// On a call or result: the call's id.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     id: Option<Id>,
     /// On a call: the tool.
     tool: Option<String>,
@@ -122,12 +124,13 @@ struct Line<'a> {
 }
 
 /// A tool call.
-#[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "Call")]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Call"))]
 struct CallLine {
     /// The id that the result refers to.
     #[serde(default)]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     id: Option<Id>,
     /// The tool.
     tool: String,
@@ -137,8 +140,9 @@ struct CallLine {
 }
 
 /// The types of Steps, for the schema.
+#[cfg(feature = "schema")]
 #[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
 #[expect(dead_code, reason = "only its schema is used")]
 enum Kind {
     Turn,
@@ -154,8 +158,10 @@ enum Kind {
 }
 
 /// A time on the wire, for the schema.
+#[cfg(feature = "schema")]
 struct TimeText;
 
+#[cfg(feature = "schema")]
 impl JsonSchema for TimeText {
     fn schema_name() -> Cow<'static, str> {
         "Time".into()
@@ -198,6 +204,7 @@ impl<'de> Deserialize<'de> for Time {
 
 impl Step {
     /// Returns the JSON Schema of a Step.
+    #[cfg(feature = "schema")]
     #[must_use]
     pub fn schema() -> Value {
         schemars::schema_for!(Line<'static>).to_value()

@@ -9,7 +9,7 @@ use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind, text};
 use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
-use crate::hooks::{By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
+use crate::hooks::{Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind, PromptAuthor};
 
 pub(crate) struct ClaudeCodeHook;
 
@@ -64,7 +64,7 @@ impl HookAgent for ClaudeCodeHook {
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent = Sent::read(bytes)?;
-        let mut event = sent.event(By::Human, kind)?;
+        let mut event = sent.event(PromptAuthor::Human, kind)?;
         event.attended = match sent.permission_mode.as_str() {
             Some("bypassPermissions" | "dontAsk") => Some(false),
             Some("default" | "acceptEdits" | "plan") => Some(true),

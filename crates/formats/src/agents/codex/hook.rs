@@ -5,11 +5,11 @@ use deloop_types::{Action, Decision, ToolResult};
 use serde_json::{Map, Value, json};
 
 use crate::Base;
-use crate::agents::codex::told_by_output;
+use crate::agents::codex::outcome_from_output;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind};
 use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
-use crate::hooks::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+use crate::hooks::{Encoded, HookAgent, HookError, HookEvent, HookKind, PromptAuthor};
 
 /// How a response begins that has Codex's own lines before the command's output.
 const HEADS: [&str; 4] = ["Chunk ID: ", "Command: ", "Process ", "Wall time"];
@@ -61,7 +61,7 @@ impl HookAgent for CodexHook {
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent = Sent::read(bytes)?;
-        let mut event = sent.event(By::Human, kind)?;
+        let mut event = sent.event(PromptAuthor::Human, kind)?;
         event.attended = match sent.permission_mode.as_str() {
             Some("bypassPermissions" | "dontAsk") => Some(false),
             Some("default" | "acceptEdits" | "plan") => Some(true),
@@ -72,7 +72,7 @@ impl HookAgent for CodexHook {
         {
             // The exit code is not told, except in the words of some tools.
             let has_head = |text: &&str| HEADS.iter().any(|head| text.starts_with(head));
-            let outcome = sent.tool_response.as_str().filter(has_head).and_then(told_by_output);
+            let outcome = sent.tool_response.as_str().filter(has_head).and_then(outcome_from_output);
             call.result = Some({
                 let mut made = ToolResult::default();
                 made.outcome = outcome;

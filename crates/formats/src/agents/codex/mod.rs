@@ -12,7 +12,7 @@ mod user_text;
 
 use memchr::memmem;
 
-pub(crate) use outcome::told_by_output;
+pub(crate) use outcome::outcome_from_output;
 
 use crate::{Base, Format, Place, Reader, Shape, Source};
 

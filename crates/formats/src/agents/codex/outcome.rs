@@ -45,9 +45,9 @@ const FAILED: [&str; 12] = [
 const REJECTED: &str = "CreateProcess { message: \"Rejected(";
 
 /// How a call ended, if its output says so.
-pub(crate) fn told_by_output(output: &str) -> Option<Outcome> {
+pub(crate) fn outcome_from_output(output: &str) -> Option<Outcome> {
     if output.starts_with('{') {
-        return told_by_json(output);
+        return outcome_from_json(output);
     }
     for line in after_command(output).lines() {
         if let Some(code) =
@@ -96,37 +96,37 @@ pub(super) fn answers_with_json(tool: &str) -> bool {
 }
 
 /// How a call of one of these tools ended. A subagent that has not answered in time still runs.
-pub(super) fn told_by_answer(output: &str) -> Option<Outcome> {
+pub(super) fn outcome_from_answer(output: &str) -> Option<Outcome> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Json {
+    struct TimedOutAnswer {
         timed_out: Flag,
     }
     if !output.starts_with('{') {
         return None;
     }
-    let json: Json = tolerant::read(output.as_bytes()).ok()?;
-    Some(if json.timed_out.is_true() { Outcome::Running } else { Outcome::Ok })
+    let answer: TimedOutAnswer = tolerant::read(output.as_bytes()).ok()?;
+    Some(if answer.timed_out.is_true() { Outcome::Running } else { Outcome::Ok })
 }
 
 /// Versions of 2025 give the model a JSON object.
-fn told_by_json(output: &str) -> Option<Outcome> {
+fn outcome_from_json(output: &str) -> Option<Outcome> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Json<'a> {
+    struct CommandResult<'a> {
         #[serde(borrow)]
         output: Text<'a>,
         #[serde(borrow)]
-        metadata: Shaped<'a, CodexMetadata>,
+        metadata: Shaped<'a, CommandMetadata>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct CodexMetadata {
+    struct CommandMetadata {
         exit_code: Number,
     }
-    let json: Json<'_> = tolerant::read(output.as_bytes()).ok()?;
-    let code = json.metadata.object()?.exit_code.whole()?;
-    Some(exited(code, json.output.as_str()))
+    let result: CommandResult<'_> = tolerant::read(output.as_bytes()).ok()?;
+    let code = result.metadata.object()?.exit_code.whole()?;
+    Some(exited(code, result.output.as_str()))
 }
 
 /// Returns how a command ended that exited with `code`.
@@ -135,11 +135,11 @@ pub(super) fn exited(code: i64, output: &str) -> Outcome {
 }
 
 /// The call that an event is about and how it ended, if the event says so.
-pub(super) fn told_by_event(event: Payload<'_>) -> Option<(String, Outcome)> {
+pub(super) fn outcome_from_event(event: Payload<'_>) -> Option<(String, Outcome)> {
     match event.kind.as_str() {
         "item_completed" => {
             let item = event.item.object()?;
-            let outcome = told_by_status(item.status.as_str(), item.exit_code)?;
+            let outcome = outcome_from_status(item.status.as_str(), item.exit_code)?;
             Some((item.id.get()?.to_owned(), outcome))
         }
         "mcp_tool_call_end" => {
@@ -148,14 +148,14 @@ pub(super) fn told_by_event(event: Payload<'_>) -> Option<(String, Outcome)> {
             Some((event.call_id.get()?.to_owned(), if failed { Outcome::Error } else { Outcome::Ok }))
         }
         _ => {
-            let told = told_by_status(event.status.as_str(), event.exit_code);
+            let told = outcome_from_status(event.status.as_str(), event.exit_code);
             let success = event.success.as_bool().map(|ok| if ok { Outcome::Ok } else { Outcome::Error });
             Some((event.call_id.get()?.to_owned(), told.or(success)?))
         }
     }
 }
 
-fn told_by_status(status: &str, exit_code: Number) -> Option<Outcome> {
+fn outcome_from_status(status: &str, exit_code: Number) -> Option<Outcome> {
     match (status, exit_code.whole()) {
         ("declined", _) => Some(Outcome::Denied),
         ("failed", _) => Some(Outcome::Error),
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_head_of_an_output_tells_how_it_ended() {
         let head = "Chunk ID: 24449d\nWall time: 0.0000 seconds\n";
-        let told = |rest: &str| told_by_output(&format!("{head}{rest}"));
+        let told = |rest: &str| outcome_from_output(&format!("{head}{rest}"));
         assert_eq!(told("Process exited with code 0\nOutput:\nExit code: 7"), Some(Outcome::Ok));
         assert_eq!(told("Process exited with code -1\nOutput:\n"), Some(Outcome::Error));
         assert_eq!(told("Process running with session ID 7\nOutput:\n"), Some(Outcome::Running));
@@ -180,25 +180,28 @@ mod tests {
         assert_eq!(told("Output:\nExit code: 7"), None);
         let late =
             "Exit code: 124\nWall time: 10 seconds\nOutput:\ncommand timed out after 10000 milliseconds";
-        assert_eq!(told_by_output(late), Some(Outcome::Timeout));
-        assert_eq!(told_by_output("exec command rejected by user"), Some(Outcome::Denied));
-        assert_eq!(told_by_output("Plan updated"), Some(Outcome::Ok));
-        assert_eq!(told_by_output("Plan updated later"), None);
-        assert_eq!(told_by_output(""), None);
+        assert_eq!(outcome_from_output(late), Some(Outcome::Timeout));
+        assert_eq!(outcome_from_output("exec command rejected by user"), Some(Outcome::Denied));
+        assert_eq!(outcome_from_output("Plan updated"), Some(Outcome::Ok));
+        assert_eq!(outcome_from_output("Plan updated later"), None);
+        assert_eq!(outcome_from_output(""), None);
         let repeated =
             "Command: /bin/sh -c 'cat <<E\nExit code: 7\nE'\nChunk ID: 1\nProcess exited with code 0\n";
-        assert_eq!(told_by_output(repeated), Some(Outcome::Ok));
+        assert_eq!(outcome_from_output(repeated), Some(Outcome::Ok));
         let rejected =
             "exec_command failed for `rm -rf x`: CreateProcess { message: \"Rejected(\\\"no\\\")\" }";
-        assert_eq!(told_by_output(rejected), Some(Outcome::Denied));
+        assert_eq!(outcome_from_output(rejected), Some(Outcome::Denied));
     }
 
     #[test]
     fn agents_that_have_not_answered_still_run() {
-        assert_eq!(told_by_answer(r#"{"status":{},"timed_out":true}"#), Some(Outcome::Running));
-        assert_eq!(told_by_answer(r#"{"message":"Wait completed.","timed_out":false}"#), Some(Outcome::Ok));
-        assert_eq!(told_by_answer(r#"{"agent_id":"a1"}"#), Some(Outcome::Ok));
-        assert_eq!(told_by_answer("timeout_ms must be at least 10000"), None);
+        assert_eq!(outcome_from_answer(r#"{"status":{},"timed_out":true}"#), Some(Outcome::Running));
+        assert_eq!(
+            outcome_from_answer(r#"{"message":"Wait completed.","timed_out":false}"#),
+            Some(Outcome::Ok)
+        );
+        assert_eq!(outcome_from_answer(r#"{"agent_id":"a1"}"#), Some(Outcome::Ok));
+        assert_eq!(outcome_from_answer("timeout_ms must be at least 10000"), None);
     }
 
     #[test]
@@ -206,9 +209,9 @@ mod tests {
         let json = |code: i32| {
             format!(r#"{{"output":"x\n","metadata":{{"exit_code":{code},"duration_seconds":0.1}}}}"#)
         };
-        assert_eq!(told_by_output(&json(0)), Some(Outcome::Ok));
-        assert_eq!(told_by_output(&json(2)), Some(Outcome::Error));
-        assert_eq!(told_by_output(r#"{"any":"thing"}"#), None);
-        assert_eq!(told_by_output("{ not JSON"), None);
+        assert_eq!(outcome_from_output(&json(0)), Some(Outcome::Ok));
+        assert_eq!(outcome_from_output(&json(2)), Some(Outcome::Error));
+        assert_eq!(outcome_from_output(r#"{"any":"thing"}"#), None);
+        assert_eq!(outcome_from_output("{ not JSON"), None);
     }
 }

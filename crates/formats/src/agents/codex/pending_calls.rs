@@ -8,7 +8,7 @@ use crate::recent::RecentMap;
 
 use super::call::{call, code};
 use super::code_mode::{self, CodexScript, ScriptOutput};
-use super::outcome::{answers_with_json, told_by_answer, told_by_event, told_by_output};
+use super::outcome::{answers_with_json, outcome_from_answer, outcome_from_event, outcome_from_output};
 use super::record::{CodexPart, Payload, output, shown_parts};
 
 /// A call whose result is read in its own way.
@@ -74,8 +74,8 @@ impl PendingCalls {
             (_, Some(Special::Script(script))) => self.shown(script, item.output),
             (_, special) => {
                 let text = output(item.output);
-                let json = text.as_deref().filter(|_| special.is_some()).and_then(told_by_answer);
-                (json.or_else(|| text.as_deref().and_then(told_by_output)), text)
+                let json = text.as_deref().filter(|_| special.is_some()).and_then(outcome_from_answer);
+                (json.or_else(|| text.as_deref().and_then(outcome_from_output)), text)
             }
         };
         let ended = match told {
@@ -89,7 +89,7 @@ impl PendingCalls {
     /// Notes how a call ended that an event is about.
     pub(super) fn reported(&mut self, event: Payload<'_>) {
         let is_mcp = event.kind.get() == Some("mcp_tool_call_end");
-        let Some((id, outcome)) = told_by_event(event) else { return };
+        let Some((id, outcome)) = outcome_from_event(event) else { return };
         // The calls of a script have ids that no result refers to.
         if id.starts_with("exec-") {
             self.nested.extend((is_mcp || outcome != Outcome::Ok).then_some(outcome));
@@ -108,7 +108,7 @@ impl PendingCalls {
         let nested = std::mem::take(&mut self.nested);
         let Some(shown) = ScriptOutput::read(&script, &parts, &nested) else {
             let text = (!parts.is_empty()).then(|| parts.join("\n"));
-            return (text.as_deref().and_then(told_by_output), text);
+            return (text.as_deref().and_then(outcome_from_output), text);
         };
         if let Some(cell) = shown.cell {
             self.cells.insert(cell, script);

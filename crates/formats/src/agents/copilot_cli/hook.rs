@@ -12,7 +12,7 @@ use crate::hooks::rehearsal;
 use crate::hooks::reply::message;
 use crate::hooks::snake::{self, name_in, text};
 use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
-use crate::hooks::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
+use crate::hooks::{Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind, HookPrompt, PromptAuthor};
 use crate::json::bounded::read_json;
 use crate::timeout::refine;
 
@@ -88,7 +88,7 @@ impl HookAgent for CopilotCliHook {
         if !sent.is_named() {
             return own_dialect(bytes);
         }
-        let mut event = sent.event(By::Human, |name| match name {
+        let mut event = sent.event(PromptAuthor::Human, |name| match name {
             "ErrorOccurred" => HookKind::Other,
             "UserPromptSubmitted" => HookKind::Prompt,
             "AgentStop" => HookKind::Stop,
@@ -171,7 +171,7 @@ fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
         kind,
         session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `sessionId`")))?,
         calls: call.into_iter().map(|call| HookCall { call, result: result.clone() }).collect(),
-        asked: text(&sent.prompt).map(|text| Asked { text, by: By::Human }),
+        prompt: text(&sent.prompt).map(|text| HookPrompt { text, by: PromptAuthor::Human }),
         cwd: text(&sent.cwd),
         ts: sent.timestamp.as_i64().map(Millis),
         name,

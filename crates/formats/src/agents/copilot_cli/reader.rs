@@ -4,7 +4,7 @@ use deloop_types::{Body, Call, Millis, Origin, SessionId, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::outcome;
-use super::record::{CopilotEvent, Data};
+use super::record::{CopilotRecord, Data};
 use super::totals::CopilotTotals;
 use crate::json::tolerant;
 use crate::json::tolerant::Object;
@@ -42,7 +42,7 @@ impl Events {
         Self { writer, held: None, denied: RecentSet::default(), totals: CopilotTotals::default() }
     }
 
-    fn event(&mut self, event: CopilotEvent<'_>, out: &mut Sink<'_>) {
+    fn event(&mut self, event: CopilotRecord<'_>, out: &mut Sink<'_>) {
         let data = event.data.0.unwrap_or_default();
         let ts = event.timestamp.0;
         let agent =

@@ -9,7 +9,7 @@ use crate::json::tolerant::{Count, Flag, Json, Number, Object, Objects, Text, Ti
 /// One line.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct CopilotEvent<'a> {
+pub(super) struct CopilotRecord<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]

@@ -10,7 +10,7 @@ use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{name_in, text};
 use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
-use crate::hooks::{Asked, By, Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind};
+use crate::hooks::{Encoded, HookAgent, HookCall, HookError, HookEvent, HookKind, HookPrompt, PromptAuthor};
 use crate::json::bounded::read_json;
 
 pub(crate) struct CursorHook;
@@ -113,7 +113,7 @@ impl HookAgent for CursorHook {
             session: session
                 .ok_or_else(|| HookError(format!("the event `{name}` has no `conversation_id`")))?,
             calls: call.into_iter().map(|call| HookCall { call, result: result.clone() }).collect(),
-            asked: text(&sent.prompt).map(|text| Asked { text, by: By::Human }),
+            prompt: text(&sent.prompt).map(|text| HookPrompt { text, by: PromptAuthor::Human }),
             transcript: text(&sent.transcript_path),
             cwd: text(&sent.cwd),
             name,

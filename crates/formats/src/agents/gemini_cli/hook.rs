@@ -9,7 +9,7 @@ use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::Sent;
 use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
-use crate::hooks::{By, Encoded, HookAgent, HookError, HookEvent, HookKind};
+use crate::hooks::{Encoded, HookAgent, HookError, HookEvent, HookKind, PromptAuthor};
 
 pub(crate) struct GeminiCliHook;
 
@@ -60,7 +60,7 @@ impl HookAgent for GeminiCliHook {
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent = Sent::read(bytes)?;
-        let mut event = sent.event(By::Human, |name| match name {
+        let mut event = sent.event(PromptAuthor::Human, |name| match name {
             "BeforeTool" => HookKind::PreCall,
             "AfterTool" => HookKind::PostCall,
             "BeforeAgent" => HookKind::Prompt,
@@ -73,8 +73,8 @@ impl HookAgent for GeminiCliHook {
             _ => HookKind::Other,
         })?;
         // Its own loop guard speaks to the model in this way.
-        if let Some(asked) = event.asked.as_mut().filter(|a| a.text.starts_with("System: ")) {
-            asked.by = By::Harness;
+        if let Some(prompt) = event.prompt.as_mut().filter(|a| a.text.starts_with("System: ")) {
+            prompt.by = PromptAuthor::Harness;
         }
         if event.kind == HookKind::PostCall
             && let Some(call) = event.calls.first_mut()

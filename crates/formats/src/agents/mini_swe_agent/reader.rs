@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::record::{
-    Choice, Envelope, Environment, Extra, MiniSweAction, MiniSweConfig, MiniSweInfo, MiniSweResponse,
+    Envelope, Environment, Extra, MiniSweAction, MiniSweChoice, MiniSweConfig, MiniSweInfo, MiniSweResponse,
     MiniSweRun,
 };
 use super::{fence, observation};
@@ -156,7 +156,7 @@ impl Conversation {
         if response.output.is_some() {
             self.items(&response, out);
         } else {
-            let choice = field::list::<Choice<'_>>(response.choices).into_iter().flatten().next();
+            let choice = field::list::<MiniSweChoice<'_>>(response.choices).into_iter().flatten().next();
             let message = choice.and_then(|choice| ChatMessage::read(choice.message?));
             let said = message.map_or_else(|| field::string(extra.model_response), |message| message.said());
             self.turn(&said, Vec::new(), out);

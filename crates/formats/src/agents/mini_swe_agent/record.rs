@@ -101,7 +101,7 @@ pub(super) struct MiniSweResponse<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Choice<'a> {
+pub(super) struct MiniSweChoice<'a> {
     #[serde(borrow)]
     pub(super) message: Field<'a>,
 }

@@ -212,13 +212,13 @@ fn same(a: Field<'_>, b: Field<'_>) -> bool {
 fn working_dir(state: Field<'_>) -> Option<String> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct State<'a> {
+    struct SweState<'a> {
         #[serde(borrow)]
         working_dir: Field<'a>,
     }
     let text = field::text(state);
     let inner = text.as_deref().and_then(|t| serde_json::from_str(t).ok());
-    field::name(field::object::<State<'_>>(inner.or(state))?.working_dir)
+    field::name(field::object::<SweState<'_>>(inner.or(state))?.working_dir)
 }
 
 fn info(run: &SweRun<'_>, writer: &StepWriter, out: &mut Sink<'_>) {

@@ -39,7 +39,7 @@ impl Format for AnthropicMessages {
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {
-        Box::new(Conversations::<reader::AnthropicMessages>::new(source))
+        Box::new(Conversations::<reader::MessagesApi>::new(source))
     }
 }
 

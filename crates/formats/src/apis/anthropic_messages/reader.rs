@@ -11,9 +11,9 @@ use crate::step_writer::{self, StepWriter};
 use crate::{Item, Sink};
 
 /// Anthropic's Messages.
-pub(super) struct AnthropicMessages;
+pub(super) struct MessagesApi;
 
-impl MessageFormat for AnthropicMessages {
+impl MessageFormat for MessagesApi {
     fn messages(messages: Field<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         step_writer::collect(out, |out| {
             let mut answer = None;

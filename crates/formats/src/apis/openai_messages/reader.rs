@@ -28,13 +28,13 @@ impl MessageFormat for ChatCompletions {
     fn response(response: &ConversationFields<'_>, out: &mut Sink<'_>) -> Vec<Item> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Choice<'a> {
+        struct ChatChoice<'a> {
             #[serde(borrow)]
             message: Field<'a>,
         }
         step_writer::collect(out, |out| {
             let writer = StepWriter { ts: field::time(response.created), ..StepWriter::default() };
-            let choice = field::list::<Choice<'_>>(response.choices).into_iter().flatten().next();
+            let choice = field::list::<ChatChoice<'_>>(response.choices).into_iter().flatten().next();
             if let Some(message) = choice.and_then(|choice| ChatMessage::read(choice.message?)) {
                 writer.turn(message.said().trim(), message.calls(), out);
             }

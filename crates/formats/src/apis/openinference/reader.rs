@@ -141,10 +141,10 @@ fn members(field: Field<'_>) -> HashMap<Cow<'_, str>, &RawValue> {
 fn exception(events: Field<'_>) -> Option<String> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Event<'a> {
+    struct SpanEvent<'a> {
         #[serde(borrow, rename = "Attributes")]
         attributes: Field<'a>,
     }
-    let mut events = field::list::<Event<'_>>(events).into_iter().flatten().rev();
+    let mut events = field::list::<SpanEvent<'_>>(events).into_iter().flatten().rev();
     events.find_map(|event| field::name(members(event.attributes).get("exception.message").copied()))
 }

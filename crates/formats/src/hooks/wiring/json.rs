@@ -68,7 +68,7 @@ impl JsonHooks {
         let is_empty = without_mark(text).trim().is_empty();
         let root = parse(if is_empty { "{}\n" } else { without_mark(text) })?;
         let object = object(&root)?;
-        let command = self.around(agent, line);
+        let command = self.command_line(agent, line);
         if let Some(version) = self.version.filter(|_| object.get("version").is_none()) {
             object.insert(0, "version", CstInputValue::Number(version.to_string()));
         }
@@ -145,8 +145,8 @@ impl JsonHooks {
         Ok(found.map(|ours| ours.found))
     }
 
-    /// What the agent runs.
-    fn around(&self, agent: &Installable, line: &HookLine) -> String {
+    /// Returns the command line that the agent runs.
+    fn command_line(&self, agent: &Installable, line: &HookLine) -> String {
         let command = line.command(agent.name);
         match self.fail_open {
             FailOpen::ByItself => command,

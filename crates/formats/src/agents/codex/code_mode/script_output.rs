@@ -10,7 +10,7 @@ use crate::json::tolerant::{self, Number, Text};
 use crate::text::append;
 
 use super::{CodexLabelField, CodexScript, Label};
-use crate::agents::codex::outcome::{exited, told_by_output};
+use crate::agents::codex::outcome::{exited, outcome_from_output};
 
 /// The tools whose calls throw when they fail, so that a completed script tells that they went well.
 const THROWING: [&str; 5] = ["apply_patch", "update_plan", "view_image", "web__run", "create_goal"];
@@ -68,7 +68,7 @@ impl ScriptOutput {
         } else if status.starts_with("Script terminated") {
             Some(Outcome::Cancelled)
         } else if status.starts_with("Script failed") {
-            let error = seen.output.strip_prefix("Script error:\n").and_then(told_by_output);
+            let error = seen.output.strip_prefix("Script error:\n").and_then(outcome_from_output);
             error.filter(|outcome| *outcome != Outcome::Ok).or(Some(Outcome::Error))
         } else if status.starts_with("Script completed") {
             seen.completed(script, nested)
