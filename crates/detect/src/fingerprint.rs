@@ -4,11 +4,11 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::reading::write_canonical;
 
-/// Names the hash and the version of what is hashed; a stored history says which one it was made with.
-/// XXH3-128, because its output is frozen upstream: the same on every platform and in every release.
+/// Identifies the hash function and the version of its input. A stored history records the one it was made with.
+/// XXH3-128, because its output is frozen upstream: it is the same on every platform and in every release.
 pub const SCHEME: &str = "xxh3-128/1";
 
-/// Stands for a call or a text in a history: equal when they are, stable across runs, platforms and releases.
+/// Identifies a call or a text in a history. Equal inputs have equal fingerprints, across runs, platforms and releases.
 ///
 /// ```
 /// use deloop_detect::Fingerprint;
@@ -25,7 +25,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Of a tool and its arguments, whatever the order of their keys.
+    /// Hashes a tool and its arguments, regardless of the order of their keys.
     #[must_use]
     pub fn of_call(tool: &str, args: &Value) -> Self {
         let mut text = String::with_capacity(256);
@@ -35,7 +35,7 @@ impl Fingerprint {
         Self::of_bytes(text.as_bytes())
     }
 
-    /// Of these bytes.
+    /// Hashes bytes.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         let hash = xxh3_128(bytes);
@@ -43,7 +43,7 @@ impl Fingerprint {
         Self { high: (hash >> 64) as u64, low: hash as u64 }
     }
 
-    /// A shorter name for the same thing, where a collision costs little.
+    /// Returns a shorter hash, for uses where a collision costs little.
     #[must_use]
     pub fn short(self) -> u64 {
         self.low
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Fingerprint {
     }
 }
 
-/// Half of a hash is enough to tell the calls of one window apart; nothing stays nothing.
+/// Halves a hash: enough to distinguish the calls of one window. 0 stays 0.
 #[expect(clippy::cast_possible_truncation, reason = "half of it is wanted")]
 pub(crate) fn half(hash: u64) -> u32 {
     if hash == 0 { 0 } else { (hash as u32).max(1) }

@@ -8,7 +8,7 @@ use crate::detectors::{
     swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
 };
 
-/// Every detector.
+/// All built-in detectors.
 pub static DETECTORS: &[&dyn AnyDetector] = &[
     &RepeatedCall,
     &RepeatedTarget,
@@ -30,7 +30,7 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &OverBudget,
 ];
 
-/// The detector of this name.
+/// Returns the detector of this name.
 #[must_use]
 pub fn detector(name: &str) -> Option<&'static dyn AnyDetector> {
     DETECTORS.iter().copied().find(|d| d.name() == name)

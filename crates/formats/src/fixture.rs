@@ -1,4 +1,4 @@
-//! What the tests of all formats do with their fixtures.
+//! Helpers for the tests of all formats and their fixtures.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Format, Report, Source, read};
 
-/// The steps of a fixture, and what was noted beside them.
+/// Returns the steps of a fixture and its report.
 pub(crate) fn steps(format: &dyn Format, bytes: &[u8], path: &str) -> (Vec<Step>, Report) {
     let mut steps = Vec::new();
     let source = Source { path: Some(Path::new(path)) };
@@ -15,7 +15,7 @@ pub(crate) fn steps(format: &dyn Format, bytes: &[u8], path: &str) -> (Vec<Step>
     (steps, report)
 }
 
-/// How the calls of a file ended, and what came back.
+/// Returns how the calls of a file ended, with their outputs.
 pub(crate) fn results(format: &dyn Format, bytes: &[u8]) -> Vec<(Option<Outcome>, Value)> {
     let result = |step: Step| match step.body {
         Body::Result(result) => Some((result.ended(), result.output)),
@@ -24,7 +24,7 @@ pub(crate) fn results(format: &dyn Format, bytes: &[u8]) -> Vec<(Option<Outcome>
     steps(format, bytes, "a/b.json").0.into_iter().filter_map(result).collect()
 }
 
-/// Asserts that these bytes are known as this format's own, however early they are cut, and others' are not.
+/// Asserts that these bytes are recognized as this format, however early they are cut, and that other formats' aren't.
 pub(crate) fn assert_sniffs(format: &dyn Format, bytes: &[u8]) {
     for head in [bytes, &bytes[..bytes.len() * 9 / 10]] {
         assert_eq!(crate::sniff(head).map(Format::name), Some(format.name()));
@@ -42,7 +42,7 @@ pub(crate) fn assert_sniffs(format: &dyn Format, bytes: &[u8]) {
     }
 }
 
-/// Asserts that damaged files are read without a panic: cut short, and with a byte changed, at many places.
+/// Asserts that damaged files are read without a panic: cut short, or with a byte changed, in many places.
 pub(crate) fn assert_survives(format: &dyn Format, bytes: &[u8]) {
     for (round, at) in (0..bytes.len()).step_by(bytes.len() / 100 + 1).enumerate() {
         steps(format, &bytes[..at], "a/b.json");

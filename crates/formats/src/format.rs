@@ -13,7 +13,7 @@ pub trait Format: Send + Sync {
     /// Returns its page: what the files look like and their quirks.
     fn page(&self) -> &'static str;
 
-    /// Returns whether it has been run on files that the real agent wrote.
+    /// Returns whether it has been tested with files that the real agent wrote.
     fn verified(&self) -> bool;
 
     /// Returns where the agent stores its files; empty if they can be anywhere.
@@ -22,24 +22,23 @@ pub trait Format: Send + Sync {
     /// Returns whether a file is a list of lines or one document.
     fn shape(&self) -> Shape;
 
-    /// Returns whether a file that begins with these bytes (up to 64 KiB, perhaps cut in the middle of a line) has this
-    /// format.
+    /// Returns whether a file that starts with these bytes (up to 64 KiB, possibly cut within a line) has this format.
     fn sniff(&self, head: &[u8]) -> bool;
 
     /// Creates a reader for one file.
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader>;
 }
 
-/// How a file is cut into what [`Reader::read`] gets.
+/// How a file is split for [`Reader::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// One JSON value a line: `read` gets one non-blank line at a time, so the size of a file does not matter.
+    /// One JSON value per line: `read` gets one non-blank line at a time, so files can be of any size.
     Lines,
     /// One JSON document: `read` gets all of it at once.
     Document,
 }
 
-/// Where the bytes come from; some formats keep the session's name or project in the path.
+/// Where the bytes come from. Some formats encode the session's name or project in the path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Source<'a> {
     /// The file's path, if it is a file.
@@ -54,12 +53,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Turns one file's bytes into Steps. State that spans lines lives in the reader.
+/// Turns one file's bytes into Steps. State that spans lines is kept in the reader.
 pub trait Reader {
     /// Reads one line or document.
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>);
 
-    /// Writes what was held back, at the end of the file.
+    /// Writes what was held back until the end of the file.
     fn finish(&mut self, _out: &mut Sink<'_>) {}
 }
 
@@ -68,30 +67,30 @@ pub trait Reader {
 pub struct Item {
     /// The step.
     pub step: Step,
-    /// On usage steps: names the request in all files, so that a resumed or forked session that repeats it
-    /// is not counted twice.
+    /// On usage steps: identifies the request across files, so that a resumed or forked session that repeats it
+    /// isn't counted twice.
     pub key: Option<u64>,
 }
 
-/// What a file holds beside its Steps.
+/// What a file contains besides its Steps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// Records that are none of ours, by their type; skipped.
+    /// Number of skipped records by type, for types that deloop doesn't use.
     pub unknown: std::collections::BTreeMap<String, u64>,
-    /// Lines or documents that could not be read at all; skipped.
+    /// Number of unreadable lines or documents, which are skipped.
     pub unreadable: u64,
-    /// The first reason of `unreadable`.
+    /// The first error of those.
     pub first_error: Option<String>,
-    /// The project the session worked on, where the file says so (a folder).
+    /// The project folder of the session, if the file names it.
     pub project: Option<String>,
-    /// The agent's version, where the file says so.
+    /// The agent's version, if the file names it.
     pub version: Option<String>,
 }
 
-/// Where a [`Reader`] puts what it finds.
+/// Receives what a [`Reader`] finds.
 pub struct Sink<'a> {
     emit: &'a mut dyn FnMut(Item),
-    /// What a person should know about the file.
+    /// What the file contains besides its Steps.
     pub report: Report,
 }
 
@@ -106,7 +105,7 @@ impl<'a> Sink<'a> {
         (self.emit)(Item { step, key: None });
     }
 
-    /// Writes a usage Step; `key` names its request in all files.
+    /// Writes a usage Step; `key` identifies its request across files.
     pub fn usage(&mut self, step: Step, key: Option<u64>) {
         (self.emit)(Item { step, key });
     }
@@ -120,7 +119,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Counts a line or document that could not be read.
+    /// Counts an unreadable line or document.
     pub fn unreadable(&mut self, why: impl std::fmt::Display) {
         self.report.unreadable += 1;
         if self.report.first_error.is_none() {

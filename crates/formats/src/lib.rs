@@ -1,6 +1,6 @@
-//! Reads what agents write, as [`Step`](deloop_types::Step)s: one folder per format, one list of formats.
+//! Reads sessions that agents write, as [`Step`](deloop_types::Step)s: one folder per format, one list of formats.
 //!
-//! Pure: bytes in, Steps out. Finding files and opening them is the caller's business.
+//! Pure: bytes in, Steps out. The caller finds and opens files.
 //!
 //! ```
 //! use deloop_formats::{Item, Source, find, read};

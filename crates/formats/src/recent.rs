@@ -4,10 +4,10 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// How many of the latest entries are kept at least; up to twice as many are.
+/// Minimum number of latest entries kept; at most twice as many are.
 const KEPT: usize = 1 << 16;
 
-/// A map that forgets its oldest entries.
+/// A map that drops its oldest entries.
 #[derive(Debug)]
 pub(crate) struct RecentMap<K, V> {
     new: HashMap<K, V>,
@@ -38,7 +38,7 @@ impl<K: Hash + Eq, V> RecentMap<K, V> {
         self.new.get(key).or_else(|| self.old.get(key))
     }
 
-    /// Takes an entry out.
+    /// Removes an entry and returns it.
     pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -54,13 +54,13 @@ impl<K: Hash + Eq, V> RecentMap<K, V> {
         self.len() < before
     }
 
-    /// Returns how many entries are kept.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.new.len() + self.old.len()
     }
 }
 
-/// A set that forgets its oldest members.
+/// A set that drops its oldest members.
 pub(crate) type RecentSet<K> = RecentMap<K, ()>;
 
 #[cfg(test)]

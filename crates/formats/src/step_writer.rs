@@ -6,17 +6,17 @@ use serde_json::Value;
 use crate::timeout::refine;
 use crate::{Item, Sink, Source};
 
-/// The session, agent and time that the next Steps are written under.
+/// The session, agent and time of the next Steps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StepWriter {
     pub(crate) session: SessionId,
-    /// The subagent, if it is one.
+    /// The subagent, if any.
     pub(crate) agent: Option<String>,
     pub(crate) ts: Option<Millis>,
 }
 
 impl StepWriter {
-    /// Writes for the main agent of the session named, or of the session `default`.
+    /// Writes for the main agent of this session, or of the session `default`.
     pub(crate) fn new(session: Option<impl Into<SessionId>>) -> Self {
         Self { session: session.map_or_else(SessionId::default, Into::into), ..Self::default() }
     }
@@ -32,7 +32,7 @@ impl StepWriter {
         self
     }
 
-    /// Makes a Step without writing it.
+    /// Creates a Step without writing it.
     pub(crate) fn step(&self, body: Body) -> Step {
         let mut step = Step::new(self.session.clone(), body);
         step.agent.clone_from(&self.agent);
@@ -53,7 +53,7 @@ impl StepWriter {
         }
     }
 
-    /// Writes what a call came back with; see [`tool_result`].
+    /// Writes the result of a call; see [`tool_result`].
     pub(crate) fn result(
         &self,
         id: Option<String>,
@@ -72,7 +72,7 @@ impl StepWriter {
         }
     }
 
-    /// Writes what a request used, unless it used nothing; `key` names the request in all files.
+    /// Writes the usage of a request, unless it is zero; `key` identifies the request across files.
     pub(crate) fn usage(&self, usage: Usage, key: Option<u64>, out: &mut Sink<'_>) {
         if usage.all_tokens() > 0 || usage.cost_usd.is_some_and(|cost| cost > 0.0) {
             out.usage(self.step(Body::Usage(usage)), key);
@@ -80,8 +80,8 @@ impl StepWriter {
     }
 }
 
-/// Makes the result of a call from how it ended, if the format says so, and its output, if the file holds it. `ok` says
-/// as much as a plain success or error; every other end is an `outcome`.
+/// Creates the result of a call from how it ended, if the format records that, and its output, if the file contains it.
+/// `ok` covers plain success and error; every other ending is an `outcome`.
 pub(crate) fn tool_result(
     id: Option<String>,
     ended: Option<Outcome>,
@@ -104,7 +104,7 @@ pub(crate) fn tool_result(
     }
 }
 
-/// Collects the items that `write` writes; what it reports goes to `out`.
+/// Collects the items that `write` writes; its reports go to `out`.
 pub(crate) fn collect(out: &mut Sink<'_>, write: impl FnOnce(&mut Sink<'_>)) -> Vec<Item> {
     let mut items = Vec::new();
     let mut emit = |item| items.push(item);

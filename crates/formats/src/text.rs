@@ -1,4 +1,4 @@
-//! Texts that come in parts.
+//! Handles texts that come in parts.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) fn append(text: &mut String, more: Cow<'_, str>) {
     }
 }
 
-/// Returns the text that stands for a picture or other data; different data gets different text.
+/// Returns the placeholder for a picture or other data. Different data gets a different placeholder.
 pub(crate) fn stand_in(kind: &str, data: &str) -> String {
     format!("[{kind} {:016x}]", xxh3_64(data.as_bytes()))
 }

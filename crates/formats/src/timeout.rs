@@ -1,8 +1,8 @@
-//! Decides whether an agent ended a call because it took too long.
+//! Detects whether an agent ended a call because it timed out.
 
 use deloop_types::Outcome;
 
-/// How the line begins in which an agent says so, and what it contains further on.
+/// The beginning of the line in which an agent reports a time-out, and what the line contains further on.
 const PHRASES: [(&str, &str); 10] = [
     ("Command timed out after ", ""),
     ("command timed out after ", ""),
@@ -16,20 +16,20 @@ const PHRASES: [(&str, &str); 10] = [
     ("", " tool terminated command after exceeding timeout"),
 ];
 
-/// How many lines an agent may put before the one that says so.
+/// Maximum number of lines before that line.
 const HEAD: usize = 8;
 
-/// How many lines an agent may put after it.
+/// Maximum number of lines after it.
 const TAIL: usize = 3;
 
-/// Returns whether a result has an agent's own words for a time-out at its beginning or end.
+/// Returns whether a result starts or ends with an agent's own message about a time-out.
 pub(crate) fn says_timeout(output: &str) -> bool {
     let says =
         |line: &str| PHRASES.iter().any(|(start, inside)| line.starts_with(start) && line.contains(inside));
     output.lines().take(HEAD).any(says) || output.lines().rev().take(TAIL).any(says)
 }
 
-/// Returns how a call ended: one that failed or was cancelled timed out if its output says so.
+/// Returns how a call ended. One that failed or was cancelled counts as timed out if its output reports that.
 pub(crate) fn refine(ended: Outcome, output: &str) -> Outcome {
     match ended {
         Outcome::Error | Outcome::Cancelled if says_timeout(output) => Outcome::Timeout,

@@ -111,7 +111,7 @@ pub(crate) fn cost_of(own: BTreeMap<String, Price>) -> impl Fn(&Usage) -> Option
 /// The answer of those who set `fail = "closed"`: when deloop fails, nothing goes on.
 fn closed(agent: &dyn HookAgent, event: &HookEvent, why: &str) -> Reply {
     let message =
-        format!("[deloop] deloop failed ({why}) and is configured to block calls when that happens.");
+        format!("[deloop] deloop failed ({why}) and is configured to stop the agent when that happens.");
     let decision = {
         let mut made = Decision::go_on(event.session.as_str().into(), 0);
         made.action = Action::Stop;

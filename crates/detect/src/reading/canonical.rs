@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::scan::bytes_before;
 
-/// Writes JSON with its keys sorted and no spaces: equal values give equal text.
+/// Writes JSON with sorted keys and no spaces, so that equal values give equal text.
 pub fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -49,7 +49,7 @@ fn write_entries<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, out
     }
 }
 
-/// Writes a JSON string, copying what needs no escape in one piece.
+/// Writes a JSON string, copying parts that need no escape in one piece.
 pub(crate) fn write_string(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;

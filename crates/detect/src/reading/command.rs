@@ -1,15 +1,15 @@
-//! The shell command in a call, if the call runs one.
+//! Extracts the shell command from a call, if the call runs one.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The arguments that hold the command line of a shell tool, by how agents name them.
+/// The arguments that contain the command line of a shell tool, as agents name them.
 const KEYS: &[&str] = &["command", "cmd", "script", "input", "bash", "commands"];
 
-/// The command line that a shell tool's arguments ask for.
+/// Returns the command line in a shell tool's arguments.
 ///
-/// An argument list that starts a shell (`["bash", "-lc", "ls"]`) is what that shell is asked to run.
+/// For an argument list that starts a shell (`["bash", "-lc", "ls"]`), it is the command that this shell runs.
 #[must_use]
 pub fn command_line(args: &Value) -> Option<Cow<'_, str>> {
     match args {
@@ -42,7 +42,7 @@ fn is_shell_program(program: &str) -> bool {
     matches!(name, "bash" | "sh" | "zsh" | "dash" | "fish" | "ksh")
 }
 
-/// Programs that only show a file, and which of their options take a value.
+/// Programs that only show a file, and their options that take a value.
 const READERS: &[(&str, &[&str])] = &[
     ("cat", &[]),
     ("head", &["-n", "-c", "--lines", "--bytes"]),
@@ -68,7 +68,7 @@ const READERS: &[(&str, &[&str])] = &[
     ("stat", &["-c", "--format", "--printf", "-f"]),
 ];
 
-/// The files a simple command shows, if that is all it does: `head -n 5 foo.ts` shows `foo.ts`.
+/// Returns the files that a simple command shows, if it does nothing else: `head -n 5 foo.ts` shows `foo.ts`.
 #[must_use]
 pub(crate) fn files_read<'a>(command: &'a super::shell::SimpleCommand<'_>) -> Option<Vec<&'a str>> {
     let (name, valued) = READERS.iter().find(|(name, _)| *name == command.program())?;
@@ -90,7 +90,7 @@ pub(crate) fn files_read<'a>(command: &'a super::shell::SimpleCommand<'_>) -> Op
     (!files.is_empty()).then_some(files)
 }
 
-/// Programs that agents use on files where a tool of their own would do better.
+/// Programs that agents use on files where a dedicated tool would do better.
 #[must_use]
 pub(crate) fn is_file_operation(program: &str) -> bool {
     matches!(program, "cat" | "echo" | "sed" | "head" | "tail" | "printf" | "tee")

@@ -11,57 +11,57 @@ use crate::{CallRecord, ToolKind, short_hash};
 /// How a call ended, as far as progress is concerned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
-    /// Nothing came back yet.
+    /// No result yet.
     #[default]
     Open,
-    /// It brought something.
+    /// Succeeded with output.
     Brought,
-    /// It went well and had nothing to say; a search found nothing.
+    /// Succeeded without output, or a search that found nothing.
     Empty,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// It took too long.
+    /// Timed out.
     TimedOut,
-    /// A person, a rule or a hook refused it.
+    /// Refused by a person, a rule or a hook.
     Refused,
-    /// It still runs, or waits for what runs.
+    /// Still running, or waiting for something that is.
     Running,
-    /// It was called off, by a person or by deloop.
+    /// Cancelled by a person or by deloop.
     CalledOff,
-    /// What came back is not in the record.
+    /// The result isn't recorded.
     Unrecorded,
 }
 
 impl Ending {
-    /// Whether it failed or was refused: the call did not do what it was made for.
+    /// Returns whether the call failed or was refused.
     #[must_use]
     pub fn in_vain(self) -> bool {
         matches!(self, Self::Failed | Self::TimedOut | Self::Refused)
     }
 
-    /// Whether it says anything about progress at all.
+    /// Returns whether it is evidence about progress at all.
     #[must_use]
     pub fn tells(self) -> bool {
         matches!(self, Self::Brought | Self::Empty) || self.in_vain()
     }
 }
 
-/// What a result says.
+/// What a result shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) ending: Ending,
-    /// What came back, without its volatile parts, hashed.
+    /// Hash of the output without its volatile parts.
     pub(crate) output: u32,
-    /// How long that is, in bytes.
+    /// Length of that output, in bytes.
     pub(crate) length: u32,
-    /// The kind of failure, hashed; 0 when it is none.
+    /// Hash of the kind of failure; 0 when it didn't fail.
     pub(crate) failure: u32,
 }
 
-/// A result that does not say how it ended is taken for a failure only if it is this short, in bytes.
+/// A result with an unknown ending counts as a failure only if it is at most this long, in bytes.
 const SHORT: usize = 600;
 
-/// Reads a result: what the format declares comes first, then what kind of call it was, its words last.
+/// Reads a result: first what the format declares, then the kind of call, then the words of the output.
 pub(crate) fn read_result(record: &CallRecord, result: &ToolResult, vocabulary: &Vocabulary) -> Reading {
     let written = match &result.output {
         Value::String(_) | Value::Null => None,
@@ -76,7 +76,7 @@ pub(crate) fn read_result(record: &CallRecord, result: &ToolResult, vocabulary: 
     let (output, length) = print(text);
     let failure = match ending {
         Ending::Failed | Ending::Refused => failure_kind(text, result.error_type.as_deref(), vocabulary),
-        // Whatever it had to say until then.
+        // Whatever its output was until then.
         Ending::TimedOut => TIMED_OUT,
         _ => 0,
     };
@@ -91,7 +91,7 @@ fn ending(record: &CallRecord, result: &ToolResult, text: &str, vocabulary: &Voc
         Some(Outcome::Cancelled) => Ending::CalledOff,
         Some(Outcome::Denied) => Ending::Refused,
         Some(Outcome::Timeout) => Ending::TimedOut,
-        // `grep` and its like exit with 1 when nothing matches.
+        // `grep` and similar programs exit with 1 when nothing matches.
         Some(Outcome::Error) if searches && nothing() => Ending::Empty,
         Some(Outcome::Error | Outcome::Invalid) => Ending::Failed,
         Some(Outcome::Ok) | None if result.output.is_null() => Ending::Unrecorded,
@@ -104,19 +104,19 @@ fn ending(record: &CallRecord, result: &ToolResult, text: &str, vocabulary: &Voc
     }
 }
 
-/// Whether an output holds nothing: no text, or data without anything in it.
+/// Returns whether an output is empty: no text, or data without content.
 pub(crate) fn is_blank(text: &str) -> bool {
     matches!(text.trim(), "" | "[]" | "{}" | "null" | "\"\"")
 }
 
-/// Whether an output of which nobody said how it ended reads like a failure: short, no data, and with a word of
-/// failure in it. Data has such words as names and values.
+/// Returns whether an output with an unknown ending looks like a failure: short, not data, and with a word for failure.
+/// In data, such words are names and values.
 fn looks_failed(text: &str, vocabulary: &Vocabulary) -> bool {
     let data = text.trim_start().starts_with(['{', '[']);
     text.len() < SHORT && !data && vocabulary.failure_words().is_match(&text.to_ascii_lowercase())
 }
 
-/// What came back without its volatile parts, hashed, and how long it is.
+/// Returns the hash and the length of an output without its volatile parts.
 fn print(text: &str) -> (u32, u32) {
     let mut masked = Vec::with_capacity(2048);
     mask_into(text, &mut masked);

@@ -1,23 +1,23 @@
-//! The kind of a failure: what it says, without what varies from one time to the next.
+//! The kind of a failure: its text without the parts that vary.
 
 use super::Vocabulary;
 use super::ending::is_blank;
 use crate::fingerprint::half;
 use crate::short_hash;
 
-/// The kind of a failure that said nothing.
+/// The kind of a failure without text.
 const SILENT: u32 = 1;
-/// The kind of a call that took too long.
+/// The kind of a time-out.
 pub(crate) const TIMED_OUT: u32 = 2;
-/// Of a failure, so many bytes are looked at.
+/// Maximum number of bytes of a failure that are read.
 const MOST: usize = 8 * 1024;
-/// So many of its telling lines are compared.
+/// Maximum number of relevant lines that are compared.
 const TELLING: usize = 8;
-/// So many lines from the start, and as many from the end, of a failure without a telling one.
+/// Number of lines from the start, and from the end, used when no line is relevant.
 const LINES: usize = 4;
 
-/// Returns the kind of this failure, hashed: never 0. Two failures are of one kind when they have the same
-/// `error_type`, if any, and the lines that mention a failure are the same apart from what varies.
+/// Returns the kind of this failure as a hash, never 0. Two failures are of one kind when they have the same
+/// `error_type`, if any, and the lines that mention a failure are equal without the parts that vary.
 pub(crate) fn failure_kind(text: &str, error_type: Option<&str>, vocabulary: &Vocabulary) -> u32 {
     let text = text.trim();
     if is_blank(text) && error_type.is_none() {
@@ -49,8 +49,8 @@ pub(crate) fn failure_kind(text: &str, error_type: Option<&str>, vocabulary: &Vo
     half(short_hash(&said)).max(TIMED_OUT + 1)
 }
 
-/// Appends a line of a failure without what varies: quoted text, paths, numbers, names with numbers in them, letter
-/// case, terminal colours.
+/// Appends a line of a failure without the parts that vary: quoted text, paths, numbers, names that contain numbers,
+/// letter case, terminal colors.
 fn reduce_into(line: &[u8], out: &mut Vec<u8>) {
     let line = line.trim_ascii();
     let line = &line[..line.len().min(400)];
@@ -89,7 +89,7 @@ fn reduce_into(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What ends a word of a failure.
+/// The bytes that end a word.
 const CUTS: [bool; 256] = {
     let mut cuts = [false; 256];
     let bytes = b" \t\r\n\x0b\x0c\"'`()[]{}<>,;:=\x1b";

@@ -1,15 +1,15 @@
-//! Tests that a scanner takes linear time, whatever it reads.
+//! Tests that a scanner takes linear time on any input.
 
 use std::time::{Duration, Instant};
 
-/// Less than every scanner looks at.
+/// Shorter than what every scanner reads.
 const LONGEST: usize = 60_000;
 /// Four times the text takes about four times as long, and sixteen times if the scanner is quadratic.
 const MOST: u32 = 10;
-/// What a busy machine may add.
+/// Tolerance for a busy machine.
 const NOISE: Duration = Duration::from_millis(2);
 
-/// Asserts that the time `run` takes grows with the length of a text made of a piece, not with its square.
+/// Asserts that the time of `run` grows linearly with the length of a text made of a piece, not quadratically.
 pub(crate) fn assert_linear(pieces: &[&str], run: impl Fn(&str)) {
     for piece in pieces {
         let time = |length: usize| {

@@ -1,15 +1,15 @@
-//! Takes the volatile parts out of a result, so that two results are equal when only the clock, a process number or
-//! a random name differs between them.
+//! Removes the volatile parts of a result, so that two results are equal when only the time, a process id or
+//! a random name differs.
 
 use std::ops::Range;
 
 use super::scan::bytes_before;
 
-/// Results longer than this are compared by their beginning, their end and their length.
+/// Longer results, in bytes, are compared by their beginning, end and length.
 const MOST: usize = 64 * 1024;
 
-/// Writes `text` with times, durations, process and thread numbers, addresses, ids, temporary names and terminal
-/// colours taken out. Counts, line numbers and other plain numbers stay: they may be news.
+/// Returns `text` without times, durations, process and thread ids, addresses, ids, temporary names and terminal
+/// colors. Counts, line numbers and other plain numbers stay, because a change in them may be progress.
 ///
 /// ```
 /// use deloop_detect::mask;
@@ -23,7 +23,7 @@ pub fn mask(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// As [`mask`], into a buffer that can be used again.
+/// Does the same as [`mask`], into a reusable buffer.
 pub fn mask_into(text: &str, out: &mut Vec<u8>) {
     if text.len() <= MOST {
         return mask_piece(text.as_bytes(), out);
@@ -92,7 +92,7 @@ fn token_end(text: &[u8], at: usize) -> usize {
     at + text[at..].iter().take_while(|b| in_token(**b)).count().max(1)
 }
 
-/// Behind a terminal escape sequence.
+/// Returns the position after a terminal escape sequence.
 fn escape_end(text: &[u8], at: usize) -> usize {
     match text.get(at + 1) {
         Some(b'[') => {
@@ -109,7 +109,7 @@ fn digits(text: &[u8], at: usize) -> usize {
     text[at.min(text.len())..].iter().take_while(|b| b.is_ascii_digit()).count()
 }
 
-/// The volatile piece around the digit at `at`, which stands in this token: where it begins and ends.
+/// Returns the start and end of the volatile part around the digit at `at`, which is in this token.
 fn volatile_end(text: &[u8], token: &Range<usize>, at: usize) -> Option<(usize, usize)> {
     let Range { start, end } = *token;
     let token = &text[start..end];
@@ -139,7 +139,7 @@ fn volatile_end(text: &[u8], token: &Range<usize>, at: usize) -> Option<(usize, 
             return Some((at, end));
         }
     }
-    // Only now the costlier look at what stands before.
+    // The more expensive check of the preceding text comes last.
     let before = word_before(text, start);
     if before.is_empty() {
         return None;
@@ -175,7 +175,7 @@ fn volatile_end(text: &[u8], token: &Range<usize>, at: usize) -> Option<(usize, 
     None
 }
 
-/// The word before `start`, behind nothing but a space, `:`, `=`, `#`, `(` or a quote.
+/// Returns the word before `start`, separated only by a space, `:`, `=`, `#`, `(` or a quote.
 fn word_before(text: &[u8], start: usize) -> &[u8] {
     let mut stop = start;
     while stop > 0 && start - stop < 4 && matches!(text[stop - 1], b' ' | b':' | b'=' | b'#' | b'(' | b'"') {
@@ -192,7 +192,7 @@ fn word_before(text: &[u8], start: usize) -> &[u8] {
     &text[first..stop]
 }
 
-/// The last of the words that make up a name (`took_ms`, `checkedAt`), and whether there are others before it.
+/// Returns the last word of a compound name (`took_ms`, `checkedAt`), and whether there are others before it.
 fn last_word(name: &[u8]) -> (&[u8], bool) {
     let starts =
         |i: &usize| name[i - 1] == b'_' || name[*i].is_ascii_uppercase() && name[i - 1].is_ascii_lowercase();
@@ -211,7 +211,7 @@ fn uuid_end(text: &[u8], start: usize) -> Option<usize> {
     fits.then_some(start + 36)
 }
 
-/// Behind `10:20`, `10:20:30.123` or `2026-01-31`, `2026-01-31T10:20:30Z`, `2026-01-31 10:20:30`.
+/// Returns the position after `10:20`, `10:20:30.123` or `2026-01-31`, `2026-01-31T10:20:30Z`, `2026-01-31 10:20:30`.
 fn clock_end(text: &[u8], at: usize) -> Option<usize> {
     let sep = |i: usize| text.get(i).copied();
     let whole = digits(text, at);
@@ -221,7 +221,7 @@ fn clock_end(text: &[u8], at: usize) -> Option<usize> {
         && sep(at + 7) == sep(at + 4)
     {
         let end = at + 8 + digits(text, at + 8);
-        // Only a time may follow, not one date after the other: that would be looked at again for each of them.
+        // Only a time may follow, not another date: a series of dates would be scanned repeatedly.
         if matches!(sep(end), Some(b'T' | b' ' | b't'))
             && digits(text, end + 1) == 2
             && let Some(end) = clock_end(text, end + 1)
@@ -230,7 +230,7 @@ fn clock_end(text: &[u8], at: usize) -> Option<usize> {
         }
         return Some(end);
     }
-    // `10-20-30`, as in the names of files.
+    // `10-20-30`, as in file names.
     let dashed = |at: usize| sep(at) == Some(b'-') && digits(text, at + 1) == 2;
     if whole == 2 && dashed(at + 2) && dashed(at + 5) && sep(at + 8) != Some(b'-') {
         return Some(at + 8);
@@ -257,8 +257,8 @@ fn clock_end(text: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// Behind `0.34s`, `12ms`, `1.5 seconds`, `2m13s`, `1h2m3s`; the number starts at `at` and has `whole` digits before
-/// a point.
+/// Returns the position after `0.34s`, `12ms`, `1.5 seconds`, `2m13s`, `1h2m3s`. The number starts at `at` and has
+/// `whole` digits before the point.
 fn duration_end(text: &[u8], at: usize, whole: usize) -> Option<usize> {
     let (mut at, mut whole) = (at, whole);
     for _ in 0..3 {
@@ -273,7 +273,7 @@ fn duration_end(text: &[u8], at: usize, whole: usize) -> Option<usize> {
     None
 }
 
-/// The unit of time behind the number at `at`, and where it ends.
+/// Returns the unit of time after the number at `at`, and its end.
 fn unit_behind(text: &[u8], at: usize, whole: usize) -> Option<(&[u8], usize)> {
     let mut end = at + whole;
     if text.get(end) == Some(&b'.') && digits(text, end + 1) > 0 {

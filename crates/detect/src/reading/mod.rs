@@ -1,4 +1,4 @@
-//! Reading: what calls and results say, before anybody judges it. All vocabulary is data (`vocabulary.toml`).
+//! Reads calls and results before they are judged. All vocabulary is data (`vocabulary.toml`).
 
 mod canonical;
 mod command;

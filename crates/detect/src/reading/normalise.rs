@@ -1,15 +1,15 @@
-//! The normalised form of a call's arguments: what is left when letter case, folders, times, ids and
-//! numbers are taken out of it, so that a trivial variation does not hide a repetition.
+//! Normalizes a call's arguments: removes letter case, folders, times, ids and numbers, so that
+//! a trivial variation doesn't hide a repetition.
 
 use serde_json::Value;
 
 use super::canonical::write_string;
 
-/// The longest normalised form, in characters.
+/// Maximum length of the normalized form, in characters.
 pub const CUT: usize = 200;
 
-/// Lower-cases the values, strips paths to their last part, drops timestamps, UUIDs and standalone numbers,
-/// sorts the keys and cuts the JSON at [`CUT`] characters.
+/// Lower-cases values, reduces paths to their last part, drops timestamps, UUIDs and standalone numbers,
+/// sorts keys and truncates the JSON to [`CUT`] characters.
 ///
 /// ```
 /// use deloop_detect::normalise;
@@ -27,7 +27,7 @@ pub fn normalise(args: &Value) -> String {
 }
 
 fn write_value(value: &Value, out: &mut String) {
-    // What lies beyond the cut cannot show; four bytes are the longest character.
+    // Anything beyond the cut can't show; a character has at most four bytes.
     if out.len() > 4 * CUT {
         return;
     }
@@ -66,7 +66,7 @@ fn write_value(value: &Value, out: &mut String) {
 }
 
 fn normalise_text(text: &str) -> String {
-    // A path may be long and shrink to its last part, so what is read is more than what can show.
+    // A long path may shrink to its last part, so more is read than can show.
     let end = text.char_indices().nth(16 * CUT).map_or(text.len(), |(end, _)| end);
     let lower = text[..end].to_lowercase();
     let mut out = String::with_capacity(lower.len());
@@ -96,7 +96,7 @@ fn drop_volatile(token: &str, out: &mut String) {
     let bytes = token.as_bytes();
     let (mut at, mut copied) = (0, 0);
     while at < bytes.len() {
-        // What varies starts with an ASCII byte, so a cut there never splits a character.
+        // Volatile parts start with an ASCII byte, so a cut there never splits a character.
         let starts = bytes[at].is_ascii_hexdigit() && (at == 0 || !joins_number(bytes[at - 1]));
         let length = if starts { volatile(&bytes[at..]) } else { 0 };
         if length > 0 {
@@ -110,7 +110,7 @@ fn drop_volatile(token: &str, out: &mut String) {
     out.push_str(&token[copied..]);
 }
 
-/// The length of the UUID, timestamp or standalone number that `bytes` starts with, or 0.
+/// Returns the length of the UUID, timestamp or standalone number at the start of `bytes`, or 0.
 fn volatile(bytes: &[u8]) -> usize {
     [uuid(bytes), timestamp(bytes), number(bytes)]
         .into_iter()
@@ -131,7 +131,7 @@ fn uuid(bytes: &[u8]) -> usize {
     if fits { 36 } else { 0 }
 }
 
-/// `10:20:30` or `2026-01-31`, the date with an optional `T10:20:30.123Z` (or an offset) behind it.
+/// Matches `10:20:30` or `2026-01-31`, the date optionally followed by `T10:20:30.123Z` (or an offset).
 fn timestamp(bytes: &[u8]) -> usize {
     let shape = |from: usize, pattern: &[u8]| {
         pattern.iter().enumerate().all(|(i, p)| match (p, bytes.get(from + i)) {

@@ -1,8 +1,8 @@
-//! Whether a person asked for the same thing to be done several times.
+//! Detects whether a person asked for something to be done several times.
 
-/// Longer messages tell of many things; a number in them is rarely an order.
+/// Longer messages cover many things; a number in them is rarely an order.
 const LONGEST: usize = 800;
-/// What "keep checking" stands for.
+/// The count used for "keep checking".
 const MANY: u64 = 30;
 
 const NUMBERS: &[(&str, u64)] = &[
@@ -23,14 +23,14 @@ const NUMBERS: &[(&str, u64)] = &[
     ("hundred", 100),
 ];
 
-/// Verbs with which a sentence asks for something to be done.
+/// Verbs that start an order.
 const ORDERS: &[&str] = &[
     "run", "rerun", "repeat", "do", "execute", "call", "try", "check", "poll", "invoke", "send", "play",
     "keep",
 ];
 
-/// How often this message asks for one thing to be done: 0 unless a sentence begins with an order and names a number of
-/// times, or asks to keep doing something.
+/// Returns how often this message asks for one thing to be done: 0 unless a sentence starts with an order and names a
+/// number of times, or asks to keep doing something.
 pub(crate) fn requested_times(text: &str) -> u64 {
     if text.len() > LONGEST {
         return 0;

@@ -1,9 +1,9 @@
-//! Finding the first byte of interest, sixteen at a time where there is none.
+//! Finds the first byte of interest, sixteen bytes at a time.
 
-/// How many bytes stand before the first one for which `stop` holds.
+/// Returns the number of bytes before the first one for which `stop` returns true.
 ///
-/// The test of a whole piece has no early way out, so that the compiler can make it a few wide instructions; `stop`
-/// must be cheap and without branches for that.
+/// The test of a block has no early exit, so that the compiler can turn it into a few wide instructions. `stop`
+/// must be cheap and branchless for that.
 #[inline]
 pub(crate) fn bytes_before(bytes: &[u8], stop: impl Fn(u8) -> bool) -> usize {
     const PIECE: usize = 16;

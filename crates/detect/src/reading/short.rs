@@ -1,4 +1,4 @@
-//! A call in a few safe words, for messages and reports.
+//! Shortens and sanitizes calls for messages and reports.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::redaction::{SECRET, is_secret_name, redact};
 
-/// The arguments that say most about a call, most telling first.
+/// The arguments that describe a call best, best first.
 const TELLING: &[&str] = &[
     "command",
     "cmd",
@@ -24,8 +24,9 @@ const TELLING: &[&str] = &[
     "id",
 ];
 
-/// The tool and its most telling argument, on one line of at most [`limits::QUOTE`] characters, without secrets, control
-/// and invisible characters and back-ticks: nothing in it can act as markup, a terminal sequence or an instruction.
+/// Returns the tool and its most telling argument, on one line of at most [`limits::QUOTE`] characters. It contains no
+/// secrets, control characters, invisible characters or backticks, so nothing in it can act as markup, a terminal
+/// sequence or an instruction.
 ///
 /// ```
 /// use deloop_detect::short_call;
@@ -38,18 +39,18 @@ pub fn short_call(tool: &str, args: &Value) -> ShortCall {
     ShortCall { about: quote(&telling(args), room), tool }
 }
 
-/// The most telling argument as it is, for comparing it with what a person wrote; never to be shown or kept.
+/// Returns the most telling argument unchanged, to compare it with what a person wrote. Don't show or store it.
 #[must_use]
 pub fn telling_argument(args: &Value) -> String {
     clean(&telling(args), 1000)
 }
 
-/// One line of at most `room` characters of a text, without its secrets, back-ticks and fences: what stands between
-/// back-ticks must not end them.
+/// Returns one line of at most `room` characters of a text, without secrets, backticks and fences, which could end a
+/// quote.
 #[must_use]
 pub fn quote(text: &str, room: usize) -> String {
     let text = text.trim_start();
-    // More than can be shown, so that a secret is known by what follows it; see `redaction`.
+    // More than can be shown, because the text after a secret helps to recognize it; see `redaction`.
     let mut end = text.len().min(room + 64);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -70,12 +71,12 @@ fn without_ticks(text: &str, room: usize) -> String {
     one_line(kept, room)
 }
 
-/// How many characters of an argument stand beside this tool.
+/// Returns the number of characters left for an argument next to this tool.
 pub(crate) fn room_for(tool: &str) -> usize {
     limits::QUOTE.saturating_sub(tool.chars().count().min(40) + 2)
 }
 
-/// The most telling argument; one that is named like a secret is not told.
+/// Returns the most telling argument, unless its name is that of a secret.
 pub(crate) fn telling(args: &Value) -> Cow<'_, str> {
     let scalar = |value: &Value| matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_));
     let text = |value: &'_ Value| match value {
@@ -100,7 +101,7 @@ pub(crate) fn telling(args: &Value) -> Cow<'_, str> {
     }
 }
 
-/// The first text within a list or a table of arguments.
+/// Returns the first text within a list or table of arguments.
 fn first_text(value: &Value, depth: u8) -> Option<&Value> {
     match value {
         Value::String(_) => Some(value),
@@ -119,7 +120,8 @@ fn args_text(args: &Value) -> String {
     text
 }
 
-/// One line of at most `room` characters without control and invisible characters; white space becomes one space.
+/// Returns one line of at most `room` characters, without control and invisible characters. White space becomes one
+/// space.
 #[must_use]
 pub fn clean(text: &str, room: usize) -> String {
     one_line(text.chars(), room)
@@ -152,8 +154,8 @@ fn one_line(chars: impl Iterator<Item = char>, room: usize) -> String {
     out
 }
 
-/// Whether a character cannot be seen, or changes how others are shown: it could hide a text, or show another than what
-/// is there. Fillers, joiners, variation selectors, marks of direction, tags.
+/// Returns whether a character is invisible or changes how others are shown, so that it could hide or fake text:
+/// fillers, joiners, variation selectors, direction marks, tags.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     matches!(c,

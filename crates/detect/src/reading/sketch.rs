@@ -2,18 +2,18 @@ use deloop_types::Turn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How many words a sketch holds at most.
+/// Maximum number of words in a sketch.
 const MOST: usize = 40;
-/// Of one text, so many bytes are read.
+/// Maximum number of bytes read from one text.
 const READ: usize = 2048;
 
-/// The words of a call's arguments without standalone numbers, for telling a variation from another call.
+/// The words of a call's arguments without standalone numbers, to recognize variations of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sketch(Box<[u16]>);
 
 impl Sketch {
-    /// Of these arguments.
+    /// Creates the sketch of these arguments.
     ///
     /// ```
     /// use deloop_detect::Sketch;
@@ -31,7 +31,7 @@ impl Sketch {
         Self(words.into())
     }
 
-    /// Of what a search looks for: runs of letters, whatever the pattern around them.
+    /// Creates the sketch of a search term: runs of letters, whatever the pattern around them.
     #[must_use]
     pub fn of_pattern(pattern: &str) -> Self {
         let mut words = Vec::new();
@@ -43,7 +43,7 @@ impl Sketch {
         Self(words.into())
     }
 
-    /// Of what a turn says and asks for.
+    /// Creates the sketch of a turn's text and calls.
     #[must_use]
     pub fn of_turn(turn: &Turn) -> Self {
         let mut words = Vec::with_capacity(MOST);
@@ -57,19 +57,19 @@ impl Sketch {
         Self(words.into())
     }
 
-    /// How many words there are; long arguments are counted up to 40.
+    /// Returns the number of words; for long arguments at most 40.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many words the two share, of all they have: 0 to 1. Two without words are alike.
+    /// Returns the share of words that both have in common, 0 to 1. Two empty sketches are alike.
     #[must_use]
     pub fn likeness(&self, other: &Self) -> f64 {
         let (mut i, mut j, mut both) = (0, 0, 0_usize);
@@ -98,7 +98,7 @@ fn collect(value: &Value, words: &mut Vec<u16>) {
     }
 }
 
-/// Which bytes end a word: one look each, since every byte of every call goes through here.
+/// The bytes that end a word, as a table: every byte of every call goes through here.
 const CUTS: [bool; 256] = {
     let mut cuts = [false; 256];
     let bytes = b" \t\r\n\x0c{}[]\",:()=;'\\`<>|&";
@@ -111,7 +111,7 @@ const CUTS: [bool; 256] = {
 };
 
 fn add(text: &str, words: &mut Vec<u16>) {
-    // FNV-1a: words are short, and a sketch is compared, never looked up by others.
+    // FNV-1a: words are short, and sketches are only compared with each other.
     const START: u32 = 0x811c_9dc5;
     let (mut hash, mut length, mut number) = (START, 0_u32, true);
     let bytes = text.as_bytes().iter().take(READ).copied();

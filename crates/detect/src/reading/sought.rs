@@ -1,4 +1,4 @@
-//! What a search looks for, as against where and how.
+//! Finds what a search looks for, as opposed to where and how.
 
 use deloop_types::Call;
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::shell::{Script, program_name};
 use super::{Effect, Vocabulary, command_line};
 
-/// The arguments of search tools that hold what they look for.
+/// The arguments of search tools that contain what they look for.
 const KEYS: [&str; 8] =
     ["pattern", "query", "regex", "search_string", "search_term", "keyword", "name", "input"];
 
-/// What a call that searches looks for; `None` when its arguments do not tell.
+/// Returns what a search looks for; `None` when its arguments don't show it.
 pub(crate) fn sought(call: &Call, vocabulary: &Vocabulary) -> Option<String> {
     if let Some(line) = command_line(&call.args).filter(|_| call.args.get("input").is_none()) {
         let script = Script::parse(&line);

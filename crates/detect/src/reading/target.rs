@@ -1,4 +1,4 @@
-//! What a call is about, whatever its optional arguments: the structural fingerprint.
+//! The target of a call, whatever its optional arguments: the structural fingerprint.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use super::shell::Script;
 use super::tools::ToolKind;
 use crate::Fingerprint;
 
-/// The arguments that say what a call is about.
+/// The arguments that identify the target of a call.
 const PRIMARY: [&str; 10] =
     ["command", "content", "file_path", "filename", "limit", "offset", "path", "pattern", "query", "url"];
 
-/// The structural fingerprint: the tool and its primary arguments; a shell command that only shows a file is that
-/// file, whichever program shows it.
+/// Returns the structural fingerprint: the tool and its primary arguments. For a shell command that only shows a file,
+/// it is the file, whichever program shows it.
 ///
 /// ```
 /// use deloop_detect::{ToolKind, target};

@@ -1,9 +1,9 @@
-//! Test runs: which calls run tests, and what their output says of them.
+//! Recognizes test runs and reads their results.
 
 use super::Vocabulary;
 use super::shell::Script;
 
-/// Whether a shell command runs tests.
+/// Returns whether a shell command runs tests.
 #[must_use]
 pub fn is_test_command(script: &Script<'_>, vocabulary: &Vocabulary) -> bool {
     script.commands.iter().any(|command| {
@@ -17,7 +17,7 @@ fn base(word: &str) -> &str {
     name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name)
 }
 
-/// Whether a simple command, without wrappers, runs tests.
+/// Returns whether a simple command, without wrappers, runs tests.
 pub(crate) fn runs_tests(words: &[&str]) -> bool {
     let [first, rest @ ..] = words else { return false };
     let flagless = |from: &[&str]| from.iter().position(|w| !w.starts_with('-')).unwrap_or(from.len());
@@ -66,7 +66,7 @@ fn cargo_tests(rest: &[&str]) -> bool {
     matches!(&rest[at..], ["test" | "t", ..] | ["nextest", "run" | "r", ..])
 }
 
-/// What a test runner's closing lines say: `Some(true)` when all passed, `None` when it does not say.
+/// Returns the result in a test runner's closing lines: `Some(true)` when all tests passed, `None` when there is none.
 ///
 /// ```
 /// use deloop_detect::test_verdict;
@@ -94,7 +94,7 @@ pub fn test_verdict(output: &str) -> Option<bool> {
 
 fn line_verdict(line: &str) -> Option<bool> {
     let bare = line.trim_matches(['=', '-', '[', ']', ' ', '!', '.', '*']);
-    // cargo test, and cargo when it does not compile
+    // cargo test, and cargo on a compile error
     if let Some(rest) = bare.strip_prefix("test result: ") {
         return Some(rest.starts_with("ok"));
     }
@@ -133,10 +133,10 @@ fn line_verdict(line: &str) -> Option<bool> {
     counted(bare)
 }
 
-/// Lines that count: "2 failed, 3 passed in 0.12s", "Tests: 1 failed, 3 total", "10 examples, 0 failures",
+/// Reads lines with counts: "2 failed, 3 passed in 0.12s", "Tests: 1 failed, 3 total", "10 examples, 0 failures",
 /// "Tests run: 3, Failures: 1, Errors: 0", "100% tests passed, 0 tests failed out of 3", "Tests  3 passed (3)".
 fn counted(line: &str) -> Option<bool> {
-    // A piece of each word that a count can be of; most lines have none of them.
+    // A part of each word that can follow a count; most lines contain none of them.
     let telling = ["ail", "pass", "rror", "xample"];
     if line.len() > 300 || !telling.iter().any(|word| line.contains(word)) {
         return None;

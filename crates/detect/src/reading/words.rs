@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::short_hash;
 
-/// No set holds more words than this; what comes later in a text is left out of the comparison.
+/// Maximum number of words in a set. Later words of a text are left out of the comparison.
 const MOST: usize = 4096;
 
 /// A set of words, as sorted hashes.
@@ -18,10 +18,10 @@ const MOST: usize = 4096;
 pub struct Words(Vec<u64>);
 
 impl Words {
-    /// The lower-cased words of a text, cut at white space.
+    /// Returns the lower-cased words of a text, split at white space.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
-        // Python's str.split, which the turn-similarity profile follows, cuts at these separators too.
+        // Python's str.split, which the turn-similarity profile follows, splits at these separators too.
         let space = |c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c);
         let mut lower = String::new();
         Self::collect(text.split(space).filter(|w| !w.is_empty()).map(|word| {
@@ -34,7 +34,7 @@ impl Words {
         }))
     }
 
-    /// The words of normalised JSON: maximal runs without white space or JSON's punctuation.
+    /// Returns the words of normalized JSON: maximal runs without white space or JSON punctuation.
     #[must_use]
     pub fn of_json(text: &str) -> Self {
         let cut = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '[' | ']' | '"' | ',' | ':');
@@ -50,13 +50,13 @@ impl Words {
         Self(words)
     }
 
-    /// Whether there is no word in it.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many words the two share, of all they have: 0 to 1. Nothing shares nothing: 0.
+    /// Returns the share of words that both have in common, 0 to 1. For two empty sets it is 0.
     #[must_use]
     pub fn jaccard(&self, other: &Self) -> f64 {
         let (mut i, mut j, mut both) = (0, 0, 0_usize);

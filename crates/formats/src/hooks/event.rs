@@ -2,7 +2,7 @@ use deloop_types::{Body, Call, Millis, Origin, Step, ToolResult, Turn, UserText}
 
 use super::Seen;
 
-/// Why bytes are not an event; the message names what to mend.
+/// Why bytes aren't an event. The message names the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookError(pub String);
 
@@ -14,30 +14,30 @@ impl std::fmt::Display for HookError {
 
 impl std::error::Error for HookError {}
 
-/// At which point of its work an agent calls.
+/// The point in its work at which an agent calls deloop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum HookKind {
     /// A call is about to be made.
     PreCall,
-    /// A person would be asked about a call.
+    /// A person is about to be asked about a call.
     Permission,
-    /// A call came back.
+    /// A call has a result.
     PostCall,
     /// A call failed.
     Failure,
-    /// All calls of a turn came back.
+    /// All calls of a turn have results.
     Batch,
-    /// Something is said to the agent.
+    /// A message is sent to the agent.
     Prompt,
     /// The agent has finished its turn.
     Stop,
-    /// The context is about to be cut or summarised.
+    /// The context is about to be cut or summarized.
     Compact,
-    /// A session begins or goes on.
+    /// A session starts or resumes.
     SessionStart,
-    /// A session is over.
+    /// A session ends.
     SessionEnd,
-    /// Anything else: nothing is done about it.
+    /// Anything else, which is ignored.
     #[default]
     Other,
 }
@@ -45,66 +45,66 @@ pub enum HookKind {
 /// One event of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HookEvent {
-    /// Its name, as the agent writes it.
+    /// The event's name, as the agent writes it.
     pub name: String,
-    /// What it is.
+    /// The kind of event.
     pub kind: HookKind,
     /// The session.
     pub session: String,
-    /// The subagent it happened in, if it was one.
+    /// The subagent, if any.
     pub subagent: Option<String>,
     /// The calls it is about.
     pub calls: Vec<HookCall>,
-    /// What is said to the agent.
+    /// The message to the agent.
     pub prompt: Option<HookPrompt>,
-    /// What the agent works on since a person last wrote, where the agent gives that a name.
+    /// The id of the work since a person last wrote, if the agent gives it one.
     pub turn: Option<String>,
-    /// What the agent said last.
+    /// The agent's last message.
     pub said: Option<String>,
-    /// The file the session is written to.
+    /// The transcript.
     pub transcript: Option<String>,
-    /// The folder the agent works in.
+    /// The agent's working folder.
     pub cwd: Option<String>,
-    /// Whether a person is there to be asked, where the agent tells.
+    /// Whether a person is there to answer questions, if the agent reports it.
     pub attended: Option<bool>,
-    /// When, where the agent tells.
+    /// The time, if the agent reports it.
     pub ts: Option<Millis>,
-    /// A call was let through although the run was to end, and the event that would have ended it did not come: the
-    /// reply shall try another way.
+    /// Set when a call was allowed although the run was to be stopped, and the event that would have stopped it didn't
+    /// come. The reply then uses another way.
     pub again: bool,
 }
 
-/// A call, and what came back where the event tells.
+/// A call, and its result if the event has one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookCall {
     /// The call.
     pub call: Call,
-    /// What came back; its own `id` is not used.
+    /// The result; its own `id` isn't used.
     pub result: Option<ToolResult>,
 }
 
-/// What is said to the agent.
+/// A message to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookPrompt {
     /// The text.
     pub text: String,
-    /// Who says it.
+    /// The sender.
     pub by: PromptAuthor,
 }
 
-/// Who says something to the agent.
+/// The sender of a message to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptAuthor {
     /// A person.
     Human,
     /// The program itself.
     Harness,
-    /// A person if it begins a turn, else the program itself.
+    /// A person if it starts a turn, else the program itself.
     HumanWhenNew,
 }
 
 impl HookEvent {
-    /// What happened, as Steps: each call and each result once, however many events tell of it.
+    /// Returns what happened as Steps: each call and each result once, however many events report it.
     pub fn steps(&self, seen: &mut Seen) -> Vec<Step> {
         let mut bodies = Vec::new();
         match self.kind {
@@ -145,7 +145,7 @@ impl HookEvent {
                 }
             }
             HookKind::Compact => bodies.push(Body::Compact),
-            // An agent that ends may be resumed: what is known of the session stays until it is too old.
+            // An agent that ends may be resumed, so the session's state is kept until it is too old.
             HookKind::SessionEnd | HookKind::Permission | HookKind::SessionStart | HookKind::Other => {}
         }
         let step = |body| {
@@ -157,7 +157,7 @@ impl HookEvent {
         bodies.into_iter().map(step).collect()
     }
 
-    /// Whether a person speaks to the agent here.
+    /// Returns whether a person writes to the agent in this event.
     #[must_use]
     pub fn is_human(&self, seen: &Seen) -> bool {
         self.prompt.as_ref().is_some_and(|prompt| match prompt.by {
@@ -167,10 +167,10 @@ impl HookEvent {
         })
     }
 
-    /// That these calls were refused, as Steps.
+    /// Returns the Steps that report these calls as refused.
     pub fn refused(&self, seen: &mut Seen) -> Vec<Step> {
         let called_off = |id: String| {
-            // Not a refusal by somebody else, which would be evidence.
+            // Not a refusal by someone else, which would be evidence.
             let outcome = Some(deloop_types::Outcome::Cancelled);
             let result = {
                 let mut made = ToolResult::default();

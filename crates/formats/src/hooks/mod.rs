@@ -1,7 +1,7 @@
-//! The agents that call deloop as a hook: their events become [`HookEvent`]s, and a Decision becomes their reply.
+//! Agents that call deloop as a hook: their events become [`HookEvent`]s, and a Decision becomes their reply.
 //!
-//! Pure: bytes in, text and an exit code out. Every agent has a strict encoder of its own, since each ignores or
-//! chokes on another's dialect.
+//! Pure: bytes in, text and an exit code out. Every agent has its own strict encoder, because each ignores or
+//! rejects another's format.
 
 mod event;
 pub(crate) mod rehearsal;
@@ -24,7 +24,7 @@ pub use wiring::{
     HookLine, Installable, Installed, JsonHooks, Settings, Wiring, WiringError, installable, installables,
 };
 
-/// A program that calls deloop at certain points of its work.
+/// A program that calls deloop at certain points in its work.
 pub trait HookAgent: Send + Sync {
     /// Returns its name on the command line.
     fn name(&self) -> &'static str;
@@ -46,7 +46,7 @@ pub trait HookAgent: Send + Sync {
     /// Parses an event that the program sends.
     ///
     /// # Errors
-    /// When the bytes are not an event of this program.
+    /// When the bytes aren't an event of this program.
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError>;
 
     /// Returns the events of one call and its result in a stuck session, as the program would send them.
@@ -54,7 +54,7 @@ pub trait HookAgent: Send + Sync {
         rehearsal::plain(session, lap)
     }
 
-    /// Encodes the reply that makes the program do what was decided, as far as it can at this event.
+    /// Encodes the reply that makes the program carry out the decision, as far as it can at this event.
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded;
 }
 

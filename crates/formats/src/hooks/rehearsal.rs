@@ -1,11 +1,11 @@
-//! A canonical stuck session in the agents' dialects: the same command again and again, failing in the same way.
+//! A canonical stuck session in each agent's format: the same command, failing the same way each time.
 
 use serde_json::{Value, json};
 
-/// The command that is stuck.
+/// The repeated command.
 pub(crate) const COMMAND: &str = "make check";
 
-/// An event in the words of Claude Code, with more fields.
+/// Returns an event in Claude Code's format, with additional fields.
 pub(crate) fn event(session: &str, name: &str, lap: u32, more: Value) -> Value {
     let mut event = json!({
         "session_id": session, "hook_event_name": name, "cwd": "/", "permission_mode": "bypassPermissions",
@@ -17,7 +17,7 @@ pub(crate) fn event(session: &str, name: &str, lap: u32, more: Value) -> Value {
     event
 }
 
-/// As Codex says it.
+/// Returns the events of one lap in Codex's format.
 pub(crate) fn plain(session: &str, lap: u32) -> Vec<Value> {
     let response =
         json!({"tool_response": "Process exited with code 2\nOutput:\nmake: *** No rule to make target"});

@@ -1,7 +1,7 @@
 use deloop_types::{Action, Decision};
 use serde_json::{Map, Value};
 
-/// What the agent's hook process writes, and how it ends.
+/// The output of the agent's hook process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reply {
     /// Standard output.
@@ -12,23 +12,24 @@ pub struct Reply {
     pub exit_code: u8,
 }
 
-/// A reply, and how far it goes.
+/// A reply and the action it carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
-    /// What to answer.
+    /// The reply.
     pub reply: Reply,
-    /// What the agent does because of it: it may be less than what was decided, `continue` when the reply cannot carry it.
+    /// The action that the agent takes because of it. It may be weaker than the decision: `continue` when the reply
+    /// can't carry it.
     pub carried: Action,
 }
 
 impl Encoded {
-    /// Says nothing: the agent goes on. No output and exit code 0 mean that to every agent.
+    /// Returns an empty reply: no output and exit code 0, after which every agent continues.
     #[must_use]
     pub fn nothing() -> Self {
         Self { reply: Reply::default(), carried: Action::Continue }
     }
 
-    /// One JSON object on standard output.
+    /// Returns a reply with one JSON object on standard output.
     pub(crate) fn json(object: Map<String, Value>, carried: Action) -> Self {
         if object.is_empty() {
             return Self::nothing();
@@ -46,7 +47,7 @@ pub(crate) fn message(decision: &Decision) -> String {
     }
 }
 
-/// Returns one line for the person: what deloop did and why.
+/// Returns one line for the user: what deloop did and why.
 pub(crate) fn line(decision: &Decision, carried: Action) -> String {
     match (&decision.user_message, decision.action, carried) {
         (_, Action::Stop, Action::Block) => {

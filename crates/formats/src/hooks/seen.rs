@@ -2,23 +2,23 @@ use deloop_types::Call;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How many calls are remembered: more than any agent has open at once.
+/// Number of calls remembered: more than any agent has open at once.
 const MOST: usize = 96;
 
-/// Which calls of a session were seen, so that each is told once: the same call comes with several events, some
-/// agents give calls no ids, and some calls are only told of when they are over.
+/// The calls seen in a session, so that each is reported once. The same call comes with several events, some
+/// agents give calls no ids, and some calls are reported only when they are over.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Of each call what tells it from others, its id for deloop where the agent gives none, and whether it is open.
+    /// For each call: a hash that identifies it, its id in deloop if the agent gives none, and whether it is open.
     calls: Vec<(u64, u64, bool)>,
     /// The number of the next call without an id.
     next: u64,
-    /// What the agent works on, hashed.
+    /// Hash of the current request.
     turn: u64,
 }
 
 impl Seen {
-    /// The id of a call, and whether it is new. A call without an id is new each time it is about to be made
+    /// Returns the id of a call and whether it is new. A call without an id is new each time it is about to be made
     /// (`before`); afterwards it is the oldest open one that looks the same.
     pub(super) fn enter(&mut self, call: &Call, before: bool) -> (String, bool) {
         if let Some(id) = &call.id {
@@ -42,7 +42,7 @@ impl Seen {
         }
     }
 
-    /// The id of a call that was entered, the newest one if several look the same.
+    /// Returns the id of a known call: the newest one if several look the same.
     pub(super) fn latest(&self, call: &Call) -> String {
         if let Some(id) = &call.id {
             return id.clone();
@@ -51,7 +51,7 @@ impl Seen {
         self.calls.iter().rev().find(|(k, _, _)| *k == key).map_or_else(String::new, |(_, n, _)| name(*n))
     }
 
-    /// A call is over; `false` when it was over before.
+    /// Marks a call as over. Returns `false` if it was over before.
     pub(super) fn close(&mut self, id: &str) -> bool {
         let key = xxh3_64(id.as_bytes());
         let same = |(k, number, _): &&mut (u64, u64, bool)| {
@@ -83,8 +83,8 @@ fn name(number: u64) -> String {
     format!("call-{number}")
 }
 
-/// What a call without an id is known by.
+/// Identifies a call without an id.
 fn looks(call: &Call) -> u64 {
-    // Maps of serde_json are sorted, so the same arguments give the same text.
+    // serde_json's maps are sorted, so the same arguments give the same text.
     xxh3_64(format!("{}\0{}", call.tool, call.args).as_bytes())
 }

@@ -8,8 +8,8 @@ use crate::json::bounded::read_json;
 
 use super::{HookCall, HookError, HookEvent, HookKind, HookPrompt, PromptAuthor};
 
-/// An event as it is sent. Every field may be absent or of another type than expected: what is not understood is
-/// left out, so that a new version of an agent costs at most the field that it changed.
+/// An event as it is sent. Every field may be absent or of an unexpected type. Fields that aren't understood are
+/// ignored, so that a new version of an agent costs at most the fields that it changed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sent {
@@ -37,12 +37,12 @@ pub(crate) struct Sent {
     prompt_response: Value,
 }
 
-/// A string that says something.
+/// Returns a non-empty string.
 pub(crate) fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
-/// A name, which is never long.
+/// Returns a name, shortened if necessary.
 pub(crate) fn name_in(value: &Value) -> Option<String> {
     text(value).map(limits::name)
 }
@@ -52,12 +52,12 @@ impl Sent {
         read_json(bytes).map_err(|e| HookError(format!("the event isn't JSON in the expected form: {e}")))
     }
 
-    /// Returns whether it says which event it is.
+    /// Returns whether it names its event.
     pub(crate) fn is_named(&self) -> bool {
         self.hook_event_name.is_string()
     }
 
-    /// The event, of the kind that `kind` knows its name to be; calls have no results yet.
+    /// Converts the event; `kind` maps its name to a kind. Calls have no results yet.
     pub(crate) fn event(
         &self,
         by: PromptAuthor,
@@ -83,7 +83,7 @@ impl Sent {
         })
     }
 
-    /// The call it is about.
+    /// Returns the call it is about.
     pub(crate) fn call(&self) -> Option<Call> {
         let id = text(&self.tool_use_id).or_else(|| text(&self.tool_call_id));
         Some({
@@ -94,7 +94,7 @@ impl Sent {
     }
 }
 
-/// The kinds of the event names that Claude Code made known.
+/// Returns the kind for an event name of Claude Code.
 pub(crate) fn kind(name: &str) -> HookKind {
     match name {
         "PreToolUse" => HookKind::PreCall,

@@ -1,5 +1,5 @@
-//! Every agent's events, written for this project in the shape that the real agent sends, and what each action
-//! becomes at each of them. The snapshots are the contract: read them.
+//! Every agent's events, written for this project in the form that the real agent sends, and what each action
+//! becomes at each of them. The snapshots are the contract, so review them.
 
 use std::fmt::Write;
 
@@ -108,7 +108,7 @@ fn json(name: &str, kind: HookKind, action: Action) -> Value {
     serde_json::from_str(&stdout).unwrap_or_default()
 }
 
-/// Codex drops the whole answer, and with it a refusal, when it sees a key that it does not know or that does not
+/// Codex drops the whole reply, including a refusal, when it contains a key that is unknown or doesn't
 /// belong to the event.
 #[test]
 fn codex_sees_only_keys_it_knows() {
@@ -131,7 +131,7 @@ fn codex_sees_only_keys_it_knows() {
     );
 }
 
-/// Without the refusal Claude Code lets the call run before it stops.
+/// Without the refusal, Claude Code runs the call before it stops.
 #[test]
 fn claude_code_stops_with_a_refusal() {
     let stop = json("claude-code", HookKind::PreCall, Action::Stop);
@@ -171,7 +171,7 @@ fn a_person_speaks_once_in_a_turn_of_qwen_code() {
     assert_eq!(origins.collect::<Vec<_>>(), [Origin::Human, Origin::Harness, Origin::Human]);
 }
 
-/// Copilot CLI is ended by the permission request; where none comes, the next call is refused.
+/// A permission request stops Copilot CLI; if none comes, the next call is refused.
 #[test]
 fn copilot_cli_is_refused_when_it_was_not_ended() {
     let mut before = of_kind("copilot-cli", HookKind::PreCall);
@@ -182,7 +182,7 @@ fn copilot_cli_is_refused_when_it_was_not_ended() {
     assert_eq!(carried(&before), Action::Block);
 }
 
-/// Each call and each result is told once: Claude Code tells of a call three times.
+/// Each call and each result is reported once, although Claude Code sends a call three times.
 #[test]
 fn a_call_that_comes_with_many_events_is_one_step() {
     let mut seen = Seen::default();
@@ -198,7 +198,7 @@ fn a_call_that_comes_with_many_events_is_one_step() {
     assert_eq!((of("toolu_01"), of("toolu_02"), of("toolu_03")), ((1, 1), (1, 1), (1, 1)));
 }
 
-/// Gemini CLI and Copilot CLI give calls no ids: equal parallel calls are still told apart.
+/// Gemini CLI and Copilot CLI give calls no ids. Equal parallel calls are still distinguished.
 #[test]
 fn calls_without_ids_find_their_results() {
     let agent = agent("gemini-cli");

@@ -1,4 +1,4 @@
-//! Secrets that are known by their looks: keys of known services, random words, private keys.
+//! Recognizes secrets by their form: keys of known services, random words, private keys.
 
 use super::names::ending;
 use super::shapes::PREFIXES;
@@ -11,7 +11,7 @@ pub(super) fn in_random(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+' | b'/' | b'=')
 }
 
-/// How [`PREFIXES`] begin: most words begin with none of them.
+/// The first letters of [`PREFIXES`]; most words start with none of them.
 const BEGINNINGS: [bool; 1024] = {
     let mut beginnings = [false; 1024];
     let mut i = 0;
@@ -23,7 +23,7 @@ const BEGINNINGS: [bool; 1024] = {
     beginnings
 };
 
-/// The length of the prefix of a known key that this begins with, if enough follows it.
+/// Returns the length of the known key prefix that this starts with, if enough follows it.
 pub(super) fn prefix_of(word: &[u8]) -> Option<usize> {
     if word.len() < 2 || !BEGINNINGS[ending(word[0], word[1])] {
         return None;
@@ -33,9 +33,9 @@ pub(super) fn prefix_of(word: &[u8]) -> Option<usize> {
         if !head {
             return false;
         }
-        // No key is longer, and this is looked at again for every part of a word.
+        // No key is longer, and this check runs for every part of a word.
         let rest = &word[prefix.len()..word.len().min(prefix.len() + 256)];
-        // Words of letters are a name: `sk-learn-contrib`, `npm_config_loglevel`.
+        // Words of letters are names: `sk-learn-contrib`, `npm_config_loglevel`.
         let length = rest.iter().position(|b| !in_key(*b)).unwrap_or(rest.len());
         let letters = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
         let opaque = rest[..length].iter().any(u8::is_ascii_digit) || is_jumbled(&rest[..length]);
@@ -44,14 +44,14 @@ pub(super) fn prefix_of(word: &[u8]) -> Option<usize> {
     PREFIXES.iter().find(begins).map(|(prefix, _)| prefix.len())
 }
 
-/// Capital letters within a word, or nothing else.
+/// Returns whether a word has capital letters inside, or nothing but capitals.
 fn is_jumbled(word: &[u8]) -> bool {
     word.iter().all(u8::is_ascii_uppercase)
         || word.windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count() >= 2
 }
 
-/// Whether a word looks drawn by lot: long, and going to and fro between small letters, capitals and digits. Plain
-/// hexadecimal numbers and UUIDs are names of commits, images and objects more often than keys.
+/// Returns whether a word looks random: long, and alternating between lower case, upper case and digits. Plain
+/// hexadecimal numbers and UUIDs identify commits, images and objects more often than keys.
 pub(super) fn is_random(word: &[u8]) -> bool {
     if word.len() < 20 || is_hex(word) {
         return false;
@@ -76,7 +76,7 @@ pub(super) fn is_random(word: &[u8]) -> bool {
     if digits < 2 || joints * 6 > word.len() {
         return false;
     }
-    // Letters and digits alone change less often.
+    // Letters and digits alone alternate less often.
     if capitals > 0 { changes * 100 >= letters * 40 } else { digits >= 4 && changes * 100 >= letters * 25 }
 }
 
@@ -84,7 +84,7 @@ fn is_hex(word: &[u8]) -> bool {
     word.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-')
 }
 
-/// Where a private key ends that `text` begins with.
+/// Returns the end of the private key that `text` starts with.
 pub(super) fn private_key(text: &str) -> Option<usize> {
     let head = text.get(..text.len().min(64)).unwrap_or(text);
     head.contains("PRIVATE KEY").then(|| {

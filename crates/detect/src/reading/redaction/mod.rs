@@ -1,7 +1,7 @@
-//! Takes secrets out of commands and texts.
+//! Removes secrets from commands and texts.
 //!
-//! A call is redacted before its short form enters a history, so that no state, message, finding, log, report or label
-//! ever has its secrets. One pass over the words of a text, without recursion or backtracking.
+//! A call is redacted before its short form enters a history, so its secrets never reach any state, message, finding,
+//! log, report or label. Makes one pass over the words of a text, without recursion or backtracking.
 
 mod keys;
 mod names;
@@ -15,10 +15,10 @@ use serde_json::Value;
 pub use self::names::is_secret_name;
 use self::scan::Scan;
 
-/// Stands for a secret.
+/// The replacement for a secret.
 pub const SECRET: &str = "[secret]";
 
-/// `text` without the secrets in it; borrowed when there are none.
+/// Returns `text` without its secrets; borrowed when there are none.
 ///
 /// ```
 /// use deloop_detect::redact;
@@ -44,9 +44,9 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Arguments without the secrets in them; `None` when there are none. Of a long text only the beginning is kept.
+/// Returns arguments without their secrets; `None` when there are none. Long texts are truncated.
 pub(crate) fn redacted(args: &Value) -> Option<Value> {
-    /// More than a normalised form shows.
+    /// More than a normalized form shows.
     const MOST: usize = 4096;
     match args {
         Value::String(text) => {

@@ -1,8 +1,8 @@
-//! Names of secrets: `DB_PASS`, `apiKey`, `--access-token`.
+//! Recognizes the names of secrets: `DB_PASS`, `apiKey`, `--access-token`.
 
 use super::shapes::{NAME_ENDS, NAME_PAIRS, NAMES};
 
-/// Whether what has this name is a secret: `DB_PASS`, `apiKey`, `--access-token`.
+/// Returns whether this is the name of a secret: `DB_PASS`, `apiKey`, `--access-token`.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     const LONGEST: usize = 64;
@@ -11,7 +11,7 @@ pub fn is_secret_name(name: &str) -> bool {
     if !(3..=LONGEST).contains(&end) || !ENDS[ending(bytes[end - 2], bytes[end - 1])] {
         return false;
     }
-    // Its parts, lower-cased: `x-api-key`, `xApiKey`, `X_API_KEY`. Numbers at their ends are left out.
+    // The lower-cased parts of `x-api-key`, `xApiKey` or `X_API_KEY`, without trailing numbers.
     let mut lower = [0; LONGEST];
     let (mut first, mut last) = (0..0, 0..0);
     for (at, byte) in bytes[..end].iter().enumerate() {
@@ -34,12 +34,12 @@ pub fn is_secret_name(name: &str) -> bool {
             .any(|(end, before)| last == end.as_bytes() && before.iter().any(|word| first == word.as_bytes()))
 }
 
-/// The last two letters of a name as a number, whatever their case.
+/// Returns the last two letters of a name as a number, ignoring case.
 pub(super) const fn ending(one: u8, two: u8) -> usize {
     ((one & 31) as usize) << 5 | (two & 31) as usize
 }
 
-/// How names of secrets end: most words are none of them.
+/// The endings of secrets' names; most words have none of them.
 const ENDS: [bool; 1024] = {
     let mut ends = [false; 1024];
     let mut i = 0;

@@ -1,10 +1,10 @@
-//! Goes through a text word by word: what a word is depends on its name and on what stands before it.
+//! Scans a text word by word. What a word is depends on its name and on what precedes it.
 
 use super::keys::{in_key, in_random, is_random, prefix_of, private_key};
 use super::names::is_secret_name;
 use super::shapes::{JOINED, ONLY_LOGIN, SPACED};
 
-/// What the next word is, by what stands before it.
+/// What the next word is, based on what precedes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Anything,
@@ -13,7 +13,7 @@ enum Next {
     Secret,
     /// `user:password`.
     Login,
-    /// All up to the quote that closes it, or to the end.
+    /// Everything up to the closing quote, or to the end.
     Header,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Scan<'a> {
     text: &'a str,
     found: Vec<(usize, usize)>,
     next: Next,
-    /// Where the command begins.
+    /// The start of the command.
     command: usize,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Scan<'a> {
         Self { text, found: Vec::new(), next: Next::Anything, command: 0 }
     }
 
-    /// Returns where the secrets start and end.
+    /// Returns the positions of the secrets.
     pub(super) fn run(mut self) -> Vec<(usize, usize)> {
         let bytes = self.text.as_bytes();
         let mut at = 0;
@@ -55,9 +55,9 @@ impl<'a> Scan<'a> {
         self.found
     }
 
-    /// Something between two words.
+    /// Handles the text between two words.
     fn cut(&mut self, byte: u8, at: usize) {
-        // A new command.
+        // A new command starts.
         if matches!(byte, b';' | b'|' | b'&' | b'\n' | b'(') {
             if self.next != Next::Header {
                 self.next = Next::Anything;
@@ -87,7 +87,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A word that nothing before it says anything about.
+    /// Handles a word without context.
     fn plain(&mut self, start: usize, end: usize) {
         let word = &self.text[start..end];
         if (word.starts_with('-') || word == "/p") && self.option(start, end) {
@@ -131,7 +131,7 @@ impl<'a> Scan<'a> {
         self.known(start, end);
     }
 
-    /// An option; whether that is all there is to it.
+    /// Handles an option. Returns whether the word is done.
     fn option(&mut self, start: usize, end: usize) -> bool {
         let word = &self.text[start..end];
         if matches!(word, "-u" | "--user" | "--proxy-user" | "-U") {
@@ -164,8 +164,8 @@ impl<'a> Scan<'a> {
         false
     }
 
-    /// The words of the command before `at`, without their folders: its program need not be the first of them, as
-    /// commands are quoted in prose, too.
+    /// Returns the words of the command before `at`, without their folders. The program needn't be the first of them,
+    /// because commands are also quoted in prose.
     fn programs(&self, at: usize) -> impl Iterator<Item = &'a str> {
         let near = self.command.max(at.saturating_sub(200));
         let from = (near..=at).find(|from| self.text.is_char_boundary(*from)).unwrap_or(at);
@@ -177,7 +177,7 @@ impl<'a> Scan<'a> {
         self.programs(at).any(|word| matches!(word, "login" | "upload"))
     }
 
-    /// `user:password`; the user stays.
+    /// Handles `user:password`; the user stays.
     fn login(&mut self, start: usize, end: usize) {
         let word = &self.text[start..end];
         match word.find([':', '%']) {
@@ -186,16 +186,16 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// What may stand between `://` and the host: `user:password@`, or a token alone.
+    /// Handles what may precede the host after `://`: `user:password@`, or only a token.
     fn url(&mut self, start: usize, end: usize) {
         let rest = &self.text[start..end];
         let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
         let cut = end == self.text.len() && authority.len() == rest.len();
         match (authority.rfind('@'), authority.find(':')) {
             (Some(at), Some(colon)) if colon < at => self.value(start + colon + 1, start + at),
-            // `git@host` is a user.
+            // In `git@host`, `git` is a user.
             (Some(at), _) if at >= 10 => self.found.push((start, start + at)),
-            // The end of it may be cut off.
+            // The end may be truncated.
             (None, Some(colon))
                 if cut
                     && !authority.contains(']')
@@ -207,7 +207,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A value that is a secret by its name, unless it only stands for one.
+    /// Handles a value that is a secret by its name, unless it is a placeholder.
     fn value(&mut self, start: usize, end: usize) {
         let value = &self.text[start..end];
         let stands_for = value.starts_with(['$', '{', '(', '[', '%', '<', '*', '…'])
@@ -218,7 +218,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Keys of known services, and words that are random.
+    /// Finds keys of known services, and random words.
     fn known(&mut self, start: usize, end: usize) {
         const SHORTEST: usize = 10;
         if end - start < SHORTEST {
@@ -226,7 +226,7 @@ impl<'a> Scan<'a> {
         }
         let bytes = self.text.as_bytes();
         let mut at = start;
-        // How far the run of letters goes that was looked at last.
+        // The end of the run of letters that was checked last.
         let mut looked = start;
         while at + SHORTEST <= end {
             let begins =
@@ -261,13 +261,13 @@ fn is_sign(word: &str) -> bool {
     word.bytes().all(|b| matches!(b, b':' | b'=' | b'>'))
 }
 
-/// What stands before the credentials in a header.
+/// Returns whether a word precedes the credentials in a header.
 fn is_scheme(word: &str) -> bool {
     (5..=9).contains(&word.len())
         && ["bearer", "basic", "digest", "negotiate"].iter().any(|s| word.eq_ignore_ascii_case(s))
 }
 
-/// What ends a word.
+/// The bytes that end a word.
 const CUTS: [bool; 256] = {
     let mut cuts = [false; 256];
     let bytes = b" \t\r\n\x0b\x0c\"'`,;&|<>(){}[]\\";

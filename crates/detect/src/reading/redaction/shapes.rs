@@ -1,7 +1,7 @@
-//! What secrets look like, as data: the only list in the workspace. [`redact`](super::redact) reads it.
+//! The forms of secrets, as data. This is the only such list in the workspace; [`redact`](super::redact) uses it.
 
-/// How keys and tokens of known services begin, and how many characters follow at least. Letter case does not count,
-/// as arguments may have been lower-cased.
+/// Prefixes of keys and tokens of known services, and the minimum number of characters that follow. Case-insensitive,
+/// because arguments may have been lower-cased.
 #[rustfmt::skip]
 pub(super) const PREFIXES: &[(&str, usize)] = &[
     // Clouds and hosting.
@@ -36,17 +36,17 @@ pub(super) const PREFIXES: &[(&str, usize)] = &[
     ("api.telegram.org/bot", 6),
 ];
 
-/// What the last part of a secret's name is: `DB_PASS`.
+/// Words that are the last part of a secret's name: `DB_PASS`.
 pub(super) const NAMES: &[&str] =
     &["pass", "pwd", "pat", "sig", "auth", "psk", "otp", "pin", "credentials", "creds", "jwt", "sas"];
-/// What the last part of a secret's name ends in: `authToken`, `PGPASSWORD`.
+/// Endings of the last part of a secret's name: `authToken`, `PGPASSWORD`.
 #[rustfmt::skip]
 pub(super) const NAME_ENDS: &[&str] = &[
     "token", "secret", "password", "passwd", "passphrase", "apikey", "accesskey", "privatekey", "secretkey",
     "credential", "cookie", "authorization", "signature", "passcode", "apipassword", "accesstoken",
     "connectionstring",
 ];
-/// Two parts that make a secret's name together.
+/// Pairs of parts that together make a secret's name.
 #[rustfmt::skip]
 pub(super) const NAME_PAIRS: &[(&str, &[&str])] = &[
     ("key", &["api", "access", "private", "secret", "signing", "encryption", "account", "master", "session", "auth",
@@ -54,7 +54,7 @@ pub(super) const NAME_PAIRS: &[(&str, &[&str])] = &[
     ("string", &["connection"]), ("id", &["secret"]), ("value", &["secret", "password", "token"]),
 ];
 
-/// Programs whose `-p` is a password: joined to it, or the next word.
+/// Programs whose `-p` takes a password, attached or as the next word.
 #[rustfmt::skip]
 pub(super) const JOINED: &[&str] = &[
     "mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mariadb", "mariadb-dump", "7z", "7za", "sshpass",
@@ -67,5 +67,5 @@ pub(super) const SPACED: &[(&str, &str)] = &[
     ("ldapmodify", "-w"), ("nexus", "-p"), ("cqlsh", "-p"), ("influx", "-t"), ("sqlcmd", "-P"), ("isql", "-P"),
     ("bcp", "-P"), ("smbclient", "-U"), ("xfreerdp", "/p"), ("curl", "-b"), ("curl", "--cookie"),
 ];
-/// Of those, the ones for which it only holds when they log in: `docker run -p 80:80` is a port.
+/// Those for which this applies only when they log in: `docker run -p 80:80` is a port.
 pub(super) const ONLY_LOGIN: &[&str] = &["docker", "podman", "buildah", "helm", "oc", "az", "twine"];

@@ -1,17 +1,17 @@
 use std::borrow::Cow;
 
-/// A piece of a shell command.
+/// A token of a shell command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// A word with its quotes taken off; substitutions (`$(…)`, backticks) stay as they stand.
+    /// A word with its quotes removed. Substitutions (`$(…)`, backticks) stay unchanged.
     Word(Cow<'a, str>),
-    /// A control operator: `;`, `&`, `&&`, `|`, `||`, `(`, `)` or a new line.
+    /// A control operator: `;`, `&`, `&&`, `|`, `||`, `(`, `)` or a newline.
     Control(&'a str),
     /// A redirection operator without its target: `>`, `2>>`, `<`, `<<<`, `>&`.
     Redirect(&'a str),
 }
 
-/// Cuts a command into tokens, in time linear in its length. Unclosed quotes end with the text.
+/// Splits a command into tokens, in linear time. Unclosed quotes end with the text.
 ///
 /// ```
 /// use deloop_detect::shell::{Token, lex};
@@ -31,7 +31,7 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     tokens: Vec<Token<'a>>,
-    /// The end words of here-documents whose bodies start at the next new line.
+    /// The delimiters of here-documents whose bodies start on the next line.
     heredocs: Vec<(String, bool)>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The length of the redirection operator at `at`, which is `<` or `>`.
+    /// Returns the length of the redirection operator at `at`, which is `<` or `>`.
     fn redirect_length(&self, at: usize) -> usize {
         let rest = &self.bytes[at..];
         ["<<<", "<<-", "<<", "<&", "<>", ">>", ">&", ">|", "<", ">"]
@@ -101,8 +101,8 @@ impl<'a> Lexer<'a> {
             .map_or(1, |op| op.len())
     }
 
-    /// The length of a redirection with its file number (`2>&`) here, or 0. Three digits at most, so that a
-    /// long run of digits is not looked at again and again.
+    /// Returns the length of a redirection with its file descriptor (`2>&`) here, or 0. Reads at most three digits, so
+    /// that a long run of digits isn't scanned repeatedly.
     fn numbered_redirect(&self) -> usize {
         let digits = self.bytes[self.at..].iter().take(4).take_while(|b| b.is_ascii_digit()).count();
         match self.peek(digits) {
@@ -168,7 +168,7 @@ impl<'a> Lexer<'a> {
                     self.skip_parentheses();
                 }
                 b'`' => self.skip_backticks(),
-                // No byte of a longer character is one of those above.
+                // No byte of a multi-byte character is one of those above.
                 _ => self.at += 1,
             }
         }
@@ -186,7 +186,7 @@ impl<'a> Lexer<'a> {
         self.text[self.at..].chars().next().map_or(1, char::len_utf8)
     }
 
-    /// From behind the opening `"` to behind the closing one.
+    /// Reads from after the opening `"` to after the closing one.
     fn double_quoted(&mut self, out: &mut String, copied: &mut usize) {
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
@@ -213,7 +213,7 @@ impl<'a> Lexer<'a> {
         *copied = self.at;
     }
 
-    /// From an opening `(` to behind the `)` that closes it, quotes inside respected.
+    /// Skips from an opening `(` to after its closing `)`, respecting quotes.
     fn skip_parentheses(&mut self) {
         let mut depth = 0_usize;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -258,7 +258,7 @@ impl<'a> Lexer<'a> {
         self.skip_to_boundary();
     }
 
-    /// Skipping an escaped byte may have landed inside a character.
+    /// Moves to a character boundary: skipping an escaped byte may have ended inside a character.
     fn skip_to_boundary(&mut self) {
         while !self.text.is_char_boundary(self.at) {
             self.at += 1;

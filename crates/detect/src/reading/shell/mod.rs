@@ -1,7 +1,7 @@
-//! Shell commands, as far as a loop detector needs them: words, operators and simple commands.
+//! Parses shell commands as far as a loop detector needs them: words, operators and simple commands.
 //!
-//! One pass over the bytes, no recursion, no backtracking: hostile input cannot make it slow. What it does not
-//! understand it keeps as a word.
+//! Makes one pass over the bytes, with no recursion or backtracking, so hostile input can't make it slow. Anything it
+//! doesn't understand is kept as a word.
 
 mod lexer;
 mod script;

@@ -7,9 +7,9 @@ use super::{Token, lex};
 /// A shell command as a list of simple commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script<'a> {
-    /// In the order they stand, whatever joins them.
+    /// The simple commands in order, whatever joins them.
     pub commands: Vec<SimpleCommand<'a>>,
-    /// Whether it is one simple command without pipe, redirection, `;`, `&` or a second line.
+    /// Whether it is a single simple command without pipes, redirections, `;`, `&` or a second line.
     pub plain: bool,
     /// Whether a redirection writes to a file.
     pub redirects: bool,
@@ -23,7 +23,7 @@ pub struct SimpleCommand<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// Reads a command, in linear time: its first [`limits::COMMAND`] bytes.
+    /// Parses the first [`limits::COMMAND`] bytes of a command, in linear time.
     ///
     /// ```
     /// use deloop_detect::shell::Script;
@@ -76,26 +76,26 @@ impl<'a> Script<'a> {
 }
 
 impl SimpleCommand<'_> {
-    /// The program's name without its folder.
+    /// Returns the program's name without its folder.
     #[must_use]
     pub fn program(&self) -> &str {
         program_name(self.words.first().map_or("", |w| w.as_ref()))
     }
 
-    /// What stands behind the program.
+    /// Returns the arguments.
     #[must_use]
     pub fn arguments(&self) -> &[Cow<'_, str>] {
         self.words.get(1..).unwrap_or_default()
     }
 }
 
-/// The name of a program without its folder.
+/// Returns a program's name without its folder.
 pub(crate) fn program_name(path: &str) -> &str {
     let bytes = path.as_bytes();
     memchr::memrchr2(b'/', b'\\', bytes).map_or(path, |at| &path[at + 1..])
 }
 
-/// The beginning of a text, no more than so many bytes of it.
+/// Returns the beginning of a text, at most this many bytes.
 fn within(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or(0)).unwrap_or(text)

@@ -1,4 +1,4 @@
-//! Hooks in a file of JSON: a list of handlers for each event.
+//! Hooks in a JSON file: a list of handlers for each event.
 
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
 use jsonc_parser::{ParseOptions, errors::ParseError};
@@ -6,28 +6,28 @@ use jsonc_parser::{ParseOptions, errors::ParseError};
 use super::line::{HookLine, Installed, quoted};
 use super::{Installable, WiringError};
 
-/// What an agent's handlers look like.
+/// The form of an agent's handlers.
 #[derive(Debug)]
 pub struct JsonHooks {
     /// The events at which deloop is called.
     pub events: &'static [&'static str],
-    /// How a handler stands in the list of its event.
+    /// The position of a handler in the list of its event.
     pub(crate) shape: HandlerShape,
     /// The key of the command.
     pub(crate) command: &'static str,
-    /// The key of the timeout, and the timeout in that agent's unit.
+    /// The key of the timeout, and the timeout in the agent's unit.
     pub(crate) timeout: (&'static str, u32),
-    /// Whether a handler says that it is a `command`.
+    /// Whether a handler has the type `command`.
     pub(crate) typed: bool,
     /// Whether a handler has a `name`.
     pub(crate) named: bool,
-    /// The `version` that the file has to have, if any.
+    /// The `version` that the file must have, if any.
     pub(crate) version: Option<u32>,
-    /// What stands around the command so that the agent goes on when deloop fails.
+    /// What wraps the command so that the agent continues when deloop fails.
     pub(crate) fail_open: FailOpen,
 }
 
-/// How a handler stands in the list of its event.
+/// The position of a handler in the list of its event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum HandlerShape {
     /// `{"matcher": …, "hooks": [HANDLER]}`
@@ -36,23 +36,23 @@ pub(crate) enum HandlerShape {
     Flat,
 }
 
-/// What stands around the command.
+/// What wraps the command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FailOpen {
-    /// Nothing: the agent goes on by itself.
+    /// Nothing: the agent continues by itself.
     ByItself,
-    /// A program that is missing must be no failure, and deloop must be the process itself: at a timeout the agent
-    /// kills only the shell and then waits for the shell's child.
+    /// Ignores a missing program, and makes deloop the process itself: at a timeout the agent kills only the shell and
+    /// then waits for the shell's child.
     Exec,
-    /// Any failure must be none.
+    /// Ignores any failure.
     OrZero,
 }
 
-/// One of our handlers, and where it stands.
+/// One of deloop's handlers and its position.
 struct Ours {
     found: Installed,
     handler: CstObject,
-    /// The group that it is in, if there are groups.
+    /// The group that contains it, if there are groups.
     group: Option<CstObject>,
     list: CstArray,
 }
@@ -158,7 +158,7 @@ impl JsonHooks {
         }
     }
 
-    /// What is added to the list of an event.
+    /// Returns the entry to add to the list of an event.
     fn entry(&self, command: &str) -> CstInputValue {
         let text = |text: &str| CstInputValue::String(text.to_owned());
         let mut handler = vec![(self.command.to_owned(), text(command))];
@@ -181,7 +181,7 @@ impl JsonHooks {
         }
     }
 
-    /// Our handlers in the list of an event.
+    /// Returns deloop's handlers in the list of an event.
     fn ours(&self, agent: &Installable, list: &CstArray) -> Vec<Ours> {
         let ours = |node: &CstNode, list: &CstArray, group: Option<&CstObject>| {
             let handler = node.as_object()?;
@@ -217,7 +217,7 @@ impl JsonHooks {
     }
 }
 
-/// Removes a handler, and the group that held nothing else.
+/// Removes a handler, and its group if that becomes empty.
 fn take_out(ours: Ours) {
     let Ours { handler, group, list, .. } = ours;
     handler.remove();
@@ -226,7 +226,7 @@ fn take_out(ours: Ours) {
     }
 }
 
-/// Removes the list of an event that has nothing left, unless it is about to be filled.
+/// Removes the list of an event if it is empty, unless it is about to be filled.
 fn drop_if_empty(hooks: &CstObject, event: &str, wanted: &[&str]) {
     if wanted.contains(&event) {
         return;
@@ -238,7 +238,7 @@ fn drop_if_empty(hooks: &CstObject, event: &str, wanted: &[&str]) {
     }
 }
 
-/// The events that have a list.
+/// Returns the events that have a list.
 fn events(hooks: &CstObject) -> Result<Vec<(String, CstArray)>, WiringError> {
     let of = |property: jsonc_parser::cst::CstObjectProp| {
         Some((property.decoded_name()?, property.array_value()?))
@@ -255,7 +255,7 @@ fn shape(key: &str, wanted: &str) -> WiringError {
     WiringError(format!("`{key}` is not {wanted}, which hooks require; fix it, then try again"))
 }
 
-/// Comments and commas at the end are let through, as some agents do; anything else that is no JSON is not.
+/// Parses JSON. Allows comments and trailing commas, as some agents do, and nothing else that isn't JSON.
 fn parse(text: &str) -> Result<CstRootNode, WiringError> {
     let options = ParseOptions {
         allow_comments: true,
@@ -280,7 +280,7 @@ fn parse(text: &str) -> Result<CstRootNode, WiringError> {
     CstRootNode::parse(text, &options).map_err(told)
 }
 
-/// The mark that some editors on Windows begin a file with.
+/// The byte order mark that some editors on Windows write.
 const MARK: char = '\u{feff}';
 
 fn without_mark(text: &str) -> &str {

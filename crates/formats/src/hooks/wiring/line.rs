@@ -1,27 +1,27 @@
 use super::Installable;
 
-/// How deloop is called: the command line without what an agent's shell needs around it.
+/// How deloop is called: the command line, without what an agent's shell needs around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookLine {
-    /// `deloop`, or where it is.
+    /// `deloop`, or its path.
     pub program: String,
-    /// How far it may go, if that is said.
+    /// The mode, if given.
     pub mode: Option<String>,
-    /// The profile, if one is named.
+    /// The profile, if given.
     pub profile: Option<String>,
 }
 
-/// What was found in an agent's settings.
+/// A hook found in an agent's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// How deloop is called.
     pub line: HookLine,
-    /// All that the agent runs, as it stands there.
+    /// The whole command that the agent runs, unchanged.
     pub command: String,
 }
 
 impl HookLine {
-    /// `deloop hook AGENT …`, quoted for a POSIX shell.
+    /// Returns `deloop hook AGENT …`, quoted for a POSIX shell.
     #[must_use]
     pub fn command(&self, agent: &str) -> String {
         let mut words = vec![quoted(&self.program), "hook".to_owned(), agent.to_owned()];
@@ -33,7 +33,7 @@ impl HookLine {
         words.join(" ")
     }
 
-    /// From a command that calls the hook of this agent, whatever stands around it and wherever the program is.
+    /// Parses a command that calls this agent's hook, whatever wraps it and wherever the program is.
     pub(crate) fn parse(command: &str, agent: &Installable) -> Option<Self> {
         let words = words(command);
         let at = words.windows(3).position(|w| {
@@ -47,7 +47,7 @@ impl HookLine {
         Some(Self::with_flags(&words[at], &words[at + 3..]))
     }
 
-    /// A program and the flags after it.
+    /// Parses a program and its flags.
     pub(crate) fn with_flags(program: &str, words: &[String]) -> Self {
         let flag = |name: &str| {
             let at = words.iter().position(|word| word == name)?;
@@ -57,7 +57,7 @@ impl HookLine {
     }
 }
 
-/// A word that a POSIX shell takes as it is.
+/// Quotes a word for a POSIX shell if necessary.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -66,7 +66,7 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The words of a command; operators that touch a word stay part of it, which the word `deloop` never does.
+/// Splits a command into words. Operators that touch a word stay part of it; the word `deloop` never has any.
 fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -80,7 +80,7 @@ fn words(command: &str) -> Vec<String> {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            // A path of Windows keeps its backslashes; before what a shell would interpret they are quotes.
+            // Windows paths keep their backslashes; before a character special to the shell, a backslash is a quote.
             (_, '\\') => match chars.clone().next() {
                 Some(next) if " '\"\\$&;()|<>`".contains(next) => {
                     chars.next();

@@ -1,4 +1,4 @@
-//! How deloop is installed in an agent: which settings file, what is written there, and what is removed again.
+//! Installs deloop in an agent: which settings file to use, what to write there, and what to remove again.
 //!
 //! Pure: takes the text of a file and returns its new text. Everything that isn't deloop's stays, byte for byte.
 
@@ -13,34 +13,34 @@ pub use json::JsonHooks;
 pub(crate) use json::{FailOpen, HandlerShape};
 pub use line::{HookLine, Installed};
 
-/// Seconds that an agent waits for deloop: more than deloop ever waits for its own database.
+/// Seconds that an agent waits for deloop, which is longer than deloop waits for its own database.
 pub(crate) const TIMEOUT: u32 = 5;
 
-/// Where an agent's settings are, and how it is told to call deloop.
+/// Where an agent's settings are, and how they make it call deloop.
 #[derive(Debug)]
 pub struct Wiring {
-    /// What starts it again in the session that stands for `{session}`.
+    /// The command that resumes the session `{session}`.
     pub resume: &'static str,
-    /// The programs that start it, the usual one first.
+    /// The programs that start it, most common first.
     pub programs: &'static [&'static str],
-    /// The folder that holds the user's settings.
+    /// The folder of the user's settings.
     pub base: Base,
-    /// The file of the user's settings, below it.
+    /// The user's settings file, relative to that folder.
     pub user: &'static str,
-    /// The file of a project's settings, below the project's folder.
+    /// A project's settings file, relative to the project's folder.
     pub project: &'static str,
-    /// What is in the file.
+    /// The type of the file.
     pub file: Settings,
-    /// What a person has to know or do before it works; empty if nothing.
+    /// What the user must know or do before it works; empty if nothing.
     pub then: &'static str,
 }
 
-/// What a file of settings is.
+/// The type of a settings file.
 #[derive(Debug)]
 pub enum Settings {
-    /// JSON, perhaps with comments, that holds other things as well.
+    /// JSON, possibly with comments, that also contains other settings.
     Json(JsonHooks),
-    /// A program of its own, which this is the text of.
+    /// A program of its own, with this text.
     Plugin(&'static str),
 }
 
@@ -49,17 +49,17 @@ pub enum Settings {
 pub struct Installable {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub title: &'static str,
     /// Another name that people type.
     pub alias: Option<&'static str>,
-    /// Whether the real program has been seen to do what deloop asks of it.
+    /// Whether it has been tested with the real program.
     pub verified: bool,
-    /// How.
+    /// How to install it.
     pub wiring: &'static Wiring,
 }
 
-/// Why a file of settings is left alone; the message names what to mend.
+/// Why a settings file is left unchanged. The message names the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WiringError(pub String);
 
@@ -93,7 +93,7 @@ impl Installable {
     /// Returns the text with deloop's entries, each of them once; `None` stands for a missing file.
     ///
     /// # Errors
-    /// When the text is not what the agent reads.
+    /// When the agent couldn't read the text.
     pub fn install(&self, text: Option<&str>, line: &HookLine) -> Result<String, WiringError> {
         match &self.wiring.file {
             Settings::Json(hooks) => hooks.install(self, text, line),
@@ -104,7 +104,7 @@ impl Installable {
     /// Returns the text without deloop's entries; `None` when nothing would be left.
     ///
     /// # Errors
-    /// When the text is not what the agent reads.
+    /// When the agent couldn't read the text.
     pub fn uninstall(&self, text: &str) -> Result<Option<String>, WiringError> {
         match &self.wiring.file {
             Settings::Json(hooks) => hooks.uninstall(self, text),
@@ -115,7 +115,7 @@ impl Installable {
     /// Returns how these settings call deloop; `None` when they don't.
     ///
     /// # Errors
-    /// When the text is not what the agent reads.
+    /// When the agent couldn't read the text.
     pub fn installed(&self, text: &str) -> Result<Option<Installed>, WiringError> {
         match &self.wiring.file {
             Settings::Json(hooks) => hooks.installed(self, text),
