@@ -89,7 +89,7 @@ pub fn config_schema(registry: &Registry) -> Value {
         if let Some(properties) = one["properties"].as_object_mut() {
             properties.insert(
                 "ladder".to_owned(),
-                json!({"type": "string", "description": "The ladder that its findings climb."}),
+                json!({"type": "string", "description": "The ladder for its findings."}),
             );
         } else {
             one["properties"] = json!({"ladder": {"type": "string"}});
@@ -98,7 +98,7 @@ pub fn config_schema(registry: &Registry) -> Value {
     }
     schema["properties"]["detectors"] = json!({
         "type": "object",
-        "description": "How the detectors are tuned, by detector name.",
+        "description": "The parameters of the detectors, by detector name.",
         "additionalProperties": false,
         "properties": detectors,
     });

@@ -20,7 +20,7 @@ pub struct Finding {
     pub score: f64,
     /// The step where the pattern began.
     pub since: u64,
-    /// The tool involved, if there is exactly one.
+    /// The tool involved, if there is one.
     pub tool: Option<String>,
     /// How the calls ended each time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

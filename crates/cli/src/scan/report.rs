@@ -83,7 +83,7 @@ pub(crate) struct LoopRow {
     pub(crate) detector: String,
     /// Other detectors that found it.
     pub(crate) also: Vec<String>,
-    /// The tool involved, if there is exactly one.
+    /// The tool involved, if there is one.
     pub(crate) tool: Option<String>,
     /// Number of occurrences, including the first.
     pub(crate) count: u64,

@@ -13,7 +13,7 @@ pub(crate) struct OverBudget;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct OverBudgetParams {
-    /// Maximum number of tokens, input and output.
+    /// Maximum number of input and output tokens, without cache reads and writes.
     tokens: u64,
     /// Maximum cost in dollars.
     usd: f64,
