@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(read(&at("a"), 5, Links::Refuse).unwrap(), b"12345");
         assert_eq!(read(&at("link"), 5, Links::Follow).unwrap(), b"12345");
         let why = |name: &str, most, links| read(&at(name), most, links).unwrap_err().to_string();
-        assert!(why("a", 4, Links::Follow).contains("larger than"));
+        assert!(why("a", 4, Links::Follow).contains("too large"));
         assert!(why("link", 5, Links::Refuse).contains("a link"));
         assert!(why("zero", 5, Links::Follow).contains("not a regular file"));
         assert!(why("pipe", 5, Links::Follow).contains("not a regular file"));
