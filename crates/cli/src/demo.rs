@@ -24,7 +24,7 @@ pub(crate) fn run(args: &DemoArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         let mut step: Step =
             line.parse().map_err(|e: deloop_types::StepError| Failure::new(e.to_string()))?;
         match refused.take() {
-            // A call that was refused never runs: what comes back is the refusal.
+            // A refused call never runs; its result is the refusal.
             Some((calls, message)) if refuse(&mut step, &calls, &message) => {}
             _ => print_step(&step, out)?,
         }

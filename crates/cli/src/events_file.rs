@@ -9,11 +9,11 @@ use deloop_types::Event;
 use crate::exit::Failure;
 use crate::safe_file;
 
-/// Appends events, a line each.
+/// Appends events, one per line.
 pub(crate) struct EventsFile(BufWriter<File>);
 
 impl EventsFile {
-    /// Opens a file to append to, and makes it if it is not there.
+    /// Opens a file for appending; creates it if it doesn't exist.
     pub(crate) fn append(path: &Path) -> Result<Self, Failure> {
         let file = safe_file::append_named(path);
         file.map(|f| Self(BufWriter::new(f))).map_err(|e| Failure::new(format!("{}: {e}", path.display())))

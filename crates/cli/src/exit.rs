@@ -1,10 +1,10 @@
-//! Exit codes, and how a subcommand ends that could not do its work.
+//! Exit codes, and the failures of subcommands.
 
-/// It ran.
+/// Success.
 pub(crate) const OK: u8 = 0;
-/// It ran, and found what `--fail-on` asked about, or `deloop doctor` found something wrong.
+/// Success, and `--fail-on` matched or `deloop doctor` found a problem.
 pub(crate) const FOUND: u8 = 1;
-/// It could not run, or a part of its input could not be read.
+/// The command failed, or part of its input couldn't be read.
 pub(crate) const COULD_NOT_RUN: u8 = 2;
 
 /// `deloop run`: deloop stopped the agent. No agent is known to end with it, and no shell gives it a meaning.
@@ -17,14 +17,14 @@ pub(crate) const NOT_FOUND: u8 = 127;
 /// Why a subcommand ended early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Whoever read our output has gone: nothing is wrong.
+    /// The reader of the output is gone, which isn't an error.
     ClosedPipe,
-    /// What is wrong, and how to fix it.
+    /// An error message that names the fix.
     Message(String),
 }
 
 impl Failure {
-    /// A failure with this message.
+    /// Creates a failure with this message.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self::Message(message.into())
     }

@@ -1,11 +1,11 @@
-//! Lines of bytes, whatever they hold and however long they are.
+//! Reads lines of bytes of any content and length.
 
 use std::io::{BufRead, BufReader, Read};
 
-/// A longer line is skipped and said to be too long.
+/// A longer line is skipped and reported.
 pub(crate) const LONGEST: usize = deloop_types::limits::EVENT;
 
-/// The memory of a longer line is given back when it has been dealt with.
+/// The memory of a longer line is released after use.
 const KEPT: usize = 4 * 1024 * 1024;
 
 /// Reads lines one by one.
@@ -17,9 +17,9 @@ pub(crate) struct Lines<R> {
 
 /// One line of input.
 pub(crate) enum InputLine<'a> {
-    /// Its bytes without the line end.
+    /// The bytes without the line ending.
     Text(&'a [u8]),
-    /// It was longer than [`LONGEST`].
+    /// A line longer than [`LONGEST`].
     TooLong,
 }
 
@@ -28,7 +28,7 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::with_capacity(64 * 1024, input), line: Vec::new(), ended: true }
     }
 
-    /// The next line; `None` at the end.
+    /// Reads the next line; `None` at the end.
     pub(crate) fn next(&mut self) -> std::io::Result<Option<InputLine<'_>>> {
         self.line.clear();
         if self.line.capacity() > KEPT {
@@ -66,12 +66,12 @@ impl<R: Read> Lines<R> {
         })
     }
 
-    /// Whether the last line had a line end; the last line of a file that is being written may have none yet.
+    /// Returns whether the last line had a line ending. In a file that is being written, it may have none yet.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether the next line is already here: answering may wait until it is not.
+    /// Returns whether the next line is already available, in which case the answer can be flushed later.
     pub(crate) fn has_more(&self) -> bool {
         memchr::memchr(b'\n', self.input.buffer()).is_some()
     }

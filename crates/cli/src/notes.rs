@@ -1,4 +1,4 @@
-//! What is noted for people when a task is forced to its end: learnings.md and issues.md.
+//! The notes for people when deloop ends a task: learnings.md and issues.md.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use deloop_types::Decision;
 use crate::exit::Failure;
 use crate::safe_file::{Make, Target};
 
-/// More forced ends than this in one session are an issue.
+/// More forced ends than this in one session are reported as an issue.
 const MANY: u64 = 2;
 
 /// Appends notes in a memory folder.
@@ -25,7 +25,7 @@ impl Notes {
         Self { folder, forced: RefCell::default() }
     }
 
-    /// A task was forced to its end.
+    /// Records that a task was forced to end.
     pub(crate) fn force_done(&self, task: &str, decision: &Decision) -> Result<(), Failure> {
         let mut forced = self.forced.borrow_mut();
         let times = forced.entry(decision.session.to_string()).or_default();
@@ -33,13 +33,13 @@ impl Notes {
         write(&self.folder, task, decision, *times)
     }
 
-    /// The session is over.
+    /// Records that the session is over.
     pub(crate) fn forget(&mut self, session: &str) {
         self.forced.borrow_mut().remove(session);
     }
 }
 
-/// Notes the `times`-th forced end of a session.
+/// Writes the note about the `times`-th forced end of a session.
 pub(crate) fn write(
     folder: &NotesFolder,
     task: &str,
@@ -83,26 +83,26 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(240).collect()
 }
 
-/// Where notes are written.
+/// The folder for notes.
 #[derive(Debug, Clone)]
 pub(crate) struct NotesFolder {
-    /// The folder of a project: what its configuration names has to be below it. `None` if the user chose.
+    /// The project's folder, inside which the folder for notes must be; `None` if the user chose it.
     root: Option<PathBuf>,
     folder: PathBuf,
 }
 
 impl NotesFolder {
-    /// A folder that the user chose.
+    /// Creates one for a folder that the user chose.
     pub(crate) fn chosen(folder: &Path) -> Self {
         Self { root: None, folder: folder.to_owned() }
     }
 
-    /// A folder that a project's configuration names: it has to be inside `root`.
+    /// Creates one for a folder that a project's configuration names, which must be inside `root`.
     pub(crate) fn inside(root: &Path, folder: &Path) -> Self {
         Self { root: Some(root.to_owned()), folder: folder.to_owned() }
     }
 
-    /// The path of a file in it, for messages.
+    /// Returns the path of a file in it, for messages.
     fn path(&self, name: &str) -> PathBuf {
         self.root.as_deref().unwrap_or(Path::new("")).join(&self.folder).join(name)
     }
@@ -110,7 +110,7 @@ impl NotesFolder {
     /// Appends to a file in it.
     ///
     /// # Errors
-    /// When the file or a folder on the way is a link, or cannot be written.
+    /// When the file or a folder in the path is a link, or can't be written.
     pub(crate) fn append(&self, name: &str, text: &[u8]) -> Result<(), Failure> {
         let write = || -> std::io::Result<()> {
             let path = self.folder.join(name);

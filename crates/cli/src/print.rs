@@ -1,23 +1,23 @@
-//! All that deloop prints for people goes through here: nothing in it can act on a terminal.
+//! Prints everything for people, so that nothing in the output can affect the terminal.
 //!
-//! Control characters, and characters that turn the direction of writing around or hide what stands there, are shown as
-//! `\u001b`. That is how JSON writes them, so that JSON on a terminal means the same. Line ends, tabs and deloop's own
-//! colours pass.
+//! Control characters, and characters that change the direction of text or hide it, are shown as
+//! `\u001b`. JSON uses the same form, so JSON on a terminal keeps its meaning. Line endings, tabs and deloop's own
+//! colors pass.
 
 use std::io::{self, Write};
 
 use crate::args::{Cli, Command};
 
-/// Escapes what is written to it.
+/// Escapes everything written to it.
 pub(crate) struct Escaped<W> {
     inner: W,
-    /// Whether colours pass.
+    /// Whether colors pass.
     colours: bool,
-    /// The beginning of a character whose end has not been written yet.
+    /// The beginning of a character whose end hasn't been written yet.
     half: Vec<u8>,
 }
 
-/// Standard output for this command. What programs read is written byte by byte, unless a person looks at it.
+/// Returns standard output for this command. Output for programs is written unchanged, unless it goes to a terminal.
 pub(crate) fn stdout(cli: &Cli) -> Box<dyn Write> {
     let stdout = io::stdout().lock();
     let escapes = !is_for_programs(&cli.command) || io::IsTerminal::is_terminal(&stdout);
@@ -36,11 +36,11 @@ pub(crate) fn stderr() -> Escaped<io::Stderr> {
 
 /// Writes a line to standard error; ignores errors, because there is nowhere left to report them.
 pub(crate) fn tell(line: impl std::fmt::Display) {
-    // In one piece, so that lines of parallel processes do not mix.
+    // Written in one piece, so that lines of parallel processes don't mix.
     let _ = io::stderr().write_all(escaped(&format!("{line}\n"), false).as_bytes());
 }
 
-/// One line for a log, of at most `room` characters: without secrets, and nothing in it can act on a terminal.
+/// Formats one line for a log, of at most `room` characters, without secrets or anything that affects a terminal.
 pub(crate) fn log_line(text: &str, room: usize) -> String {
     let end = text.char_indices().nth(room).map_or(text.len(), |(end, _)| end);
     let cut = if end < text.len() { "…" } else { "" };
@@ -48,7 +48,7 @@ pub(crate) fn log_line(text: &str, room: usize) -> String {
     format!("{}{cut}", escaped(&deloop_detect::redact(&line), false))
 }
 
-/// Whether the output is data or a document, in which every byte counts.
+/// Returns whether the output is data or a document, in which every byte counts.
 fn is_for_programs(command: &Command) -> bool {
     match command {
         Command::Scan(args) => args.json || args.csv,
@@ -89,7 +89,7 @@ impl<W: Write> Write for Escaped<W> {
     }
 }
 
-/// Whether these bytes may be the beginning of a character.
+/// Returns whether these bytes may be the beginning of a character.
 fn is_half(bytes: &[u8]) -> bool {
     let length = match bytes.first() {
         Some(0xc2..=0xdf) => 2,
@@ -100,7 +100,7 @@ fn is_half(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.len() < length
 }
 
-/// The text with everything shown that could act on a terminal.
+/// Returns the text with everything escaped that could affect a terminal.
 fn escaped(text: &str, colours: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -128,7 +128,7 @@ fn escaped(text: &str, colours: bool) -> String {
     out
 }
 
-/// Whether a terminal does something else with a character than to show it in its place.
+/// Returns whether a terminal does anything but show a character in its place.
 fn acts(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
         || matches!(c,
@@ -136,7 +136,7 @@ fn acts(c: char) -> bool {
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The length of a colour that deloop itself uses and that hides nothing, at the beginning of a text; 0 without one.
+/// Returns the length of one of deloop's own colors at the beginning of a text, if it hides nothing; 0 without one.
 fn colour_length(text: &str) -> usize {
     let Some(codes) = text.strip_prefix("\u{1b}[") else { return 0 };
     let Some(end) = codes.bytes().take(16).position(|b| b == b'm') else { return 0 };

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ProfilesArgs, out: &mut dyn Write) -> Result<u8, Failur
     match &args.command {
         Some(ProfilesCommand::Show { name }) => {
             let text = profile_text(name)?;
-            // Laid over the profile it was printed from, so that it means the same.
+            // Based on the profile it was printed from, so that it means the same.
             write!(out, "{HEADER}profile = \"{name}\"\n{text}")?;
         }
         None => {

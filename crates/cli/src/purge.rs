@@ -14,7 +14,7 @@ use crate::state::State;
 /// More decisions than the database keeps.
 const ALL: usize = 1 << 20;
 
-/// The files that hold session data: what one is, its folder, and how its name starts and ends.
+/// The files that contain session data: a description, the folder, and the prefix and suffix of the name.
 const FILES: [(&str, &str, &str, &str); 7] = [
     ("labels file", "", "labels.jsonl", ""),
     ("labelled session", "sessions", "", ".jsonl"),
@@ -45,7 +45,7 @@ fn purge_session(
     let store = store.ok_or_else(unknown)?;
     let filter = DecisionFilter { session: Some(session), ..DecisionFilter::default() };
     let mut decisions = store.decisions(&filter, ALL).map_err(failure)?;
-    // The filter takes the beginning of a name.
+    // The filter matches prefixes.
     decisions.retain(|decision| decision.session == session);
     if store.purge(Some(session)).map_err(failure)? == 0 && decisions.is_empty() {
         return Err(unknown());
@@ -122,7 +122,7 @@ fn line((what, count): (&str, usize)) -> String {
     }
 }
 
-/// Asks on a terminal; elsewhere nobody can answer.
+/// Asks for confirmation on a terminal. Without one, returns an error that names `--yes`.
 fn ask(out: &mut dyn Write) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         out.flush()?;

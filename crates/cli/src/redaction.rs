@@ -1,13 +1,13 @@
-//! What of a transcript may be seen: secrets are masked, and nothing in it can act on a terminal or a page.
+//! Makes transcript text safe to show: secrets are masked, and nothing in it can affect a terminal or a page.
 
 use std::borrow::Cow;
 
-/// No more than this of a text is looked at, whatever is shown of it in the end.
+/// Maximum length of text that is processed, whatever is shown in the end.
 const LOOKED_AT: usize = 64 * 1024;
 
 /// How text from transcripts is shown.
 pub(crate) struct Redaction {
-    /// Arguments and results are left out.
+    /// Whether arguments and results are left out.
     pub(crate) redact: bool,
 }
 
@@ -16,12 +16,12 @@ impl Redaction {
         Self { redact }
     }
 
-    /// One line of at most `room` characters.
+    /// Returns one line of at most `room` characters.
     pub(crate) fn line(&self, text: &str, room: usize) -> String {
         deloop_detect::clean(&harmless(&masked(text)), room.max(2))
     }
 
-    /// Lines, of at most `room` characters in all.
+    /// Returns lines of at most `room` characters in total.
     pub(crate) fn text(&self, text: &str, room: usize) -> String {
         let text = harmless(&masked(text));
         match text.char_indices().nth(room) {
@@ -39,8 +39,8 @@ fn masked(text: &str) -> Cow<'_, str> {
     deloop_detect::redact(&text[..end])
 }
 
-/// The text without what a terminal or a reader could be misled by: escape sequences, control characters other than
-/// line ends, and characters that are invisible or turn the direction of writing around. Tabs become spaces.
+/// Removes what could mislead a terminal or a reader: escape sequences, control characters other than line endings,
+/// and characters that are invisible or change the direction of text. Tabs become spaces.
 pub(crate) fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -63,7 +63,7 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
             rest.next();
             skip_sequence(rest);
         }
-        // An operating system command, and its like, ends with BEL or ESC \.
+        // An operating system command and similar sequences end with BEL or ESC \.
         Some(']' | 'P' | 'X' | '^' | '_') => {
             while let Some(c) = rest.next() {
                 if c == '\u{7}' || c == '\u{9c}' {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn secrets_are_masked() {
         let redaction = Redaction::new(false);
-        // Put together here, so that no scanner of this repository takes them for real ones.
+        // Assembled here, so that secret scanners don't report this repository.
         let parts = [
             ("sk-ant-", "api03-abcdefghijklmnop"),
             ("ghp_", "abcdefghijklmnopqrstuvwxyz0123456789"),

@@ -1,4 +1,4 @@
-//! The user's state folder: the database that hooks share, and their log.
+//! The user's state folder: the database that all hooks share, and their log.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,21 @@ use crate::exit::Failure;
 use crate::print;
 use crate::safe_file::{self, Expected, Links, Permission, Target};
 
-/// A log that is longer takes the place of the one before it.
+/// A longer log is rotated and replaces the previous one.
 const LONGEST_LOG: u64 = 1 << 20;
-/// A file of the folder that is longer is not one that deloop wrote.
+/// A longer file wasn't written by deloop.
 const LONGEST_FILE: u64 = 64 << 20;
 
-/// So many characters of a line are kept.
+/// Maximum length of a log line, in characters.
 const LONGEST_LINE: usize = 2000;
 
-/// Where it is.
+/// The state folder.
 pub(crate) struct State {
     folder: PathBuf,
 }
 
 impl State {
-    /// The user's state folder, which need not exist.
+    /// Returns the user's state folder, which may not exist.
     pub(crate) fn here() -> Result<Self, Failure> {
         let folder = config::state_folder();
         let folder =
@@ -38,18 +38,18 @@ impl State {
         self.folder.join("deloop.db")
     }
 
-    /// The database, made if it is not there.
+    /// Opens the database; creates it if it doesn't exist.
     pub(crate) fn open(&self) -> Result<SqliteJournal, Failure> {
         self.prepare().map_err(|e| Failure::new(format!("{}: {e}", self.folder.display())))?;
         SqliteJournal::open(&self.database(), Bounds::default()).map_err(|e| Failure::new(e.to_string()))
     }
 
-    /// The database, if there is one.
+    /// Opens the database, if it exists.
     pub(crate) fn existing(&self) -> Result<Option<SqliteJournal>, Failure> {
         if self.database().exists() { self.open().map(Some) } else { Ok(None) }
     }
 
-    /// Writes a file of the folder, for the user alone, all of it or nothing; its path.
+    /// Writes a file in the folder atomically, accessible only to the user. Returns its path.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.folder.join(name);
         let done = self
@@ -59,17 +59,17 @@ impl State {
         Ok(path)
     }
 
-    /// A file of the folder, if it can be read.
+    /// Reads a file in the folder, if possible.
     pub(crate) fn read(&self, name: &str) -> Option<String> {
         safe_file::read_text(&self.folder.join(name), LONGEST_FILE, Links::Refuse).ok()
     }
 
-    /// Makes the folder, and closes one of ours that others could look into.
+    /// Creates the folder, or removes other users' access to an existing one that the user owns.
     fn prepare(&self) -> std::io::Result<()> {
         prepare_folder(&self.folder)
     }
 
-    /// Notes for people why a hook could not do its work. A log that cannot be written is nobody's problem.
+    /// Logs why a hook failed. A failure to write the log is ignored.
     pub(crate) fn log(&self, who: &str, what: &str) {
         let path = self.folder.join("deloop.log");
         if std::fs::metadata(&path).is_ok_and(|m| m.len() > LONGEST_LOG) {
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Returns the files of `folder` inside the state folder whose names start and end so.
+    /// Returns the files of `folder` inside the state folder whose names have this prefix and suffix.
     pub(crate) fn files(&self, folder: &str, prefix: &str, suffix: &str) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
         let matches = |name: &std::ffi::OsStr| {
@@ -95,7 +95,7 @@ impl State {
     }
 }
 
-/// Makes a folder that deloop keeps state in, and closes one of the user's that others could look into.
+/// Creates a state folder, or removes other users' access to an existing one that the user owns.
 pub(crate) fn prepare_folder(folder: &Path) -> std::io::Result<()> {
     safe_file::private_folder(folder)?;
     #[cfg(unix)]
@@ -109,7 +109,7 @@ pub(crate) fn prepare_folder(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The time, which only the edges of deloop read.
+/// Returns the current time. Only the edges of deloop read the clock.
 pub(crate) fn now() -> Millis {
     Millis(jiff::Timestamp::now().as_millisecond())
 }

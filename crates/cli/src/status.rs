@@ -16,31 +16,31 @@ use crate::install::here;
 use crate::scan::table::Screen;
 use crate::state::{State, now};
 
-/// How far back "lately" goes.
+/// The period of the counts.
 const LATELY: u64 = 7 * 24 * 3_600_000;
 /// More decisions than the database keeps.
 const ALL: usize = 1 << 20;
 
-/// What is known about one agent.
+/// The status of one agent.
 #[derive(Debug, Serialize)]
 struct AgentStatus {
     agent: &'static str,
     title: &'static str,
-    /// Whether the real program has been seen to do what deloop asks of it.
+    /// Whether it has been tested with the real program.
     verified: bool,
     /// Whether its program or its settings are on this machine.
     found: bool,
-    /// Its program, if that is on PATH.
+    /// Its program, if it is on PATH.
     program: Option<String>,
     version: Option<String>,
     /// Where deloop is installed.
     installed: Vec<Installation>,
-    /// When deloop was last called by it, in milliseconds since 1970.
+    /// When it last called deloop, in milliseconds since 1970.
     last_called_ms: Option<i64>,
     calls: u64,
-    /// In the last seven days.
+    /// Number of decisions in the last seven days.
     decisions: usize,
-    /// With a decision in the last seven days.
+    /// Number of sessions with a decision in the last seven days.
     sessions: usize,
     /// What to do about it.
     note: Option<String>,
@@ -53,7 +53,7 @@ struct Installation {
     file: String,
     mode: Option<String>,
     program: Option<String>,
-    /// Why the file cannot be read.
+    /// Why the file can't be read.
     error: Option<String>,
 }
 
@@ -82,7 +82,7 @@ fn row(agent: &Installable, calls: &[HookCalls], decisions: &[RecordedDecision])
     let program = here::program(agent);
     let mut installed: Vec<Installation> =
         [Scope::User, Scope::Project].into_iter().filter_map(|s| place(agent, s)).collect();
-    // In the home folder both are one file.
+    // In the home folder, both are the same file.
     installed.dedup_by(|a, b| a.file == b.file);
     let called = calls.iter().find(|c| c.agent == agent.name);
     let late = |d: &&RecordedDecision| d.agent == agent.name && now().since(d.ts) <= LATELY;
@@ -108,7 +108,7 @@ fn row(agent: &Installable, calls: &[HookCalls], decisions: &[RecordedDecision])
     row
 }
 
-/// How deloop is installed in this scope, if it is, or why that is not known.
+/// Returns how deloop is installed in this scope, if it is, or why that is unknown.
 fn place(agent: &Installable, scope: Scope) -> Option<Installation> {
     let (path, text) = here::read_settings(agent, scope)?;
     let file = path.display().to_string();
@@ -124,7 +124,7 @@ fn place(agent: &Installable, scope: Scope) -> Option<Installation> {
     }
 }
 
-/// The mode of the configuration, for a hook that does not say one.
+/// Returns the mode of the configuration, for a hook that sets none.
 fn configured(profile: Option<String>) -> String {
     let config = config::load_for_hook(&RuleArgs { profile, ..RuleArgs::default() });
     match config.options.mode {

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &StepsArgs, out: &mut dyn Write) -> Result<u8, Failure> 
         let path = input.path();
         match done {
             Ok(done) => problems.extend(done.notes.into_iter().map(|note| Problem::note(path, note))),
-            // Folders also hold files that are no sessions.
+            // Folders also contain files that aren't sessions.
             Err(ReadError::UnknownFormat) if !input.named => {}
             Err(ReadError::UnknownFormat) => problems.push(Problem::unknown_format(path)),
             Err(ReadError::Io(error)) => problems.push(Problem::unread(path, &error)),

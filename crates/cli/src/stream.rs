@@ -22,12 +22,12 @@ use crate::print;
 use crate::safe_file::{self, Links};
 use crate::state::State;
 
-/// A larger checkpoint is not one that deloop wrote.
+/// A larger checkpoint wasn't written by deloop.
 const LONGEST_CHECKPOINT: u64 = 1 << 30;
-/// So many characters of an error are told.
+/// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 400;
 
-/// Where a harness can put a message to its agent.
+/// Where a harness can put a message for its agent.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Deliver {
     /// As a user message
@@ -51,7 +51,7 @@ impl Deliver {
     }
 }
 
-/// What a line that is not a Step gets for an answer.
+/// The answer to a line that isn't a Step.
 #[derive(Serialize)]
 struct Malformed<'a> {
     error: &'a str,
@@ -104,14 +104,14 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
     Ok(if stream.malformed > 0 { exit::COULD_NOT_RUN } else { exit::OK })
 }
 
-/// What a request cost, in dollars.
+/// Returns the cost of a request, in dollars.
 type RequestCost = Box<dyn Fn(&Usage) -> Option<f64>>;
 
 struct Stream {
     guard: Guard,
     events: Option<EventsFile>,
     notes: Option<Notes>,
-    /// Where the steps are those of an agent that people look after.
+    /// The running sessions of the agent, with `--agent`.
     agent: Option<AgentStream>,
     cost: RequestCost,
     off: bool,
@@ -133,7 +133,7 @@ impl Stream {
                 Ok(step) => self.answer(step, out)?,
                 Err(error) => {
                     self.malformed += 1;
-                    // It may quote what is wrong.
+                    // The error may quote the line.
                     let error = print::log_line(&error, LONGEST_ERROR);
                     print::tell(format_args!("deloop: line {number}: {error}"));
                     serde_json::to_writer(&mut *out, &Malformed { error: &error, line: number })?;
@@ -181,7 +181,7 @@ impl Stream {
         }
         if let (Some(notes), Some(_)) = (&self.notes, decision.extra.get(TASK_UPDATE)) {
             let task = step.task.as_deref().unwrap_or(step.session.as_str());
-            // A note that cannot be written must not end the guard.
+            // A failure to write a note must not end the guard.
             if let Err(Failure::Message(why)) = notes.force_done(task, &decision) {
                 print::tell(format_args!("deloop: can't write the note: {why}"));
             }
@@ -195,8 +195,8 @@ impl Stream {
     }
 }
 
-/// The running sessions of an agent that sends Steps: in the database that hooks share, so that `deloop pause`,
-/// `allow` and `wrong` hold for them.
+/// The running sessions of an agent that sends Steps, in the database that hooks share, so that `deloop pause`,
+/// `allow` and `wrong` apply to them.
 struct AgentStream {
     name: String,
     engine: Engine,
@@ -206,7 +206,7 @@ struct AgentStream {
 }
 
 impl AgentStream {
-    /// Opens the database. When that fails, the log says why, and the agent is guarded in memory.
+    /// Opens the database. If that fails, the reason is logged and the agent is guarded in memory.
     fn open(name: &str, profile: &Profile, options: Options) -> Option<Self> {
         let journal = State::here().and_then(|state| state.open());
         let journal = journal.map_err(|failure| log(name, &failure)).ok()?;

@@ -141,7 +141,7 @@ pub(crate) enum Command {
     /// Score profiles on labelled sessions: loops found, false alarms, precision, recall, delay
     #[command(after_help = EVAL_HELP)]
     Eval(EvalArgs),
-    /// Print the word lists that deloop reads tools, commands and outputs with
+    /// Print the word lists that deloop uses to classify tools, commands and outputs
     #[command(
         after_help = "To add lists of your own, put them under `[vocabulary]` in your configuration, in the same form. \
         `without = [\"NAME\"]` there turns a list off."
@@ -150,7 +150,7 @@ pub(crate) enum Command {
     /// Trust the configuration in a folder until it changes
     #[command(after_help = TRUST_HELP)]
     Trust(TrustArgs),
-    /// Print the configuration in force and the files it comes from
+    /// Print the effective configuration and the files it comes from
     Config(ConfigArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
@@ -187,7 +187,7 @@ pub(crate) struct RuleArgs {
     /// The strongest action deloop may take
     #[arg(long, value_enum, env = "DELOOP_MODE")]
     pub(crate) mode: Option<ModeArg>,
-    /// Somebody is there to answer questions
+    /// A person is there to answer questions
     #[arg(long)]
     pub(crate) attended: bool,
 }

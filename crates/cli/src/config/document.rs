@@ -9,14 +9,14 @@ use super::sources::{LONGEST, Layer, Reach};
 use crate::exit::Failure;
 use crate::safe_file::{self, Links};
 
-/// The document in a layer.
+/// Parses the document in a layer.
 pub(super) fn of_layer(layer: &Layer) -> Result<Value, Failure> {
     let text = layer.text.as_ref().map_err(|why| told(&layer.path, why))?;
     parse(&layer.path, text)
 }
 
-/// The document of a profile that comes with deloop, or of a file. `from` is the layer that names it; `None` if the
-/// user did, on the command line or in the environment.
+/// Reads the document of a built-in profile or of a file. `from` is the layer that names it; `None` if the user named
+/// it on the command line or in the environment.
 pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Failure> {
     if !is_file_name(name) {
         let text = profile_text(name).map_err(|e| {
@@ -46,12 +46,12 @@ pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Fail
     Ok(document)
 }
 
-/// Whether a profile is a file, and not one that comes with deloop.
+/// Returns whether a profile is a file, not a built-in one.
 pub(crate) fn is_file_name(profile: &str) -> bool {
     Path::new(profile).extension().is_some_and(|e| e == "toml" || e == "yaml" || e == "yml")
 }
 
-/// Reads TOML or YAML, as the file's name says.
+/// Parses TOML or YAML, depending on the file's extension.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
     let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
     let document: Value = if yaml {

@@ -1,4 +1,4 @@
-//! The last configuration of the user's that worked: it stays in force while the file is broken.
+//! The user's last working configuration, which stays in effect while the file is broken.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -13,7 +13,7 @@ struct LastGood {
     text: String,
 }
 
-/// Remembers a file of the user's that worked, unless it is remembered already.
+/// Saves a working file of the user, unless it is already saved.
 pub(super) fn remember(layer: &Layer) {
     let (Ok(state), Ok(text)) = (State::here(), &layer.text) else { return };
     let (name, path) = (name(&layer.path), absolute(&layer.path));
@@ -27,7 +27,7 @@ pub(super) fn remember(layer: &Layer) {
     }
 }
 
-/// What this file of the user's held when it last worked.
+/// Returns the last working content of this file.
 pub(super) fn recall(layer: &Layer) -> Option<Layer> {
     let kept: LastGood = serde_json::from_str(&State::here().ok()?.read(&name(&layer.path))?).ok()?;
     let same = kept.path == absolute(&layer.path);

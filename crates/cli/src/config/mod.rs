@@ -1,7 +1,7 @@
-//! The configuration: flag over environment over file over profile.
+//! The configuration. Flags override the environment, which overrides files, which override the profile.
 //!
-//! A file in a project counts only once you trusted it (see [`crate::trust`]). For hooks, a configuration that does
-//! not work never switches the guard off: what worked before stays in force, and people are told.
+//! A file in a project applies only after you trust it (see [`crate::trust`]). For hooks, a broken configuration never
+//! turns the guard off: the last working one stays in effect, and the user is notified.
 
 mod document;
 mod last_good;
@@ -26,29 +26,29 @@ use crate::args::RuleArgs;
 use crate::exit::Failure;
 use crate::notes::NotesFolder;
 
-/// What the configuration amounts to.
+/// The effective configuration.
 pub(crate) struct Config {
     pub(crate) profile: Profile,
     pub(crate) options: Options,
     /// The folder for notes, if one is set.
     pub(crate) memory: Option<NotesFolder>,
-    /// `DELOOP=off`.
+    /// Whether `DELOOP=off` is set.
     pub(crate) off: bool,
     /// What happens when deloop itself fails.
     pub(crate) fail: Fail,
-    /// What people should know about it.
+    /// Notices for the user.
     pub(crate) notices: Vec<ConfigNotice>,
-    /// The files that were read, the later laid over the earlier.
+    /// The files that were read. Later ones override earlier ones.
     files: Vec<PathBuf>,
     document: Value,
 }
 
-/// Something about the configuration that people should know.
+/// A notice about the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConfigNotice {
-    /// A file is not trusted and was ignored.
+    /// A file isn't trusted and was ignored.
     Ignored(String),
-    /// A part does not work, and something else is in force.
+    /// A part doesn't work, and something else is in effect.
     Broken(String),
 }
 
@@ -61,15 +61,15 @@ impl std::fmt::Display for ConfigNotice {
 }
 
 impl Config {
-    /// The user's own prices of models.
+    /// Returns the user's own model prices.
     pub(crate) fn prices(&self) -> Result<BTreeMap<String, Price>, Failure> {
         Ok(field(&self.document, "prices")?.unwrap_or_default())
     }
 
-    /// Returns the profile as it would be with this TOML laid over the whole configuration.
+    /// Returns the profile with this TOML merged over the whole configuration.
     ///
     /// # Errors
-    /// When the overlay is not TOML, or the result is not a profile.
+    /// When the overlay isn't TOML, or the result isn't a valid profile.
     pub(crate) fn profile_with(&self, overlay: &str) -> Result<Profile, Failure> {
         let overlay: Value = toml::from_str(overlay).map_err(|e| Failure::new(e.to_string()))?;
         let mut document = self.document.clone();
@@ -77,35 +77,35 @@ impl Config {
         Ok(Profile::from_document(document, &Registry::default())?)
     }
 
-    /// All notices as one line; `None` if there are none.
+    /// Returns all notices as one line; `None` if there are none.
     pub(crate) fn notice(&self) -> Option<String> {
         let all: Vec<String> = self.notices.iter().map(ToString::to_string).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }
 
-/// What holds where nothing says otherwise.
+/// The defaults.
 #[derive(Clone, Copy)]
 struct Defaults<'a> {
     profile: &'a str,
     mode: Mode,
-    /// Whether keys that do not exist are an error.
+    /// Whether unknown keys are an error.
     checked: bool,
 }
 
-/// Where settings other than those of files come from.
+/// The sources of settings other than files.
 #[derive(Clone, Copy)]
 struct Given<'a> {
     args: &'a RuleArgs,
-    /// Whether the profile on the command line counts.
+    /// Whether to use the profile from the command line.
     profile: bool,
-    /// Whether AGENT_* in the environment counts.
+    /// Whether to use AGENT_* from the environment.
     environment: bool,
 }
 
 const HOOK: Defaults<'static> = Defaults { profile: "default", mode: Mode::Nudge, checked: false };
 
-/// Reads all that applies here, and prints on standard error which file was ignored.
+/// Reads the configuration that applies here, and reports ignored files on standard error.
 pub(crate) fn load(args: &RuleArgs) -> Result<Config, Failure> {
     let config = load_quietly(args)?;
     for notice in &config.notices {
@@ -114,7 +114,7 @@ pub(crate) fn load(args: &RuleArgs) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// As [`load`], and prints nothing.
+/// Does the same as [`load`] but prints nothing.
 pub(crate) fn load_quietly(args: &RuleArgs) -> Result<Config, Failure> {
     let Sources { own, project, ignored } = sources::find(args.config.as_deref());
     let layers: Vec<&Layer> = own.iter().chain(&project).collect();
@@ -124,28 +124,28 @@ pub(crate) fn load_quietly(args: &RuleArgs) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// Reads the configuration for the hook of an agent. It nudges where nothing says otherwise, starts too often to look
-/// for keys that do not exist (`deloop doctor` does), and falls back on what works.
+/// Reads the configuration for an agent's hook. The default mode is nudge. A hook starts too often to check for
+/// unknown keys (`deloop doctor` does that), and it falls back on what works.
 pub(crate) fn load_for_hook(args: &RuleArgs) -> Config {
     guarding(args, HOOK, false)
 }
 
-/// As [`load_for_hook`], and remembers a file of the user's that works for the day it does not.
+/// Does the same as [`load_for_hook`] and saves a working file of the user as a fallback.
 pub(crate) fn load_and_remember(args: &RuleArgs) -> Config {
     guarding(args, HOOK, true)
 }
 
-/// As [`load_for_hook`], and looks for keys that do not exist.
+/// Does the same as [`load_for_hook`] and checks for unknown keys.
 pub(crate) fn load_checked(args: &RuleArgs) -> Config {
     guarding(args, Defaults { checked: true, ..HOOK }, false)
 }
 
-/// As [`load_for_hook`], over this profile where nothing names another, and enforcing.
+/// Does the same as [`load_for_hook`], but with this default profile, enforcing.
 pub(crate) fn load_over(args: &RuleArgs, profile: &str) -> Config {
     guarding(args, Defaults { profile, mode: Mode::default(), checked: true }, true)
 }
 
-/// Whether the configuration in this file would work, laid over the user's own.
+/// Checks whether the configuration in this file would work together with the user's own.
 pub(crate) fn check(project: &Layer) -> Result<(), Failure> {
     let own = sources::find(None).own;
     let layers: Vec<&Layer> = own.iter().chain([project]).collect();
@@ -154,7 +154,7 @@ pub(crate) fn check(project: &Layer) -> Result<(), Failure> {
     assemble(&layers, given, Defaults { checked: true, ..HOOK }).map(|_| ())
 }
 
-/// Tries what applies here, then less and less of it until something works: the built-in default always does.
+/// Tries the whole configuration, then less and less of it until something works. The built-in default always does.
 fn guarding(args: &RuleArgs, base: Defaults<'_>, remember: bool) -> Config {
     let Sources { own, project, ignored } = sources::find(args.config.as_deref());
     let all = Given { args, profile: true, environment: true };
@@ -172,7 +172,7 @@ fn guarding(args: &RuleArgs, base: Defaults<'_>, remember: bool) -> Config {
     config
 }
 
-/// What applies while the configuration does not work.
+/// Returns the name of what applies while the configuration doesn't work.
 fn fallback(own: Option<&Layer>, all: Given<'_>, base: Defaults<'_>, failure: &Failure) -> Config {
     let last = own.and_then(last_good::recall);
     let yours = own.map(|own| (vec![own], "your own configuration"));
@@ -197,7 +197,7 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Defaults<'_>, failure: &F
     unreachable!("the profiles that come with deloop load; a test reads each of them")
 }
 
-/// Lays the layers over the profile that they name.
+/// Merges the layers over the profile that they name.
 fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<Config, Failure> {
     let mut over = Value::Object(serde_json::Map::new());
     let schema = base.checked.then(|| config_schema(&Registry::default()));
@@ -230,7 +230,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     if given.environment {
         AgentBlock::from_env(|variable| std::env::var(variable).ok())?.apply(&mut document);
     }
-    // A bad value is an error even where the command line says otherwise: it would surprise somewhere else.
+    // A bad value is an error even if the command line overrides it: otherwise it would cause a surprise elsewhere.
     let mode = field::<Mode>(&document, "mode")?.unwrap_or(base.mode);
     let mode = given.args.mode.map_or(mode, Mode::from);
     let attended = given.args.attended || field::<bool>(&document, "attended")?.unwrap_or(false);
@@ -259,7 +259,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     })
 }
 
-/// Where notes go: a project's configuration can only name a folder inside the project.
+/// Returns the folder for notes. A project's configuration can only name a folder inside the project.
 fn notes_folder(folder: &Path, from: Option<&Layer>) -> Result<NotesFolder, Failure> {
     match from.map(|layer| &layer.reach) {
         Some(Reach::Inside { root, .. }) => {
@@ -276,7 +276,7 @@ fn notes_folder(folder: &Path, from: Option<&Layer>) -> Result<NotesFolder, Fail
     }
 }
 
-/// Whether the environment says `DELOOP=off`.
+/// Returns whether the environment contains `DELOOP=off`.
 pub(crate) fn is_off() -> bool {
     std::env::var("DELOOP").is_ok_and(|v| v.eq_ignore_ascii_case("off"))
 }

@@ -1,4 +1,4 @@
-//! `deloop config`: prints the configuration in force and the files it comes from.
+//! `deloop config`: prints the effective configuration and its files.
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
         writeln!(out, "# from {}", deloop_detect::clean(&file.to_string_lossy(), 1000))?;
     }
     let (mut document, options) = (config.document, config.options);
-    // A default that is printed as a setting would hold for hooks too, once somebody uses the output as a file.
+    // A default printed as a setting would also apply to hooks if the output is used as a file.
     if args.rules.mode.is_some() || document.get("mode").is_some_and(|mode| !mode.is_null()) {
         merge(&mut document, json!({"mode": options.mode}));
     } else {
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
     Ok(exit::OK)
 }
 
-/// TOML has no null: a key without a value is a key that is not there.
+/// TOML has no null, so a key without a value is left out.
 fn drop_nulls(value: &mut Value) {
     if let Value::Object(map) = value {
         map.retain(|_, v| !v.is_null());

@@ -1,4 +1,4 @@
-//! Which configuration files apply here, and how far each is trusted.
+//! Finds the configuration files that apply here and determines whether they are trusted.
 
 use std::path::{Path, PathBuf};
 
@@ -6,43 +6,43 @@ use super::ConfigNotice;
 use crate::safe_file::{self, Links};
 use crate::trust::{Standing, Trusted};
 
-/// The names of a configuration file, in the order in which they are looked for.
+/// The names of a configuration file, in search order.
 const NAMES: [&str; 4] = ["deloop.toml", "deloop.yaml", "deloop.yml", ".deloop.toml"];
-/// A longer configuration is a mistake, or an attack.
+/// Maximum size in bytes. A longer configuration is a mistake or an attack.
 pub(super) const LONGEST: u64 = 1 << 20;
 
-/// A configuration file and what is in it.
+/// A configuration file and its content.
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
     pub(crate) path: PathBuf,
-    /// What is in it, or why it cannot be read.
+    /// The content, or why it can't be read.
     pub(crate) text: Result<String, String>,
-    /// What it may name.
+    /// Which files it may name.
     pub(crate) reach: Reach,
 }
 
 /// Which files a configuration may name.
 #[derive(Debug, Clone)]
 pub(crate) enum Reach {
-    /// The user's own: any file.
+    /// The user's own configuration: any file.
     Anywhere,
-    /// A project's: files inside its folder, none of them a link, as they were when it was trusted.
+    /// A project's configuration: files inside its folder, without links, as they were when it was trusted.
     Inside {
         /// The folder.
         root: PathBuf,
-        /// The profile that it names, if that is a file, and what is in it.
+        /// The profile file that it names, if any, and its content.
         profile: Option<(String, String)>,
     },
 }
 
-/// All that was found.
+/// The configuration files found.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     /// The file that the user named, or the one in the user's configuration folder.
     pub(super) own: Option<Layer>,
-    /// The nearest one upward from the working folder, if it is trusted.
+    /// The nearest file in the working folder or above, if it is trusted.
     pub(super) project: Option<Layer>,
-    /// Why one was ignored.
+    /// Why a file was ignored.
     pub(super) ignored: Option<ConfigNotice>,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn find(named: Option<&Path>) -> Sources {
                 sources.project = Some(layer);
                 break;
             }
-            // A file that is not trusted does not hide one further up that is.
+            // An untrusted file doesn't hide a trusted one further up.
             Standing::Not(why) => {
                 let path = deloop_detect::clean(&path.to_string_lossy(), 300);
                 let notice = || ConfigNotice::Ignored(format!("ignored {path}: {why}"));
@@ -71,24 +71,24 @@ pub(super) fn find(named: Option<&Path>) -> Sources {
     sources
 }
 
-/// The configurations upward from the working folder, the nearest first.
+/// Returns the configurations in the working folder and above, nearest first.
 fn upward() -> impl Iterator<Item = PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     let folders: Vec<PathBuf> = here.ancestors().map(Path::to_owned).collect();
     folders.into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name))).filter(|path| is_one(path))
 }
 
-/// The nearest configuration upward from the working folder.
+/// Returns the nearest configuration in the working folder or above.
 pub(crate) fn nearest() -> Option<PathBuf> {
     upward().next()
 }
 
-/// The configuration in this folder.
+/// Returns the configuration in this folder.
 pub(crate) fn first_in(folder: &Path) -> Option<PathBuf> {
     NAMES.iter().map(|name| folder.join(name)).find(|path| is_one(path))
 }
 
-/// Whether there is a configuration. A link counts as one, so that it is reported and not passed over.
+/// Returns whether there is a configuration. A link counts, so that it is reported and not silently skipped.
 fn is_one(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|about| !about.is_dir())
 }
@@ -103,12 +103,12 @@ fn same(a: &Path, b: Option<&Path>) -> bool {
     a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
-/// A folder that the environment names; a relative one would be in whatever folder deloop is started in.
+/// Returns a folder from the environment. A relative one is ignored, because it would depend on the working folder.
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The user's configuration folder of deloop.
+/// Returns deloop's configuration folder of the user.
 fn user_folder() -> Option<PathBuf> {
     let base = if cfg!(windows) {
         variable("APPDATA")
@@ -118,7 +118,7 @@ fn user_folder() -> Option<PathBuf> {
     base.map(|base| base.join("deloop"))
 }
 
-/// The user's state folder of deloop.
+/// Returns deloop's state folder of the user.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     let base = if cfg!(windows) {
         variable("LOCALAPPDATA")

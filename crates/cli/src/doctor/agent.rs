@@ -1,4 +1,4 @@
-//! One agent that deloop is installed in.
+//! Checks one agent that has deloop hooks.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::install::args::Scope;
 use crate::install::here;
 use crate::safe_file::{self, Links};
 
-/// Where deloop is installed.
+/// One installation of deloop.
 pub(super) struct InstalledHook {
     pub(super) scope: &'static str,
     pub(super) file: String,
@@ -23,13 +23,13 @@ pub(super) struct InstalledHook {
 }
 
 impl InstalledHook {
-    /// The agent's version, as it stands after its name.
+    /// The agent's version, shown after its name.
     pub(super) fn version(&self) -> String {
         self.version.as_ref().map(|v| format!(" {v}")).unwrap_or_default()
     }
 }
 
-/// All places where an agent's settings name deloop or cannot be read.
+/// Returns all settings of an agent that name deloop or can't be read.
 pub(super) fn places(agent: &Installable) -> Vec<InstalledHook> {
     let mut places: Vec<InstalledHook> = Vec::new();
     for scope in [Scope::User, Scope::Project] {
@@ -39,7 +39,7 @@ pub(super) fn places(agent: &Installable) -> Vec<InstalledHook> {
             Err(why) => Some(Err(format!("the file is {why}"))),
         };
         let file = path.display().to_string();
-        // In the home folder both are one file.
+        // In the home folder, both are the same file.
         let Some(found) = found.filter(|_| places.iter().all(|p| p.file != file)) else { continue };
         let version = here::program(agent).as_deref().and_then(here::version);
         places.push(InstalledHook { scope: scope.name(), file, version, found });
@@ -47,8 +47,8 @@ pub(super) fn places(agent: &Installable) -> Vec<InstalledHook> {
     places
 }
 
-/// Plays a stuck session through this program, with the mode and the profile of this place. What the settings name is
-/// compared and never run: anybody may have written them.
+/// Replays a stuck session through this program, with the mode and profile of this installation. The command in the
+/// settings is compared and never run, because anyone may have written it.
 pub(super) fn examine(agent: &Installable, place: &InstalledHook, called: bool) -> Vec<Note> {
     let Installed { line, command } = match &place.found {
         Ok(found) => found,
@@ -122,18 +122,18 @@ fn judge(line: &HookLine, as_it_is: &Came, enforced: &Came, notes: &mut Vec<Note
     });
 }
 
-/// The command that `deloop install` would write for this line.
+/// Returns the command that `deloop install` would write for this line.
 fn written_by_install(agent: &Installable, line: &HookLine) -> Option<String> {
     let text = agent.install(None, line).ok()?;
     Some(agent.installed(&text).ok()??.command)
 }
 
-/// A command of somebody else's, as text.
+/// Returns a command found in settings, as text.
 fn quoted(command: &str) -> String {
     format!("`{}`", deloop_detect::clean(command, 200).replace('`', "'"))
 }
 
-/// Whether the settings call this program, or a copy of it.
+/// Returns whether the settings call this program, or a copy of it.
 fn same_program(named: &str, found: &Path, again: &str) -> Note {
     let named = quoted(named);
     let mine = format!("deloop {}", env!("CARGO_PKG_VERSION"));

@@ -29,11 +29,11 @@ pub(crate) struct DoctorArgs {}
 
 /// The result of one check.
 pub(super) enum Note {
-    /// As it should be.
+    /// Everything is fine.
     Well(String),
-    /// Worth knowing.
+    /// Something worth knowing.
     Know(String),
-    /// Wrong, with its fix.
+    /// A problem, with its fix.
     Wrong(String),
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(if wrong > 0 { exit::FOUND } else { exit::OK })
 }
 
-/// What does not depend on an agent.
+/// Checks what doesn't depend on an agent.
 fn here(state: &State) -> Vec<Note> {
     let mut notes = Vec::new();
     if config::is_off() {

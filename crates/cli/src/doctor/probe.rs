@@ -1,4 +1,4 @@
-//! Starting this program as an agent's hook, in a state folder of its own.
+//! Starts this program as an agent's hook, in a temporary state folder.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -18,16 +18,16 @@ use crate::trust::TRUSTED_FILE;
 
 /// Longer than any hook may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The name of the rehearsal as a run.
+/// The run id of the rehearsal.
 const REHEARSAL: &str = "doctor";
 
-/// A state folder that goes when this does.
+/// A temporary state folder, removed on drop.
 pub(super) struct Home {
     folder: TempDir,
 }
 
 impl Home {
-    /// Makes one that trusts what the user trusts.
+    /// Creates one that trusts what the user trusts.
     pub(super) fn make() -> std::io::Result<Self> {
         let home = Self { folder: TempDir::with_prefix("deloop-doctor-")? };
         if let Some(trusted) = State::here().ok().and_then(|state| state.read(TRUSTED_FILE)) {
@@ -44,13 +44,13 @@ impl Home {
         self.folder.path().join("deloop").join(name)
     }
 
-    /// The last line that a hook noted.
+    /// Returns the last line that a hook logged.
     pub(super) fn last_failure(&self) -> Option<String> {
         let log = safe_file::read_text(&self.file("deloop.log"), 16 << 20, Links::Refuse).ok()?;
         log.lines().last().map(|line| deloop_detect::clean(line, 300))
     }
 
-    /// Whether a stop was decided in the rehearsal of a run.
+    /// Returns whether the rehearsed run got a stop.
     pub(super) fn refuses_all(&self) -> bool {
         let store = SqliteJournal::open(&self.file("deloop.db"), Bounds::default());
         store.is_ok_and(|store| store.stop_of_run(REHEARSAL).is_ok_and(|stop| stop.is_some()))
@@ -67,7 +67,7 @@ impl Home {
     }
 }
 
-/// Sends an event to a hook, as the agent would: the reply, and how many milliseconds it took.
+/// Sends an event to a hook, as the agent would. Returns the reply and the duration in milliseconds.
 pub(super) fn hook(
     line: &HookLine,
     agent: &str,
@@ -89,8 +89,8 @@ pub(super) fn stream(
     run(this_program(line, &["stream", "--agent", agent], home, enforce)?, steps)
 }
 
-/// This program, with the mode and the profile of a line in an agent's settings. The program that the line names is
-/// not run: anybody may have written it.
+/// Returns a command for this program, with the mode and profile of a line in an agent's settings. The program that
+/// the line names isn't run, because anyone may have written it.
 fn this_program(line: &HookLine, words: &[&str], home: &Home, enforce: bool) -> Result<Command, String> {
     let program =
         std::env::current_exe().map_err(|e| format!("can't find the path of the deloop program ({e})"))?;
@@ -98,7 +98,7 @@ fn this_program(line: &HookLine, words: &[&str], home: &Home, enforce: bool) -> 
     process.args(words);
     for (flag, value) in [("--mode", &line.mode), ("--profile", &line.profile)] {
         if let Some(value) = value {
-            // In one word, so that the value cannot be taken for a flag.
+            // As one word, so that the value can't be taken for a flag.
             process.arg(format!("{flag}={value}"));
         }
     }
@@ -117,7 +117,7 @@ fn run(mut process: Command, input: &str) -> Result<(String, f64), String> {
     let (sender, receiver) = channel();
     let input = input.to_owned();
     std::thread::spawn(move || {
-        // One that does not read has no use for it.
+        // A program that doesn't read its input doesn't need it.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! A stuck session, played as the agent would.
+//! Replays a stuck session as the agent would send it.
 
 use deloop_formats::hooks::{HookLine, Installable, Settings, hook_agent};
 use deloop_types::{Action, Step};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::probe::{self, Home};
 
-/// More laps than any ladder of ours has rungs.
+/// More laps than any built-in ladder has rungs.
 const LAPS: u32 = 12;
 
-/// What came out.
+/// The result of a rehearsal.
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub(super) nudge: bool,
@@ -17,11 +17,11 @@ pub(super) struct Came {
     pub(super) stop: bool,
     pub(super) calls: usize,
     pub(super) median_ms: f64,
-    /// The last failure that a hook noted.
+    /// The last failure that a hook logged.
     pub(super) log: Option<String>,
 }
 
-/// Plays it; with `enforce` as if `deloop run` had started the agent.
+/// Replays the session; with `enforce`, as if `deloop run` had started the agent.
 pub(super) fn play(agent: &Installable, line: &HookLine, home: &Home, enforce: bool) -> Result<Came, String> {
     let mut came = Came::default();
     let mut times = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn play(agent: &Installable, line: &HookLine, home: &Home, enforce: b
                     }
                 }
             }
-            // Some cannot be stopped: everything is refused from then on.
+            // Some agents can't be stopped, so all later calls are refused.
             came.stop |= home.refuses_all();
         }
     }
@@ -66,7 +66,7 @@ pub(super) fn play(agent: &Installable, line: &HookLine, home: &Home, enforce: b
     Ok(came)
 }
 
-/// Whether a reply refuses the call, and whether it ends the run.
+/// Returns whether a reply refuses the call, and whether it stops the run.
 fn said(reply: &str) -> (bool, bool) {
     let reply: Value = serde_json::from_str(reply).unwrap_or_default();
     let is = |value: &Value, word: &str| value.as_str() == Some(word);
@@ -76,7 +76,7 @@ fn said(reply: &str) -> (bool, bool) {
     (denied, stopped)
 }
 
-/// The session as Steps, for a plugin that speaks to `deloop stream`.
+/// Returns the session as Steps, for a plugin that uses `deloop stream`.
 fn steps(session: &str) -> String {
     let mut text = String::new();
     for _ in 0..LAPS {

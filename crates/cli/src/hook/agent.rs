@@ -1,4 +1,4 @@
-//! The hook of an agent. Whatever goes wrong in it, the agent goes on: no output, exit code 0, a line in the log.
+//! The hook of an agent. Whatever fails in it, the agent continues: no output, exit code 0, a line in the log.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -17,13 +17,13 @@ use crate::exit::{self, Failure};
 use crate::safe_file::{self, Links};
 use crate::state::{State, now};
 
-/// The longest event that is read.
+/// Maximum size of an event, in bytes.
 const LONGEST: u64 = deloop_types::limits::EVENT as u64;
-/// Set by `deloop run` for the agent it started: the run is unattended and deloop may end it.
+/// Set by `deloop run` for the agent it starts: the run is unattended and deloop may end it.
 pub(crate) const RUN: &str = "DELOOP_RUN";
-/// Names workers with one goal over many sessions.
+/// Names a swarm: a group of workers with one goal, across sessions.
 const SWARM: &str = "DELOOP_SWARM";
-/// Set beside it: how far deloop may go in that run.
+/// Set together with it: the mode of that run.
 pub(crate) const RUN_MODE: &str = "DELOOP_RUN_MODE";
 
 pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> {
@@ -40,13 +40,13 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
         }
         Reply::default()
     });
-    // An agent that does not read the reply has gone on already.
+    // An agent that doesn't read the reply has already continued.
     let _ = out.write_all(reply.stdout.as_bytes()).and_then(|()| out.flush());
     let _ = crate::print::stderr().write_all(reply.stderr.as_bytes());
     Ok(reply.exit_code)
 }
 
-/// The configuration of those who speak for an agent.
+/// Reads the configuration for agents' hooks.
 pub(crate) fn load(rules: &RuleArgs) -> Config {
     let mut config = config::load_and_remember(rules);
     if run_id().is_some() {
@@ -87,7 +87,7 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
     }
 }
 
-/// What a live session is handled with.
+/// Returns the context of a live session.
 pub(crate) fn live_context<'a>(
     options: Options,
     run: Option<&'a str>,
@@ -102,13 +102,13 @@ pub(crate) fn live_context<'a>(
     EventContext { options, now: now(), run, swarm: SWARM_NAME.as_deref(), notice, cost, open }
 }
 
-/// What requests cost by the price table, which is read when it is needed: most events have no usage.
+/// Returns the cost of a request. The price table is read only when needed, because most events have no usage.
 pub(crate) fn cost_of(own: BTreeMap<String, Price>) -> impl Fn(&Usage) -> Option<f64> {
     let prices = LazyLock::new(move || Prices::new(own).ok());
     move |usage| prices.as_ref()?.cost(usage)
 }
 
-/// The answer of those who set `fail = "closed"`: when deloop fails, nothing goes on.
+/// Returns the reply with `fail = "closed"`: when deloop fails, the agent is stopped.
 fn closed(agent: &dyn HookAgent, event: &HookEvent, why: &str) -> Reply {
     let message =
         format!("[deloop] deloop failed ({why}) and is configured to stop the agent when that happens.");
@@ -122,12 +122,12 @@ fn closed(agent: &dyn HookAgent, event: &HookEvent, why: &str) -> Reply {
     agent.encode(event, &decision).reply
 }
 
-/// The `deloop run` that started the agent.
+/// Returns the `deloop run` that started the agent.
 pub(crate) fn run_id() -> Option<String> {
     std::env::var(RUN).ok().filter(|run| !run.is_empty())
 }
 
-/// What `deloop run --mode` said; it enforces unless told otherwise.
+/// Returns the mode of `deloop run --mode`; enforce by default.
 fn run_mode() -> Mode {
     match std::env::var(RUN_MODE).as_deref() {
         Ok("shadow") => Mode::Shadow,
@@ -136,7 +136,7 @@ fn run_mode() -> Mode {
     }
 }
 
-/// Claude Code says in the environment how it was started; there is nobody to ask when that was not a terminal.
+/// Claude Code reports in the environment how it was started. Unless that was a terminal, there is no one to ask.
 fn is_interactive() -> bool {
     match std::env::var("CLAUDE_CODE_ENTRYPOINT") {
         Ok(entry) => !entry.starts_with("sdk"),

@@ -1,4 +1,4 @@
-//! A file of settings on disk: read whole, replaced whole, with a copy of what it was.
+//! A settings file: read and replaced as a whole, with a backup copy.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use crate::exit::Failure;
 use crate::safe_file::{self, Expected, Links, Permission, Target};
 
-/// What the copy's name ends with.
+/// The suffix of the copy's name.
 const BACKUP: &str = ".deloop-backup";
-/// No agent has larger settings.
+/// Maximum size in bytes. No agent has larger settings.
 const LONGEST: u64 = 16 << 20;
 
-/// A file of settings, which need not exist.
+/// A settings file, which may not exist.
 pub(super) struct SettingsFile {
     pub(super) path: PathBuf,
-    /// What is in it; `None` when there is no such file.
+    /// The content; `None` if the file doesn't exist.
     pub(super) text: Option<String>,
-    /// The folder of a project: below it no link is followed. `None` for the user's own settings.
+    /// The project's folder, below which no link is followed; `None` for the user's own settings.
     root: Option<PathBuf>,
 }
 
@@ -28,19 +28,19 @@ impl SettingsFile {
         Ok(Self { path, text, root })
     }
 
-    /// Where the copy is.
+    /// Returns the path of the copy.
     pub(super) fn backup(&self) -> PathBuf {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(BACKUP);
         self.path.with_file_name(name)
     }
 
-    /// What is in the copy, if there is one.
+    /// Returns the content of the copy, if there is one.
     pub(super) fn kept(&self) -> Result<Option<String>, Failure> {
         read(&self.backup(), Links::Refuse)
     }
 
-    /// Keeps a copy of what is in the file now.
+    /// Copies the current content of the file.
     pub(super) fn keep(&self) -> Result<(), Failure> {
         let Some(text) = &self.text else { return Ok(()) };
         let backup = self.backup();
@@ -56,7 +56,7 @@ impl SettingsFile {
         done.map_err(|e| told(&backup, &e))
     }
 
-    /// Puts this text in the file's place, and makes the folders above it.
+    /// Replaces the file with this text and creates missing folders.
     pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
         let path = self.real()?;
         let done = self.target(&path);
@@ -81,7 +81,7 @@ impl SettingsFile {
         }
     }
 
-    /// The file itself. The user's own settings may be a link, as people have it who keep them elsewhere.
+    /// Returns the file itself. The user's own settings may be a link to a file kept elsewhere.
     fn real(&self) -> Result<PathBuf, Failure> {
         if self.root.is_some() || !self.path.is_symlink() {
             return Ok(self.path.clone());

@@ -12,10 +12,10 @@ use crate::exit::Failure;
 use crate::safe_file::{self, Links};
 use crate::sessions::agent_folders::{self, System};
 
-/// No agent has larger settings.
+/// Maximum size in bytes. No agent has larger settings.
 const LONGEST_SETTINGS: u64 = 16 << 20;
 
-/// The agent's file of settings.
+/// Returns the agent's settings file.
 pub(crate) fn settings(agent: &Installable, scope: Scope) -> Result<PathBuf, Failure> {
     match scope {
         Scope::Project => {
@@ -29,7 +29,7 @@ pub(crate) fn settings(agent: &Installable, scope: Scope) -> Result<PathBuf, Fai
     }
 }
 
-/// The folder that a scope's settings are in and that somebody else may have filled.
+/// Returns the folder of a scope's settings if someone else may control its content.
 pub(crate) fn root(scope: Scope) -> Result<Option<PathBuf>, Failure> {
     match scope {
         Scope::User => Ok(None),
@@ -42,7 +42,7 @@ pub(crate) fn root(scope: Scope) -> Result<Option<PathBuf>, Failure> {
 /// Reads an agent's settings to find out about them; `None` when they are not there.
 ///
 /// # Errors
-/// When the file is not a regular file, too large, or not UTF-8.
+/// When the file isn't a regular file, is too large, or isn't UTF-8.
 pub(crate) fn read_settings(agent: &Installable, scope: Scope) -> Option<(PathBuf, Result<String, String>)> {
     let path = settings(agent, scope).ok()?;
     let text = match safe_file::read_text(&path, LONGEST_SETTINGS, Links::Follow) {
@@ -63,12 +63,12 @@ fn below(folder: PathBuf, path: &str) -> PathBuf {
     path.split('/').fold(folder, |folder, part| folder.join(part))
 }
 
-/// Whether the agent's program or its folder of settings is on this machine.
+/// Returns whether the agent's program or settings folder is on this machine.
 pub(crate) fn is_here(agent: &Installable) -> bool {
     program(agent).is_some() || own_folder(agent).is_some_and(|folder| folder.is_dir())
 }
 
-/// The folder that only this agent uses: the first below the home folder.
+/// Returns the folder that only this agent uses: the first one below the home folder.
 fn own_folder(agent: &Installable) -> Option<PathBuf> {
     let folder = |base, folder| {
         let place = Place { base, folder, suffix: "" };
@@ -76,7 +76,7 @@ fn own_folder(agent: &Installable) -> Option<PathBuf> {
     };
     let first = agent.wiring.user.split('/').next().unwrap_or_default();
     match agent.wiring.base {
-        // A folder that the agent shares with others.
+        // The agent shares this folder with other programs.
         Base::Home | Base::Config | Base::Data | Base::Variable(_, "" | ".config") => {
             folder(agent.wiring.base, first)
         }
@@ -84,12 +84,12 @@ fn own_folder(agent: &Installable) -> Option<PathBuf> {
     }
 }
 
-/// The agent's program, found on PATH.
+/// Returns the agent's program on PATH.
 pub(crate) fn program(agent: &Installable) -> Option<PathBuf> {
     agent.wiring.programs.iter().find_map(|name| on_path(name))
 }
 
-/// The version of a program that npm brought, by the package it is in.
+/// Returns the version of a program installed with npm, from its package.
 pub(crate) fn version(program: &Path) -> Option<String> {
     let real = std::fs::canonicalize(program).ok()?;
     let manifest =
@@ -101,7 +101,7 @@ pub(crate) fn version(program: &Path) -> Option<String> {
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 
-/// How hooks call deloop: by its name if that is found on PATH, else by where this program is.
+/// Returns how hooks call deloop: by name if it is on PATH, else by the path of this program.
 pub(crate) fn this_program() -> Result<String, Failure> {
     if on_path("deloop").is_some() {
         return Ok("deloop".to_owned());
@@ -117,7 +117,7 @@ pub(crate) fn this_program() -> Result<String, Failure> {
     Ok(if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() })
 }
 
-/// Where a hook's program is; `None` when it would not be found.
+/// Returns the path of a hook's program; `None` if it can't be found.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     if program.contains(['/', '\\']) {
         Some(PathBuf::from(program)).filter(|p| is_program(p))

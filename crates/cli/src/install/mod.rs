@@ -15,24 +15,24 @@ use crate::args::{ModeArg, RuleArgs};
 use crate::config;
 use crate::exit::{self, Failure};
 
-/// What is to happen to one agent's file.
+/// The planned change to one agent's file.
 struct Plan {
     agent: Installable,
     file: SettingsFile,
-    /// What will be in the file; `None` when it will be gone.
+    /// The new content; `None` if the file is to be removed.
     after: Option<String>,
-    /// What becomes of the copy of the file.
+    /// What happens to the copy of the file.
     copy: BackupChange,
 }
 
-/// What becomes of the copy of a file.
+/// What happens to the copy of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BackupChange {
-    /// It becomes what the file is now.
+    /// The current file is copied.
     Write,
-    /// It stays: it is the file as it was before deloop.
+    /// The copy stays: it is the file from before deloop was installed.
     Keep,
-    /// It goes: the file is again what it was.
+    /// The copy is removed, because the file is restored.
     Remove,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
         true => found(out)?,
     };
     let line = hook_line(args)?;
-    // Every file is read before the first is changed.
+    // All files are read before the first one is changed.
     let plans: Vec<Plan> =
         agents.into_iter().map(|agent| plan_install(agent, args.scope, &line)).collect::<Result<_, _>>()?;
     for plan in &plans {
@@ -134,7 +134,7 @@ fn hook_line(args: &InstallArgs) -> Result<HookLine, Failure> {
     let mut profile = args.profile.clone();
     if profile.is_some() {
         config::load(&RuleArgs { profile: profile.clone(), ..RuleArgs::default() })?;
-        // The hook is started in other folders than this one.
+        // The hook runs in other folders than this one.
         profile = profile.map(|name| match std::path::absolute(&name) {
             Ok(path) if path.is_file() => path.to_string_lossy().into_owned(),
             _ => name,
@@ -172,7 +172,7 @@ fn plan_uninstall(agent: Installable, scope: Scope) -> Result<Plan, Failure> {
         let after = file.text.clone();
         return Ok(Plan { agent, file, after, copy: BackupChange::Keep });
     };
-    // If nothing but deloop came into the file since, it becomes what it was.
+    // If only deloop's entries were added since, the file is restored.
     let kept = file.kept()?.filter(|kept| is_original(&agent, Some(kept)));
     let before = [kept, None].into_iter().find(|before| {
         let again = agent.install(before.as_deref(), &installed.line);
@@ -185,7 +185,7 @@ fn plan_uninstall(agent: Installable, scope: Scope) -> Result<Plan, Failure> {
     Ok(Plan { agent, file, after, copy })
 }
 
-/// Whether this is a file without deloop in it.
+/// Returns whether this is a file without deloop entries.
 fn is_original(agent: &Installable, kept: Option<&str>) -> bool {
     kept.is_some_and(|kept| agent.installed(kept).is_ok_and(|found| found.is_none()))
 }
@@ -199,7 +199,7 @@ impl Plan {
         self.after == self.file.text
     }
 
-    /// The change as a unified diff.
+    /// Returns the change as a unified diff.
     fn show(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let (before, after) = (&self.file.text, &self.after);
         let path = self.file.path.display().to_string();

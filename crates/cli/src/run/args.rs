@@ -1,4 +1,4 @@
-//! What can be typed after `deloop run`.
+//! The arguments of `deloop run`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The agent as a process: started, waited for, and made to end.
+//! The agent's process: starting it, waiting for it and ending it.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use crate::exit::Failure;
 
-/// How hard an agent is asked to end.
+/// How forcefully to end an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Push {
-    /// As Ctrl-C does.
+    /// Interrupt, like Ctrl-C.
     Interrupt,
-    /// As `kill` does.
+    /// Terminate, like `kill`.
     Terminate,
-    /// It is not asked.
+    /// Kill.
     Kill,
 }
 
 impl Push {
-    /// The next harder one.
+    /// Returns the next stronger one.
     pub(super) fn after(last: Option<Self>) -> Self {
         match last {
             None => Self::Interrupt,
@@ -30,11 +30,11 @@ impl Push {
     }
 }
 
-/// What a wait brought.
+/// The result of a wait.
 pub(super) enum Happened {
-    /// The agent has ended.
+    /// The agent has exited.
     Ended(ExitStatus),
-    /// deloop got this signal.
+    /// deloop received this signal.
     Signal(i32),
     /// The time is up.
     Nothing,
@@ -43,18 +43,18 @@ pub(super) enum Happened {
 /// A running agent.
 pub(super) struct AgentProcess {
     id: u32,
-    /// Whether it leads a process group of its own, which everything that it starts belongs to. At a terminal it does
-    /// not: only the terminal's group may read from it, and gets its Ctrl-C.
+    /// Whether it leads its own process group, to which everything it starts belongs. On a terminal it doesn't, because
+    /// only the terminal's group can read from it and gets its Ctrl-C.
     #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has process groups"))]
     own_group: bool,
     happened: Receiver<Happened>,
 }
 
 impl AgentProcess {
-    /// Starts it with deloop's own standard streams and environment, and this in addition.
+    /// Starts it with deloop's standard streams and environment, plus these variables.
     pub(super) fn start(command: &[OsString], environment: &[(&str, &str)]) -> std::io::Result<Self> {
         let (sender, happened) = channel();
-        // Before the agent is there: a signal in between must not be lost.
+        // Before the agent starts, so that no signal in between is lost.
         #[cfg(unix)]
         unix::listen(sender.clone())?;
         let mut process = Command::new(&command[0]);
@@ -70,7 +70,7 @@ impl AgentProcess {
         Ok(Self { id, own_group, happened })
     }
 
-    /// The next thing that happens, within this time.
+    /// Returns the next event within this time.
     pub(super) fn next(&self, time: Duration) -> Result<Happened, Failure> {
         match self.happened.recv_timeout(time) {
             Ok(happened) => Ok(happened),
@@ -80,7 +80,7 @@ impl AgentProcess {
     }
 }
 
-/// Waits for the child in a thread of its own.
+/// Waits for the child in a separate thread.
 fn wait(mut child: std::process::Child, sender: Sender<Happened>) {
     std::thread::spawn(move || {
         if let Ok(status) = child.wait() {
@@ -97,7 +97,7 @@ mod unix {
 
     use super::{AgentProcess, Happened, Push, Sender};
 
-    /// Hands on the signals that would end deloop.
+    /// Forwards the signals that would end deloop.
     pub(super) fn listen(sender: Sender<Happened>) -> std::io::Result<()> {
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
         std::thread::spawn(move || {
@@ -111,10 +111,10 @@ mod unix {
     }
 
     impl AgentProcess {
-        /// Gives the agent a signal that deloop got.
+        /// Sends the agent a signal that deloop received.
         pub(in super::super) fn pass_on(&self, signal: i32) {
             let signal = match signal {
-                // The terminal has given these to the agent as well.
+                // The terminal has already sent these to the agent.
                 SIGINT | SIGQUIT if !self.own_group => return,
                 SIGINT => Signal::INT,
                 SIGQUIT => Signal::QUIT,
@@ -124,7 +124,7 @@ mod unix {
             self.send(signal);
         }
 
-        /// Makes the agent end, with all that it started.
+        /// Ends the agent and everything it started.
         pub(in super::super) fn push(&self, push: Push) {
             self.send(match push {
                 Push::Interrupt => Signal::INT,
@@ -133,7 +133,7 @@ mod unix {
             });
         }
 
-        /// Ends what the agent left running. Its group keeps its name for as long as anything is in it.
+        /// Ends what the agent left running. Its group id stays valid while any process is in the group.
         pub(in super::super) fn clear_away(&self) {
             if self.own_group {
                 self.send(Signal::KILL);
@@ -142,7 +142,7 @@ mod unix {
 
         fn send(&self, signal: Signal) {
             let Some(pid) = i32::try_from(self.id).ok().and_then(Pid::from_raw) else { return };
-            // One that is gone already needs no signal.
+            // A process that is gone needs no signal.
             let _ = if self.own_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
         }
     }
@@ -153,7 +153,7 @@ impl AgentProcess {
     #[expect(clippy::unused_self, reason = "the same as on Unix")]
     pub(super) fn pass_on(&self, _signal: i32) {}
 
-    /// Ends the agent and all that it started: Windows has nothing gentler for a program without a window.
+    /// Ends the agent and everything it started. Windows has nothing gentler for a program without a window.
     pub(super) fn push(&self, _push: Push) {
         let _ = Command::new("taskkill").args(["/F", "/T", "/PID", &self.id.to_string()]).output();
     }

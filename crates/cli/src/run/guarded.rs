@@ -1,4 +1,4 @@
-//! Whether the agent of a run calls deloop at all.
+//! Checks whether the agent of a run calls deloop at all.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,13 +10,13 @@ use deloop_types::{Action, Decision};
 use crate::install::args::Scope;
 use crate::install::here;
 
-/// The agent that this program is.
+/// Returns the agent that this program is.
 fn agent(program: &OsStr) -> Option<Installable> {
     let name = Path::new(program).file_stem()?.to_str()?;
     installables().find(|agent| agent.wiring.programs.contains(&name))
 }
 
-/// Whether an agent ends when its hook says so; where that is not known, it may.
+/// Returns whether an agent stops when its hook asks for it; true if unknown.
 pub(super) fn ends_by_itself(agent: &str) -> bool {
     let Some(agent) = hook_agent(agent) else { return true };
     let stop = {
@@ -31,7 +31,7 @@ pub(super) fn ends_by_itself(agent: &str) -> bool {
     kinds.into_iter().any(ends)
 }
 
-/// What is wrong with the agent's settings, and how to mend it.
+/// Returns what is wrong with the agent's settings, and how to fix it.
 pub(super) fn problem(program: &OsStr) -> Option<String> {
     let agent = agent(program)?;
     let installed = [Scope::User, Scope::Project].into_iter().any(|scope| {
@@ -43,7 +43,7 @@ pub(super) fn problem(program: &OsStr) -> Option<String> {
         .then(|| format!("{title} has no deloop hooks here, so this run is not guarded. Run `deloop install {name}` to add them"))
 }
 
-/// That deloop was not called once in a run that is over, and why that may be.
+/// Returns a warning that a finished run never called deloop, with a likely reason.
 pub(super) fn never_called(store: &SqliteJournal, run: &str, program: &OsStr) -> Option<String> {
     if store.sources_of_run(run).map_or(true, |sources| !sources.is_empty()) {
         return None;

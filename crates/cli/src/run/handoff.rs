@@ -1,4 +1,4 @@
-//! The hand-off file: what a person needs to go on where a run was stopped.
+//! The hand-off file: what a person needs to continue after a stopped run.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -18,10 +18,10 @@ use crate::sessions::load;
 use crate::state::State;
 use deloop_live::RecentCall;
 
-/// A longer transcript is not read for the agent's last words.
+/// A longer transcript isn't searched for the agent's last message.
 const LONGEST: u64 = 64 << 20;
 
-/// A run that is over.
+/// A finished run.
 pub(super) struct HandoffRun<'a> {
     pub(super) id: &'a str,
     pub(super) command: &'a [OsString],
@@ -32,13 +32,13 @@ pub(super) struct HandoffRun<'a> {
 
 /// How the agent ended.
 pub(super) struct End {
-    /// The code it would have had by itself.
+    /// The agent's own exit code.
     pub(super) status: u8,
-    /// What made it end, if it did not by itself.
+    /// The signal that ended it, if it didn't exit by itself.
     pub(super) pushed: Option<Push>,
 }
 
-/// Writes the file; its path.
+/// Writes the file and returns its path.
 pub(super) fn write(
     run: &HandoffRun<'_>,
     stop: &RecordedDecision,
@@ -71,7 +71,7 @@ fn text(
 ) -> String {
     let redaction = Redaction::new(false);
     let mut out = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string can't fail.
     let mut put = |text: std::fmt::Arguments<'_>| {
         let _ = out.write_fmt(text);
     };
@@ -144,7 +144,7 @@ fn text(
     out
 }
 
-/// The last text of the session in its transcript.
+/// Returns the last text of the session in its transcript.
 fn last_words(path: &str, session: &str) -> Option<String> {
     let path = Path::new(path);
     if std::fs::metadata(path).ok()?.len() > LONGEST {
@@ -157,12 +157,12 @@ fn last_words(path: &str, session: &str) -> Option<String> {
     })
 }
 
-/// Text that stays within its back-ticks.
+/// Returns text that can't end its backticks.
 fn code(text: &str) -> String {
     text.replace('`', "'")
 }
 
-/// Text that is no markup.
+/// Returns text without markup.
 fn md(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

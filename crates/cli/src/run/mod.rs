@@ -1,4 +1,4 @@
-//! `deloop run`: an agent that nobody watches, with an end that no script takes for a success.
+//! `deloop run`: runs an agent unattended. If deloop stops it, the exit code is one that no script takes for success.
 
 pub(crate) mod args;
 mod child;
@@ -21,9 +21,9 @@ use crate::exit::{self, Failure};
 use crate::hook::{RUN, RUN_MODE};
 use crate::state::{State, now};
 
-/// How often the state is looked at.
+/// How often the state is checked.
 const BEAT: Duration = Duration::from_millis(100);
-/// How long an agent whose hook can end it gets to do so, at most.
+/// How long an agent that its hook can stop gets to exit, at most.
 const BY_ITSELF: f64 = 2.0;
 
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let id = format!("{started}\0{}", std::process::id());
     let id = format!("r{}", &Fingerprint::of_bytes(id.as_bytes()).to_string()[..12]);
     let state = State::here()?;
-    // What cannot be watched is not stopped: the agent goes on.
+    // A run that can't be watched isn't stopped: the agent continues.
     let store =
         state.open().map_err(|failure| say(&format!("deloop can't stop this run: {}", words(failure)))).ok();
     if config::is_off() {
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         }
     };
     let (status, pushed) = watch(&agent, store.as_ref(), &id, args.grace)?;
-    // It may have ended by itself between two looks.
+    // It may have exited by itself between two checks.
     let Some(stop) = store.as_ref().and_then(|store| stop_of(store, &id)) else {
         if let Some(store) = &store
             && let Some(problem) = guarded::never_called(store, &id, &args.command[0])
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     Ok(exit::STOPPED)
 }
 
-/// Waits until the agent has ended, and makes it end when deloop says stop; how it ended, and the last push it got.
+/// Waits until the agent exits, and ends it when deloop decides to stop. Returns how it exited and the last signal.
 fn watch(
     agent: &AgentProcess,
     store: Option<&SqliteJournal>,
@@ -123,11 +123,11 @@ fn watch(
 }
 
 fn stop_of(store: &SqliteJournal, id: &str) -> Option<RecordedDecision> {
-    // A look that fails is made again.
+    // A failed check is repeated.
     store.stop_of_run(id).ok().flatten()
 }
 
-/// The agent's own code, 128+N when signal N ended it.
+/// Returns the agent's own exit code, or 128+N if signal N ended it.
 fn code(status: ExitStatus) -> u8 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
@@ -136,7 +136,7 @@ fn code(status: ExitStatus) -> u8 {
     status.code().map_or(u8::MAX, |code| u8::try_from(code & 0xff).unwrap_or(u8::MAX))
 }
 
-/// A word to the person; standard output belongs to the agent.
+/// Prints a message for the user on standard error; standard output belongs to the agent.
 fn say(what: &str) {
     crate::print::tell(format_args!("deloop: {what}"));
 }

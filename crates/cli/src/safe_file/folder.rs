@@ -1,4 +1,4 @@
-//! A folder that is held open, and what is in it.
+//! A folder that is held open, and its files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,10 +11,10 @@ use std::path::PathBuf;
 
 use super::write::Make;
 
-/// How often a random name is tried before giving up.
+/// Number of random names to try before giving up.
 const TRIES: u32 = 16;
 
-/// What is known about the file that is in the way.
+/// Metadata of an existing file.
 pub(super) struct Before {
     is_link: bool,
     is_file: bool,
@@ -25,7 +25,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Checks that it is a regular file of the user that may be changed.
+    /// Checks that it is a regular, writable file of the user.
     pub(super) fn check(&self) -> Result<()> {
         let refused = |why: &str| Err(Error::new(ErrorKind::InvalidInput, why.to_owned()));
         if self.is_link {
@@ -57,7 +57,7 @@ impl Before {
         Ok(())
     }
 
-    /// Root that changes a user's file leaves it the user's, and a file keeps its group where that is allowed.
+    /// Keeps the owner when root changes a user's file, and the group where permitted.
     #[cfg(unix)]
     pub(super) fn keep_owner(&self, file: &File) {
         let (owner, group) = (rustix::fs::Uid::from_raw(self.owner), rustix::fs::Gid::from_raw(self.group));
@@ -78,10 +78,10 @@ pub(super) fn set_mode(_: &File, _: u32) -> Result<()> {
     Ok(())
 }
 
-/// A name nobody can foresee.
+/// Returns an unpredictable name.
 fn random_name() -> OsString {
     use std::hash::{BuildHasher, Hasher};
-    // The keys of a RandomState come from the system's random numbers.
+    // A RandomState gets its keys from the system's random number generator.
     let number = |n: u32| {
         let mut hasher = std::hash::RandomState::new().build_hasher();
         hasher.write_u32(n ^ std::process::id());
@@ -90,7 +90,7 @@ fn random_name() -> OsString {
     format!(".deloop-{:016x}{:016x}.tmp", number(0), number(1)).into()
 }
 
-/// A folder that stays the same one, whatever is put in its place meanwhile.
+/// A folder handle that keeps referring to the same folder, whatever replaces it in the meantime.
 #[cfg(unix)]
 pub(super) struct OpenFolder(rustix::fd::OwnedFd);
 
@@ -102,7 +102,7 @@ impl OpenFolder {
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// The folder of this name in it; a link is none.
+    /// Opens the subfolder of this name; a link is an error.
     pub(super) fn enter(&self, name: &OsStr, make: Make) -> Result<Self> {
         use rustix::fs::{Mode, OFlags};
         if make == Make::Folders {
@@ -181,7 +181,7 @@ impl OpenFolder {
 
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> Result<()> {
         rustix::fs::renameat(&self.0, from, &self.0, to)?;
-        // The name lasts once the folder is on disk; a file system that cannot do that has the file all the same.
+        // Syncing the folder makes the name durable. A file system that can't do that still has the file.
         let _ = rustix::fs::fsync(&self.0);
         Ok(())
     }
@@ -191,7 +191,7 @@ impl OpenFolder {
     }
 }
 
-/// Elsewhere a folder is known by its path.
+/// On other systems a folder is identified by its path.
 #[cfg(not(unix))]
 pub(super) struct OpenFolder(PathBuf);
 

@@ -1,8 +1,8 @@
-//! Reads and writes files in folders that somebody else may have filled: a repository you cloned, an agent's working
-//! folder, a shared disk.
+//! Reads and writes files in folders whose content someone else may control: a repository you cloned, an agent's
+//! working folder, a shared disk.
 //!
-//! Reads take regular files only, never wait for a pipe or a device, and stop at a size and a deadline. Writes follow
-//! no link, create new files exclusively under a random name, and replace a file only if it still holds what was read.
+//! Reads accept only regular files, never wait for a pipe or a device, and stop at a size limit and a deadline. Writes
+//! follow no links, create new files exclusively under a random name, and replace a file only if it is unchanged.
 
 mod folder;
 mod read;

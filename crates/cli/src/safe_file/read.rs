@@ -1,30 +1,30 @@
-//! Reading: regular files only, without waiting, up to a size and a deadline.
+//! Reading: only regular files, without blocking, up to a size limit and a deadline.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A file that takes longer is on a disk that does not answer.
+/// A file that takes longer is on a disk that doesn't answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How much is read between two looks at the clock.
+/// Number of bytes read between two checks of the clock.
 const PIECE: usize = 256 * 1024;
 
 /// Whether the file itself may be a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
-    /// You chose the path: a link leads where you want it to.
+    /// The user chose the path, so a link is followed.
     Follow,
-    /// Somebody else may have placed the file: a link is an error.
+    /// Someone else may have placed the file, so a link is an error.
     Refuse,
 }
 
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// When it is not there or not a regular file (a folder, pipe, device or socket), or a link where none is allowed.
+/// When it doesn't exist, isn't a regular file (a folder, pipe, device or socket), or is a link where none is allowed.
 pub(crate) fn open(path: &Path, links: Links) -> Result<File> {
-    // Opening a device can have effects of its own, so look before opening, and again after.
+    // Opening a device can have side effects, so check before opening and again after.
     let about = match links {
         Links::Follow => std::fs::metadata(path)?,
         Links::Refuse => std::fs::symlink_metadata(path)?,
@@ -44,16 +44,16 @@ pub(crate) fn open(path: &Path, links: Links) -> Result<File> {
     Ok(file)
 }
 
-/// Opens what a person named on the command line: a regular file, or a stream that their shell made.
+/// Opens what the user named on the command line: a regular file, or a stream that the shell created.
 ///
 /// # Errors
-/// As [`open`].
+/// The same as for [`open`].
 pub(crate) fn open_named(path: &Path) -> Result<File> {
     if is_stream(path) { File::open(path) } else { open(path, Links::Follow) }
 }
 
-/// Whether this path is a stream of this process (`/dev/stdout`, or `/dev/fd/63` for `<(command)`): the shell made
-/// it, and no folder can.
+/// Returns whether this path is a stream of this process (`/dev/stdout`, or `/dev/fd/63` for `<(command)`). Only the
+/// shell can create it, not a folder.
 pub(crate) fn is_stream(path: &Path) -> bool {
     ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder))
         || ["/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().any(|stream| path == Path::new(stream))
@@ -62,7 +62,7 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 /// Reads a whole regular file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open`], and when the file is larger or its disk doesn't answer.
+/// The same as for [`open`], and when the file is larger or its disk doesn't answer.
 pub(crate) fn read(path: &Path, most: u64, links: Links) -> Result<Vec<u8>> {
     let file = open(path, links)?;
     let size = file.metadata()?.len();
@@ -74,10 +74,10 @@ pub(crate) fn read(path: &Path, most: u64, links: Links) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As [`read`], for text.
+/// Reads a whole text file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`read`], and when it is not UTF-8.
+/// The same as for [`read`], and when it isn't UTF-8.
 pub(crate) fn read_text(path: &Path, most: u64, links: Links) -> Result<String> {
     let not_text = |_| Error::new(ErrorKind::InvalidData, "not UTF-8: save it as UTF-8, then try again");
     String::from_utf8(read(path, most, links)?).map_err(not_text)
@@ -86,7 +86,7 @@ pub(crate) fn read_text(path: &Path, most: u64, links: Links) -> Result<String> 
 #[expect(clippy::disallowed_methods, reason = "a deadline is wall-clock time, not session time")]
 fn fill(file: File, most: u64, bytes: &mut Vec<u8>) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    // One byte more than allowed, so that a file that grows is noticed.
+    // One byte more than allowed, to detect a file that grows.
     let mut file = file.take(most.saturating_add(1));
     while file.by_ref().take(PIECE as u64).read_to_end(bytes)? > 0 {
         if bytes.len() as u64 > most {
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(read(&at("a"), 5, Links::Refuse).unwrap(), b"12345");
         assert_eq!(read(&at("link"), 5, Links::Follow).unwrap(), b"12345");
         let why = |name: &str, most, links| read(&at(name), most, links).unwrap_err().to_string();
-        assert!(why("a", 4, Links::Follow).contains("larger than"));
+        assert!(why("a", 4, Links::Follow).contains("too large"));
         assert!(why("link", 5, Links::Refuse).contains("a link"));
         assert!(why("zero", 5, Links::Follow).contains("not a regular file"));
         assert!(why("pipe", 5, Links::Follow).contains("not a regular file"));

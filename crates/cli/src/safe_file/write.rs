@@ -1,5 +1,5 @@
-//! Writing: no link is followed, a new file is created exclusively under a random name, and one that somebody else
-//! changed meanwhile is left alone.
+//! Writing: no link is followed, new files are created exclusively under a random name, and a file that another program
+//! changed in the meantime is left alone.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -9,63 +9,63 @@ use std::path::{Component, Path, PathBuf};
 use super::folder::{OpenFolder, set_mode};
 use super::read::{Links, is_stream, read};
 
-/// A larger file is not compared: deloop has never read it.
+/// A larger file isn't compared, because deloop never reads one.
 const MOST: u64 = 64 << 20;
 
-/// A file to write: its folder, held open, and its name in it.
+/// A file to write: its open folder and its name in it.
 pub(crate) struct Target {
     folder: OpenFolder,
     name: OsString,
     path: PathBuf,
 }
 
-/// What the file must hold for it to be replaced.
+/// The content that the file must have to be replaced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expected<'a> {
-    /// Anything, or nothing.
+    /// Any content, or no file.
     Any,
-    /// There is no such file.
+    /// No file.
     Absent,
-    /// These bytes.
+    /// Exactly these bytes.
     Bytes(&'a [u8]),
 }
 
-/// Whether folders on the way are made if they are missing.
+/// Whether to create missing folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Make {
-    /// They are.
+    /// Create them.
     Folders,
-    /// They are not: a path with a mistake in it is an error.
+    /// Don't create them: a mistyped path is an error.
     Nothing,
 }
 
 /// Who may read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// The user alone, mode 0600.
+    /// Only the user, mode 0600.
     Private,
-    /// Whoever could read the file before; for a new file, whom the umask allows.
+    /// Everyone who could read the file before; for a new file, as the umask allows.
     Keep,
-    /// As this other file, if it is there, else as the umask allows.
+    /// The same as this other file, if it exists, else as the umask allows.
     Mode(Option<u32>),
 }
 
 impl Target {
-    /// A path that the user chose: links in its folders lead where the user wants, the file itself must not be one.
+    /// Opens a path that the user chose. Links in its folders are followed; the file itself must not be a link.
     pub(crate) fn named(path: &Path) -> Result<Self> {
         let name = path.file_name().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "not a file name"))?;
         let parent = folder_of(path);
         Ok(Self { folder: OpenFolder::open(parent)?, name: name.to_owned(), path: path.to_owned() })
     }
 
-    /// As [`Target::named`]; folders that are missing are made, for the user alone.
+    /// Does the same as [`Target::named`] and creates missing folders, accessible only to the user.
     pub(crate) fn making_folders(path: &Path) -> Result<Self> {
         private_folder(folder_of(path))?;
         Self::named(path)
     }
 
-    /// A path that a person typed or wrote into their own configuration. One inside the working folder is reached
-    /// without following links, because somebody else may have filled that folder.
+    /// Opens a path that the user typed or wrote into their own configuration. Inside the working folder, no links are
+    /// followed, because someone else may control its content.
     pub(crate) fn chosen(path: &Path, make: Make) -> Result<Self> {
         let here = std::env::current_dir();
         let inside = here.ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
@@ -79,8 +79,8 @@ impl Target {
         }
     }
 
-    /// A path below `root`, a folder that somebody else may have filled: nothing between them may be a link, and it
-    /// must not lead out of `root`. Folders that are missing are made.
+    /// Opens a path below `root`, a folder whose content someone else may control. The path must contain no
+    /// links and stay inside `root`. Missing folders are created.
     pub(crate) fn below(root: &Path, relative: &Path) -> Result<Self> {
         Self::walk(root, relative, Make::Folders)
     }
@@ -110,11 +110,11 @@ impl Target {
         Ok(Self { folder, name: name.to_owned(), path })
     }
 
-    /// Puts these bytes in the file's place: a reader sees the old file or the new one.
+    /// Replaces the file with these bytes atomically: a reader sees the old file or the new one.
     ///
     /// # Errors
-    /// When the file is a link, is not a regular file, belongs to somebody else or is read-only, when it does not
-    /// hold what is expected, or when it cannot be written. Nothing is left behind then.
+    /// When the file is a link, isn't a regular file, belongs to another user or is read-only, when it doesn't have the
+    /// expected content, or when it can't be written. Nothing is left behind then.
     pub(crate) fn replace(&self, bytes: &[u8], permission: Permission, expected: Expected<'_>) -> Result<()> {
         let before = self.folder.look(&self.name)?;
         if let Some(before) = &before {
@@ -145,25 +145,25 @@ impl Target {
         done
     }
 
-    /// Opens the file to append to; it is made, for the user alone, if it is not there.
+    /// Opens the file for appending. Creates it, accessible only to the user, if it doesn't exist.
     ///
     /// # Errors
-    /// When it is a link or has another name elsewhere, is not a regular file or belongs to somebody else.
+    /// When it is a link or a hard link, isn't a regular file or belongs to another user.
     pub(crate) fn append(&self) -> Result<File> {
         self.check_alone()?;
         self.folder.append(&self.name)
     }
 
-    /// Opens the file to read and change it in place; it is made, for the user alone, if it is not there.
+    /// Opens the file for reading and writing. Creates it, accessible only to the user, if it doesn't exist.
     ///
     /// # Errors
-    /// As [`Target::append`].
+    /// The same as for [`Target::append`].
     pub(crate) fn edit(&self) -> Result<File> {
         self.check_alone()?;
         self.folder.edit(&self.name)
     }
 
-    /// Checks that writing into the file changes no other.
+    /// Checks that writing to the file changes no other file.
     fn check_alone(&self) -> Result<()> {
         let Some(before) = self.folder.look(&self.name)? else { return Ok(()) };
         before.check()?;
@@ -174,10 +174,10 @@ impl Target {
         Ok(())
     }
 
-    /// Removes the file if it holds what is expected.
+    /// Removes the file if it has the expected content.
     ///
     /// # Errors
-    /// When it does not, or cannot be removed.
+    /// When it doesn't, or can't be removed.
     pub(crate) fn remove(&self, expected: Expected<'_>) -> Result<()> {
         self.expect(expected)?;
         match self.folder.remove(&self.name) {
@@ -213,10 +213,10 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Replaces a file that a person named on the command line.
+/// Replaces a file that the user named on the command line.
 ///
 /// # Errors
-/// As [`Target::replace`].
+/// The same as for [`Target::replace`].
 pub(crate) fn replace_named(path: &Path, bytes: &[u8]) -> Result<()> {
     if is_stream(path) {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
@@ -224,10 +224,10 @@ pub(crate) fn replace_named(path: &Path, bytes: &[u8]) -> Result<()> {
     Target::chosen(path, Make::Nothing)?.replace(bytes, Permission::Private, Expected::Any)
 }
 
-/// Opens a file that a person named on the command line, to append to.
+/// Opens a file that the user named on the command line, for appending.
 ///
 /// # Errors
-/// As [`Target::append`].
+/// The same as for [`Target::append`].
 pub(crate) fn append_named(path: &Path) -> Result<File> {
     if is_stream(path) {
         return OpenOptions::new().append(true).open(path);
@@ -235,7 +235,7 @@ pub(crate) fn append_named(path: &Path) -> Result<File> {
     Target::chosen(path, Make::Nothing)?.append()
 }
 
-/// Makes a folder and those above it for the user alone, whatever the umask is; one that is there stays as it is.
+/// Creates a folder and its parents, accessible only to the user whatever the umask is. An existing one is unchanged.
 pub(crate) fn private_folder(folder: &Path) -> Result<()> {
     if folder.is_dir() {
         return Ok(());

@@ -1,20 +1,20 @@
-//! Text that is not UTF-8: what PowerShell's `>` writes, and stray bytes.
+//! Handles text that isn't UTF-8: what PowerShell's `>` writes, and stray bytes.
 
 use std::io::{self, Read};
 
-/// How a file's bytes stand for text.
+/// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// UTF-8, with this many bytes of a mark before it.
+    /// UTF-8, with a byte order mark of this many bytes.
     Utf8 { mark: usize },
-    /// UTF-16, the low byte first.
+    /// UTF-16, little-endian.
     Utf16Le { mark: usize },
-    /// UTF-16, the high byte first.
+    /// UTF-16, big-endian.
     Utf16Be { mark: usize },
 }
 
 impl Encoding {
-    /// What the first bytes of a file say.
+    /// Detects the encoding from the first bytes of a file.
     pub(crate) fn of(head: &[u8]) -> Self {
         match head {
             [0xef, 0xbb, 0xbf, ..] => Self::Utf8 { mark: 3 },
@@ -48,7 +48,7 @@ pub(crate) fn decoded<'a>(
 struct Utf16<'a> {
     inner: Box<dyn Read + 'a>,
     high_first: bool,
-    /// A high surrogate whose other half has not come yet.
+    /// A high surrogate whose other half hasn't arrived yet.
     half: Option<u16>,
     text: Vec<u8>,
     at: usize,
@@ -93,8 +93,8 @@ impl Utf16<'_> {
     }
 }
 
-/// JSON with � for bytes that are not UTF-8 and for halves of characters (`\\ud83d` without its other half, which
-/// agents write when they cut a text); `None` when it has neither.
+/// Returns JSON with � for bytes that aren't UTF-8 and for lone surrogates (`\\ud83d` without its other half, which
+/// agents write when they truncate text); `None` when it has neither.
 pub(crate) fn repaired(json: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(json);
     let mut out = String::with_capacity(text.len());

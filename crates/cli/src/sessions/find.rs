@@ -1,4 +1,4 @@
-//! Finds the session files that paths, folders, globs and `-` name, or that agents keep on this machine.
+//! Finds the session files that paths, folders, globs and `-` name, or that agents store on this machine.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,10 +14,10 @@ use super::Problem;
 use super::agent_folders::{self, fits};
 use super::walk::Walk;
 
-/// Endings of session files in folders that a user names.
+/// Extensions of session files in folders that a user names.
 const ENDINGS: [&str; 4] = [".jsonl", ".json", ".ndjson", ".traj"];
 
-/// How many paths of a glob are read.
+/// Maximum number of paths read from a glob.
 const MATCHES: usize = 1_000_000;
 
 /// The example sessions that come with deloop.
@@ -40,17 +40,17 @@ pub(crate) struct SourceArgs {
     pub(crate) since: Option<String>,
 }
 
-/// One thing to read.
+/// One input to read.
 #[derive(Clone)]
 pub(crate) struct SessionInput {
     pub(crate) source: InputSource,
-    /// Its size in bytes, as far as it is known.
+    /// Its size in bytes, if known.
     pub(crate) size: u64,
     /// The format to try first.
     pub(crate) likely: Option<&'static dyn Format>,
     /// The format to read it as, without detection.
     pub(crate) forced: Option<&'static dyn Format>,
-    /// A user named it, so it is a problem if it holds no session.
+    /// Whether the user named it, so that it is a problem if it contains no session.
     pub(crate) named: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum InputSource {
     Stdin,
     /// Standard input, copied to an unnamed file so that it can be read twice.
     Kept(Arc<File>),
-    /// An example that comes with deloop.
+    /// A built-in example.
     Bundled(&'static str, &'static [u8]),
 }
 
@@ -89,11 +89,11 @@ impl SessionInput {
 pub(crate) struct FoundInputs {
     pub(crate) inputs: Vec<SessionInput>,
     pub(crate) problems: Vec<Problem>,
-    /// The folders that were searched because no path was named.
+    /// The folders that were searched because no path was given.
     pub(crate) searched: Vec<(&'static str, PathBuf)>,
-    /// Files last written before `--since`, which are not opened.
+    /// Number of files last written before `--since`, which aren't opened.
     pub(crate) older: u64,
-    /// A path that was named does not exist or cannot be read.
+    /// Whether a given path doesn't exist or can't be read.
     pub(crate) missing: bool,
 }
 
@@ -213,7 +213,7 @@ impl Finder {
         }
     }
 
-    /// Adds a file, once, however often and by whatever names it is found.
+    /// Adds a file once, however often and under whatever names it is found.
     fn add(&mut self, path: PathBuf, likely: Option<&'static dyn Format>, named: bool) {
         let about = std::fs::metadata(&path).ok();
         if let (Some(cutoff), Some(changed)) = (self.cutoff, about.as_ref().and_then(|a| a.modified().ok())) {

@@ -14,7 +14,7 @@ const STEPS: usize = 1_000_000;
 /// Returns the Steps of the named session in a file, or of the file's first session if it holds none of that name.
 ///
 /// # Errors
-/// When the file can't be read, is of no known format, or holds no session.
+/// When the file can't be read, has an unknown format, or contains no session.
 pub(crate) fn load(path: &Path, session: &str) -> Result<Vec<Step>, Failure> {
     let (mut named, mut first): (Vec<Step>, Vec<Step>) = (Vec::new(), Vec::new());
     let failed = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));

@@ -1,7 +1,7 @@
-//! Opens session files, wherever they are and however they are packed, for every command that reads them.
+//! Opens session files, wherever they are and however they are compressed, for every command that reads them.
 //!
-//! [`find`] turns paths, folders, globs and `-` into [`SessionInput`]s, [`read`] hands out one input's Steps as they are read,
-//! [`each`] works on many inputs at once, and [`load`] returns the Steps of one session.
+//! [`find`] turns paths, folders, globs and `-` into [`SessionInput`]s, [`read`] passes on one input's Steps as they
+//! are read, [`each`] works on many inputs at once, and [`load`] returns the Steps of one session.
 
 pub(crate) mod agent_folders;
 mod encoding;

@@ -1,6 +1,6 @@
-//! What people should know about a file, at most so much of it.
+//! A bounded list of notes about a file.
 
-/// How many notes of one file are kept.
+/// Maximum number of notes per file.
 const NOTES: usize = 20;
 
 /// A bounded list of notes.

@@ -1,4 +1,4 @@
-//! The sessions that opencode keeps: rows of a database, in earlier releases many small files.
+//! Reads opencode's sessions: rows of a database, or many small files in earlier releases.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use super::FileRead;
 use super::notes::FileNotes;
 use crate::safe_file::{self, Links};
 
-/// A longer session is not read: it must be in memory as a whole.
+/// A longer session is skipped, because it must fit in memory as a whole.
 const LONGEST: u64 = 256 << 20;
-/// No database of sessions takes longer to read; what takes longer does so on purpose.
+/// Time limit. Only a malicious database takes longer to read.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// After so many operations SQLite asks whether to go on.
+/// Number of operations after which SQLite checks the time limit.
 const OPERATIONS: i32 = 10_000;
 
-/// What one session is made of: names as in the storage folder, and JSON.
+/// The parts of a session: names as in the storage folder, and JSON.
 type Files = Vec<(String, Vec<u8>)>;
 
-/// Reads `path` if it is one of opencode's; `None` if it is not.
+/// Reads `path` if it belongs to opencode; `None` if it doesn't.
 pub(crate) fn read(path: &Path, emit: &mut dyn FnMut(Item, u64)) -> io::Result<Option<FileRead>> {
     let Some(format) = find("opencode") else { return Ok(None) };
     if safe_file::is_stream(path) {
@@ -42,7 +42,7 @@ fn empty(format: &'static dyn Format) -> FileRead {
     FileRead { format, report: Report::default(), notes: FileNotes::default(), bytes: 0 }
 }
 
-/// Enters one session.
+/// Reads one session.
 fn take(
     read: &mut FileRead,
     session: &str,
@@ -81,7 +81,7 @@ fn database(
 ) -> io::Result<Option<FileRead>> {
     let rows = |error: rusqlite::Error| io::Error::other(format!("not an opencode database: {error}"));
     let database = open(path).map_err(rows)?;
-    // Other programs have databases too, deloop for one.
+    // Other programs, including deloop, have databases too.
     if !has_tables(&database).map_err(rows)? {
         return Ok(None);
     }
@@ -93,7 +93,7 @@ fn database(
     Ok(Some(read))
 }
 
-/// Opens it without ever writing to it, also where its folder cannot be written to.
+/// Opens it read-only, even if its folder isn't writable.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if beside_it_are_files(path) {
@@ -107,7 +107,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     restrict(Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?, PATIENCE)
 }
 
-/// Whether the files that SQLite opens by itself, its logs, are regular files: it would wait for a pipe.
+/// Returns whether the files that SQLite opens by itself, its logs, are regular files: it would wait for a pipe.
 fn beside_it_are_files(path: &Path) -> bool {
     ["-wal", "-shm", "-journal"].iter().all(|ending| {
         let mut name = path.as_os_str().to_owned();
@@ -116,8 +116,8 @@ fn beside_it_are_files(path: &Path) -> bool {
     })
 }
 
-/// Takes from a database that somebody else made what it could do by itself: its schema calls no functions with
-/// effects, and a query that does not end is ended.
+/// Restricts an untrusted database: its schema can't call functions with side effects, and a query that doesn't end
+/// is interrupted.
 #[expect(clippy::disallowed_methods, reason = "a deadline is wall-clock time, not session time")]
 fn restrict(mut database: Connection, patience: Duration) -> rusqlite::Result<Connection> {
     database.busy_timeout(Duration::from_secs(2))?;
@@ -130,7 +130,7 @@ fn restrict(mut database: Connection, patience: Duration) -> rusqlite::Result<Co
     Ok(database)
 }
 
-/// Whether all that is read are ordinary tables: a view or a virtual table could compute for ever.
+/// Returns whether everything that is read is an ordinary table: a view or a virtual table could compute forever.
 fn has_tables(database: &Connection) -> rusqlite::Result<bool> {
     let count: i64 = database.query_row(
         "SELECT count(DISTINCT name) FROM sqlite_master WHERE name IN ('session', 'message', 'part') \
@@ -141,7 +141,7 @@ fn has_tables(database: &Connection) -> rusqlite::Result<bool> {
     Ok(count == 3)
 }
 
-/// Every session, oldest first, as the file that stood for it.
+/// Returns every session, oldest first, in the form of its file in earlier releases.
 fn sessions(database: &Connection) -> rusqlite::Result<Vec<(String, Vec<u8>)>> {
     let mut query = database
         .prepare("SELECT id, directory, version, title, parent_id, time_created FROM session ORDER BY time_created, id")?;
@@ -160,7 +160,7 @@ fn sessions(database: &Connection) -> rusqlite::Result<Vec<(String, Vec<u8>)>> {
     rows.collect()
 }
 
-/// The messages of one session and their parts; `None` if they are too long.
+/// Returns the messages of one session and their parts; `None` if they are too long.
 fn of_rows(database: &Connection, id: &str, about: Vec<u8>) -> rusqlite::Result<Option<Files>> {
     let long: i64 = database.query_row(
         "SELECT (SELECT coalesce(sum(length(data)), 0) FROM message WHERE session_id = ?1) \
@@ -188,7 +188,7 @@ fn of_rows(database: &Connection, id: &str, about: Vec<u8>) -> rusqlite::Result<
     Ok(Some(files))
 }
 
-/// The storage folder that this session file is in: `STORAGE/session/PROJECT/SESSION.json`.
+/// Returns the storage folder of this session file: `STORAGE/session/PROJECT/SESSION.json`.
 fn storage_of(path: &Path) -> Option<PathBuf> {
     let sessions = path.parent()?.parent()?;
     let storage = sessions.parent()?;
@@ -198,12 +198,12 @@ fn storage_of(path: &Path) -> Option<PathBuf> {
         .filter(|storage| storage.join("message").is_dir())
 }
 
-/// The files of one session; `None` if they are too long.
+/// Returns the files of one session; `None` if they are too long.
 fn of_folder(storage: &Path, session: &Path) -> io::Result<Option<Files>> {
     let mut files = Vec::new();
     let mut long = 0;
     let mut add = |name: String, path: &Path| {
-        // What is no file, or longer than all of a session may be, is not read.
+        // Anything that isn't a file, or is longer than a session may be, is skipped.
         let bytes = match safe_file::read(path, LONGEST, Links::Follow) {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Ok(false),
             other => other?,
@@ -229,7 +229,7 @@ fn of_folder(storage: &Path, session: &Path) -> io::Result<Option<Files>> {
     Ok(Some(files))
 }
 
-/// The files in a folder, by name; none if it is not there.
+/// Returns the files in a folder, by name; none if it doesn't exist.
 fn inside(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -9,16 +9,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Problem, ReadError, SessionInput};
 
-/// Less than this is read too fast for a progress bar.
+/// Smaller inputs are read too fast for a progress bar.
 const WORTH_A_BAR: u64 = 64 << 20;
 
-/// What became of one input.
+/// The result for one input.
 pub(crate) enum InputOutcome<T> {
     /// It was read.
     Read(T),
-    /// It is of no format that deloop knows.
+    /// It has no format that deloop knows.
     UnknownFormat,
-    /// It could not be read.
+    /// It couldn't be read.
     Lost(Problem),
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn each<T: Send>(
 ) -> Vec<InputOutcome<T>> {
     let progress = bar(inputs.iter().map(|i| i.size).sum());
     let mut order: Vec<usize> = (0..inputs.len()).collect();
-    // The largest first, so that no thread is left alone with it at the end.
+    // The largest first, so that no thread is still busy with it at the end.
     order.sort_by_key(|i| (std::cmp::Reverse(inputs[*i].size), *i));
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::with_capacity(inputs.len()));

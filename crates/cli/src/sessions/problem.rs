@@ -1,4 +1,4 @@
-//! What could not be read, or not all of it: one bad file never loses the others.
+//! Problems with files. One bad file never affects the others.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::print;
 
-/// How many problems are printed on standard error; `--json` has more.
+/// Number of problems printed on standard error; `--json` has more.
 const PRINTED: usize = 10;
 
 /// A problem with a file.
@@ -22,7 +22,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Reports that a file could not be opened or read at all.
+    /// Reports that a file couldn't be opened or read at all.
     pub(crate) fn unread(path: &Path, error: &std::io::Error) -> Self {
         let problem = match error.kind() {
             std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

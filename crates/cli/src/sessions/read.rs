@@ -1,4 +1,4 @@
-//! One input, whatever it is packed and written in, as items.
+//! Reads one input as items, whatever its compression, encoding and format.
 
 use std::cell::Cell;
 use std::io::{self, Read, Seek};
@@ -15,31 +15,31 @@ use super::{InputSource, SessionInput, opencode};
 use crate::lines::{InputLine, LONGEST, Lines};
 use crate::safe_file;
 
-/// What a format is detected from.
+/// Number of bytes used to detect the format.
 const HEAD: usize = 64 * 1024;
-/// A longer document is not read: unlike lines, it must be in memory as a whole.
+/// A longer document is skipped: unlike lines, it must fit in memory as a whole.
 const LONGEST_DOCUMENT: u64 = 256 << 20;
-/// Lines and documents longer than this are dealt with one at a time over all threads, so that memory stays bounded.
+/// Lines and documents longer than this are processed one at a time across all threads, to bound memory.
 const LARGE: usize = 4 << 20;
 
 static LARGE_ONES: Mutex<()> = Mutex::new(());
 
-/// What a file turned out to be.
+/// The result of reading a file.
 pub(crate) struct FileRead {
     pub(crate) format: &'static dyn Format,
-    /// What the format's reader says about it.
+    /// The report of the format's reader.
     pub(crate) report: deloop_formats::Report,
-    /// What people should know about it.
+    /// Notes for the user.
     pub(crate) notes: FileNotes,
-    /// Plain bytes read.
+    /// Number of uncompressed bytes read.
     pub(crate) bytes: u64,
 }
 
 /// Why nothing of an input was read.
 pub(crate) enum ReadError {
-    /// It is of no format that deloop knows.
+    /// It has no format that deloop knows.
     UnknownFormat,
-    /// It could not be opened, or not as far as its beginning.
+    /// It couldn't be opened, or its beginning couldn't be read.
     Io(io::Error),
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn read(
     let whole = io::Cursor::new(start[..length].to_vec()).chain(bytes);
     let mut text = decoded(Box::new(whole), encoding)?;
     let mut head = Vec::with_capacity(HEAD);
-    // What breaks off early is read as far as it goes.
+    // A truncated file is read as far as it goes.
     let broken = match text.by_ref().take(HEAD as u64).read_to_end(&mut head) {
         Err(error) if head.is_empty() => return Err(error.into()),
         Err(error) => Some(error),
@@ -114,7 +114,7 @@ pub(crate) fn read(
     Ok(FileRead { format, report, notes, bytes })
 }
 
-/// Opens an input and returns its bytes, packed or not, with their number; 0 where that is not known.
+/// Opens an input and returns its bytes, uncompressed or not, with their number; 0 if unknown.
 fn open(input: &SessionInput) -> io::Result<(Box<dyn Read + '_>, u64)> {
     Ok(match &input.source {
         InputSource::Stdin => (Box::new(io::stdin().lock()), input.size),
@@ -127,7 +127,7 @@ fn open(input: &SessionInput) -> io::Result<(Box<dyn Read + '_>, u64)> {
         InputSource::File(path) => {
             let file = safe_file::open_named(path)?;
             let about = file.metadata()?;
-            // What is written to it from now on is not ours to wait for.
+            // Anything written to it from now on is ignored.
             if about.is_file() {
                 (Box::new(file.take(about.len())), about.len())
             } else {
@@ -162,7 +162,7 @@ struct Pump<'a> {
     reader: Box<dyn Reader>,
     notes: FileNotes,
     bytes: u64,
-    /// Lines that had to be repaired.
+    /// Number of repaired lines.
     lossy: u64,
     emit: &'a mut dyn FnMut(Item, u64),
 }
@@ -263,7 +263,7 @@ impl Pump<'_> {
     }
 }
 
-/// Takes back that a line was unreadable.
+/// Undoes the count of an unreadable line.
 fn clear_error(sink: &mut Sink<'_>, unreadable: u64, first: bool) {
     sink.report.unreadable = unreadable;
     if first {
@@ -271,7 +271,7 @@ fn clear_error(sink: &mut Sink<'_>, unreadable: u64, first: bool) {
     }
 }
 
-/// Fails once, if it has something to fail with.
+/// Fails once, if it has an error.
 struct Broken(Option<io::Error>);
 
 impl Read for Broken {
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// An agent that is still at work writes on while its file is read.
+    /// An agent that is still running keeps writing while its file is read.
     #[test]
     fn a_file_that_grows_is_read_as_far_as_it_was() {
         let folder = tempfile::tempdir().unwrap();

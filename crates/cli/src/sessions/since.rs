@@ -4,7 +4,7 @@ use deloop_types::Millis;
 
 const FORM: &str = "`--since` takes 30d, 12h, 2w, 90m or a date like 2026-01-31";
 
-/// The time that `text` names, seen from `now`.
+/// Returns the time that `text` names, relative to `now`.
 pub(crate) fn since(text: &str, now: Millis) -> Result<Millis, String> {
     let text = text.trim();
     if let Some(unit) = text.chars().last().filter(char::is_ascii_alphabetic)
@@ -23,7 +23,7 @@ pub(crate) fn since(text: &str, now: Millis) -> Result<Millis, String> {
     Millis::parse(&whole).ok_or_else(|| FORM.to_owned())
 }
 
-/// Now, by the clock of this machine.
+/// Returns the current time of this machine.
 #[expect(
     clippy::disallowed_methods,
     reason = "`--since 30d` counts back from today; nothing else here reads the clock"

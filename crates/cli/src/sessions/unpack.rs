@@ -1,4 +1,4 @@
-//! Plain bytes out of what is packed, never more of them than is sane.
+//! Decompresses files, up to a limit.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -7,22 +7,22 @@ use std::rc::Rc;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A packed file may expand to so many times its size; text of sessions reaches about a tenth of it.
+/// Maximum expansion factor of a compressed file. Session text reaches about a tenth of it.
 const RATIO: u64 = 200;
-/// What every packed file may expand to, however small it is.
+/// Expanded size that every compressed file may reach, however small it is.
 const LEAST: u64 = 64 << 20;
-/// What no packed file may expand to.
+/// Expanded size that no compressed file may exceed.
 const MOST: u64 = 8 << 30;
 
-/// Bytes to read, and whether they were cut off.
+/// A reader, and whether its bytes were cut off.
 pub(crate) struct Unpacked<'a> {
     pub(crate) bytes: Box<dyn Read + 'a>,
-    /// Set once when the limit was reached: what a file this small may expand to.
+    /// Set once the limit is reached: the expanded size allowed for a file this small.
     pub(crate) cut: Rc<Cell<Option<u64>>>,
 }
 
-/// Unpacks gzip and Zstandard, found by their first bytes; everything else is passed through. `size` is what the
-/// packed file takes; 0 when that is not known.
+/// Decompresses gzip and Zstandard, detected by their first bytes; everything else is passed through. `size` is the
+/// compressed size; 0 if unknown.
 pub(crate) fn unpack<'a>(mut packed: Box<dyn Read + 'a>, size: u64) -> io::Result<Unpacked<'a>> {
     let mut start = [0; 4];
     let length = fill(&mut packed, &mut start)?;
@@ -41,7 +41,7 @@ pub(crate) fn unpack<'a>(mut packed: Box<dyn Read + 'a>, size: u64) -> io::Resul
     Ok(Unpacked { bytes, cut })
 }
 
-/// Reads until the buffer is full or there is no more.
+/// Reads until the buffer is full or the input ends.
 pub(crate) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
@@ -55,7 +55,7 @@ pub(crate) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize>
     Ok(length)
 }
 
-/// Ends where the limit is, and says so.
+/// Stops at the limit and records it.
 struct Bounded<'a> {
     inner: Box<dyn Read + 'a>,
     left: u64,
@@ -78,12 +78,12 @@ impl Read for Bounded<'_> {
     }
 }
 
-/// No frame may ask for more memory than this.
+/// Maximum memory that a frame may request.
 const WINDOW: u64 = 64 << 20;
 
 type Frame<R> = ruzstd::decoding::StreamingDecoder<R, ruzstd::decoding::FrameDecoder>;
 
-/// Zstandard files may hold several frames, one behind the other.
+/// A Zstandard file may contain several frames.
 enum Frames<R: Read> {
     Between(io::BufReader<R>),
     Inside(Box<Frame<io::BufReader<R>>>),

@@ -1,14 +1,14 @@
-//! The files below a folder, each once, whatever its links lead to.
+//! Walks the files below a folder, each once, wherever its links lead.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::Problem;
 
-/// Deeper folders are not searched.
+/// Deeper folders aren't searched.
 const DEEPEST: usize = 64;
 
-/// Walks folders, each once over all of its walks.
+/// Walks folders, each once across all walks.
 #[derive(Default)]
 pub(crate) struct Walk {
     seen: HashSet<PathBuf>,
@@ -45,7 +45,7 @@ impl Walk {
         paths.sort();
         above.push(real);
         for path in paths {
-            // Follows links: people link their agents' folders from elsewhere. One that leads nowhere is nothing.
+            // Follows links, because people link to their agents' folders. A dangling link is ignored.
             let Ok(about) = std::fs::metadata(&path) else { continue };
             if about.is_dir() {
                 self.enter(&path, keep, above);

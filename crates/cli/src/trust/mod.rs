@@ -1,6 +1,6 @@
 //! `deloop trust`: decides which configurations in folders apply.
 //!
-//! Anybody can put a `deloop.toml` into a repository, so it is ignored until the user runs `deloop trust`. Trust covers
+//! Anyone can put a `deloop.toml` into a repository, so it is ignored until the user runs `deloop trust`. Trust covers
 //! the file's current content and owner.
 
 mod records;
@@ -90,7 +90,7 @@ fn list(trusted: &Trusted, out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// The configuration that is meant.
+/// Returns the configuration that the argument names.
 fn named(path: Option<&Path>) -> Result<PathBuf, Failure> {
     match path {
         None => sources::nearest().ok_or_else(|| {

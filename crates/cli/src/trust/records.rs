@@ -1,4 +1,4 @@
-//! What is trusted: a file of the state folder.
+//! The list of trusted configurations, a file in the state folder.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,21 +11,21 @@ use crate::exit::Failure;
 use crate::safe_file::{self, Links};
 use crate::state::{State, now};
 
-/// Its name.
+/// The file's name.
 pub(crate) const TRUSTED_FILE: &str = "trusted.json";
-/// A longer configuration is never trusted.
+/// Maximum size in bytes of a configuration that can be trusted.
 const LONGEST: u64 = 1 << 20;
 
 /// One trusted configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TrustRecord {
-    /// Its real path, links in its folders resolved.
+    /// The real path, with links in its folders resolved.
     pub(crate) path: String,
-    /// What it held.
+    /// Hash of the content.
     pub(crate) sha256: String,
-    /// Whose it was; `None` where files have no owner.
+    /// The owner; `None` where files have no owner.
     uid: Option<u32>,
-    /// When, in milliseconds since 1970.
+    /// When it was trusted, in milliseconds since 1970.
     since_ms: i64,
     /// The profile file that it names.
     pub(crate) profile: Option<ProfileFile>,
@@ -34,16 +34,16 @@ pub(crate) struct TrustRecord {
 /// A profile file that a configuration names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProfileFile {
-    /// As the configuration names it, relative to its folder.
+    /// The path, relative to the configuration's folder.
     pub(crate) path: String,
     sha256: String,
 }
 
-/// How far a configuration counts.
+/// Whether a configuration is trusted.
 pub(crate) enum Standing {
-    /// It does; what is in it.
+    /// It is, with this content.
     Trusted(Layer),
-    /// It does not, and why, with the fix.
+    /// It isn't; why, and how to fix that.
     Not(String),
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Trusted {
 }
 
 impl TrustRecord {
-    /// The owner, if that is neither the user nor root.
+    /// Returns the owner, if that is neither the user nor root.
     pub(crate) fn foreign_owner(&self) -> Option<u32> {
         #[cfg(unix)]
         let me = rustix::process::geteuid().as_raw();
@@ -65,15 +65,15 @@ impl TrustRecord {
 }
 
 impl Trusted {
-    /// Reads them; a list that cannot be read trusts nothing.
+    /// Reads the list. If it can't be read, nothing is trusted.
     pub(crate) fn load() -> Self {
         Self::read().unwrap_or_default()
     }
 
-    /// Reads them.
+    /// Reads the list.
     ///
     /// # Errors
-    /// When there is no state folder, or the list is broken.
+    /// When there is no state folder, or the list is corrupt.
     pub(crate) fn read() -> Result<Self, Failure> {
         let Some(text) = State::here()?.read(TRUSTED_FILE) else { return Ok(Self::default()) };
         let records = serde_json::from_str(&text).map_err(|e| {
@@ -88,14 +88,14 @@ impl Trusted {
         &self.records
     }
 
-    /// Adds one, in the place of an earlier one of the same path.
+    /// Adds a configuration, replacing an earlier entry for the same path.
     pub(crate) fn add(&mut self, record: TrustRecord) -> Result<(), Failure> {
         self.records.retain(|known| known.path != record.path);
         self.records.push(record);
         self.write()
     }
 
-    /// Removes one; whether it was there.
+    /// Removes a configuration. Returns whether it was listed.
     pub(crate) fn remove(&mut self, path: &Path) -> Result<bool, Failure> {
         let before = self.records.len();
         let real = real_path(path).unwrap_or_else(|_| path.to_owned());
@@ -111,7 +111,7 @@ impl Trusted {
         State::here()?.write(TRUSTED_FILE, &serde_json::to_vec_pretty(&self.records)?).map(|_| ())
     }
 
-    /// Whether the configuration at this path counts as it is now.
+    /// Returns whether the configuration at this path is trusted in its current state.
     pub(crate) fn standing(&self, path: &Path) -> Standing {
         let fix = format!("review it, then run `deloop trust {}`", shell_word(path));
         let real = match real_path(path) {
@@ -137,16 +137,16 @@ impl Trusted {
     }
 }
 
-/// Reads a configuration in a folder and the profile file that it names, following no link.
+/// Reads a configuration in a folder and the profile file that it names, without following links.
 ///
 /// # Errors
-/// When one of them is not a regular file, too large or not UTF-8, or leads out of the folder.
+/// When one of them isn't a regular file, is too large, isn't UTF-8, or is outside the folder.
 pub(super) fn examine(path: &Path) -> Result<(TrustRecord, Layer), Failure> {
     let told = |path: &Path, e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
     let path = real_path(path).map_err(|why| told(path, &why))?;
     let text = safe_file::read_text(&path, LONGEST, Links::Refuse).map_err(|e| told(&path, &e))?;
     let root = path.parent().unwrap_or(Path::new("/")).to_owned();
-    // One that is not TOML is told so by whoever uses it.
+    // Errors in the TOML are reported when the configuration is used.
     let document = parse(&path, &text).unwrap_or_default();
     let profile = match document.get("profile").and_then(|name| name.as_str()).filter(|n| is_file_name(n)) {
         None => None,
@@ -168,7 +168,7 @@ pub(super) fn examine(path: &Path) -> Result<(TrustRecord, Layer), Failure> {
     Ok((record, Layer { path, text: Ok(text), reach: Reach::Inside { root, profile } }))
 }
 
-/// A path inside a folder, on which nothing is a link.
+/// Returns a path inside a folder that contains no links.
 fn inside(root: &Path, relative: &Path) -> Result<PathBuf, String> {
     let mut path = root.to_owned();
     for part in relative.components() {
@@ -192,7 +192,7 @@ fn inside(root: &Path, relative: &Path) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// The path with the links in its folders resolved; the file itself must not be one.
+/// Returns the path with the links in its folders resolved. The file itself must not be a link.
 fn real_path(path: &Path) -> Result<PathBuf, String> {
     let name = path.file_name().ok_or("not a file name")?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -204,7 +204,7 @@ fn real_path(path: &Path) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// SHA-256 in hexadecimal.
+/// Returns the SHA-256 in hexadecimal.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     use std::fmt::Write;
     Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
@@ -224,7 +224,7 @@ fn owner(_: &Path) -> Option<u32> {
     None
 }
 
-/// The path as it can be typed in a shell, without characters that a terminal would act on.
+/// Returns the path as you can type it in a shell, without characters that affect the terminal.
 fn shell_word(path: &Path) -> String {
     let text = deloop_detect::clean(&path.to_string_lossy(), 300);
     let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+~".contains(c));

@@ -15,7 +15,7 @@ fn acts(bytes: &[u8]) -> bool {
     })
 }
 
-/// A9: a session id of the length of a UUID with a longer character in it.
+/// A session id as long as a UUID that contains a multi-byte character.
 #[test]
 fn a9_names_are_cut_between_characters() {
     let home = tempfile::tempdir().unwrap();
@@ -48,7 +48,7 @@ fn a9_names_are_cut_between_characters() {
     }
 }
 
-/// A12: what a message quotes is short, between back-ticks, and holds nothing that hides or ends them.
+/// A message quotes little, between backticks, with nothing that hides or ends them.
 #[test]
 fn a12_what_is_quoted_cannot_instruct() {
     let hidden = "\u{ad}\u{34f}\u{61c}\u{115f}\u{1160}\u{200b}\u{200d}\u{202e}\u{2067}\u{3164}\u{fe0f}\u{ffa0}\u{e0041}\u{e0100}";
@@ -92,7 +92,7 @@ fn a12_what_is_quoted_cannot_instruct() {
     }
 }
 
-/// A13: standard error, the log, and what is printed for people.
+/// Standard error, the log and other output for people.
 #[test]
 fn a13_nothing_printed_acts_on_a_terminal() {
     let home = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ fn a13_nothing_printed_acts_on_a_terminal() {
     assert!(log.lines().all(|l| l.chars().count() < 15_000));
 }
 
-/// A3: what a tool prints is no refusal of deloop's, whatever it says.
+/// Tool output is never mistaken for deloop's own refusal, whatever it says.
 #[test]
 fn a3_a_result_that_names_deloop_is_a_result() {
     let mut agent = Agent::new("claude-code", "default", "enforce");

@@ -148,7 +148,7 @@ fn hostile_settings(world: &World) {
     world.put("repo/.codex/hooks.json", &hook.to_string());
 }
 
-/// A1: `deloop doctor` passed the command of a folder's settings to a shell.
+/// `deloop doctor` must not pass a command from a folder's settings to a shell.
 #[test]
 fn doctor_runs_nothing_that_it_finds() {
     let world = World::new();
@@ -161,7 +161,7 @@ fn doctor_runs_nothing_that_it_finds() {
     world.check("status and run");
 }
 
-/// A2: `install --scope project` wrote through a link that waited for its backup.
+/// `install --scope project` must not write its backup through a link.
 #[test]
 fn install_follows_no_link_of_the_folder() {
     for (link, to) in [
@@ -187,7 +187,7 @@ fn install_follows_no_link_of_the_folder() {
     }
 }
 
-/// A4: a `deloop.toml` found upward switched the guard off.
+/// A `deloop.toml` in a parent folder must not turn the guard off before it is trusted.
 #[test]
 fn a_configuration_of_the_folder_counts_only_when_trusted() {
     let hook = ["--profile", "doom-loop"];
@@ -284,7 +284,7 @@ fn trust_holds_for_the_content_and_the_owner() {
     world.check("trust");
 }
 
-/// A4, A16: a configuration of the user's own that does not work switched the guard off in silence.
+/// A broken user configuration must not silently turn the guard off.
 #[test]
 fn a_broken_configuration_never_switches_the_guard_off() {
     let hook = ["--profile", "doom-loop", "--mode", "enforce"];
@@ -339,7 +339,7 @@ fn the_last_configuration_that_worked_stays_in_force() {
     assert!(told(&replies)[0].contains("your last working configuration applies"), "{replies:?}");
 }
 
-/// A5: notes were appended to whatever a link in the memory folder led to.
+/// Notes must not be appended to the target of a link in the memory folder.
 #[test]
 fn notes_follow_no_link() {
     let call =
@@ -367,7 +367,7 @@ fn notes_follow_no_link() {
     }
 }
 
-/// A17: `--checkpoint a.json` destroyed `a.new`, or what it led to.
+/// `--checkpoint a.json` must not destroy `a.new`, or the target of such a link.
 #[test]
 fn files_beside_the_one_that_is_written_stay() {
     let world = World::new();
@@ -413,7 +413,7 @@ fn endless_database(path: &Path) {
         .unwrap();
 }
 
-/// A8: pipes, devices, large files and views without an end were read for ever.
+/// Pipes, devices, large files and endless views must not be read forever.
 #[test]
 fn reading_always_ends() {
     let world = World::new();
@@ -482,7 +482,7 @@ fn sessions_of_opencode_always_end() {
     }
 }
 
-/// A8: the transcript of a run that is stopped is read for the hand-off.
+/// The hand-off of a stopped run reads the transcript.
 #[test]
 fn a_hand_off_waits_for_no_pipe() {
     for zero in [true, false] {

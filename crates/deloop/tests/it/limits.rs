@@ -158,7 +158,7 @@ fn measure(size: usize, check: impl Fn(&str, &str, usize, &Cost)) {
     }
 }
 
-/// A6: at most twice the input and 32 MB.
+/// Memory stays below twice the input plus 32 MB.
 #[test]
 fn an_event_costs_little_more_than_its_bytes() {
     measure(4 << 20, |name, place, length, cost| {
@@ -169,7 +169,7 @@ fn an_event_costs_little_more_than_its_bytes() {
     });
 }
 
-/// A6: in the dialects of the other agents, too, some of which put JSON into strings.
+/// The same in the formats of the other agents, some of which put JSON into strings.
 #[test]
 fn an_event_of_any_agent_costs_little_more_than_its_bytes() {
     let tree = list(r#"{"":{"":0}}"#, 4 << 20);
@@ -212,7 +212,7 @@ fn an_event_of_any_agent_costs_little_more_than_its_bytes() {
     }
 }
 
-/// A6: a long line of a transcript that a hook reads.
+/// The same for a long line in a transcript that a hook reads.
 #[test]
 fn a_transcript_costs_little_more_than_its_bytes() {
     let home = tempfile::tempdir().unwrap();
@@ -258,7 +258,7 @@ fn the_table_of_limits() {
     }
 }
 
-/// A6: what is over a limit is judged by its beginning, its end, its length and its hash.
+/// A value over a limit is compared by its beginning, its end, its length and its hash.
 #[test]
 fn what_is_too_long_is_judged_all_the_same() {
     let home = tempfile::tempdir().unwrap();
@@ -280,7 +280,7 @@ fn what_is_too_long_is_judged_all_the_same() {
     assert!(other.iter().all(|a| a["action"] == "continue"), "{other:?}");
 }
 
-/// A10: what parsers refuse costs a character, in a stream as in a hook.
+/// Input that parsers reject costs one character, in a stream as in a hook.
 #[test]
 fn what_parsers_refuse_costs_a_character() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
@@ -319,7 +319,7 @@ fn what_parsers_refuse_costs_a_character() {
     }
 }
 
-/// A19: names are kept short, and different ones stay different.
+/// Names are kept short, and different names stay different.
 #[test]
 fn long_names_are_shortened() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A7: a secret in a command is in no stored file, message, log or report.
+//! A secret in a command is in no stored file, message, log or report.
 
 use std::path::Path;
 
