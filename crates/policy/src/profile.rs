@@ -288,7 +288,8 @@ mod tests {
         );
         assert!(error("[detectors.simlar-call]\nat = 3").contains("did you mean `similar-call`"));
         assert!(
-            error("order = [\"talk-only\"]\n[detectors.talk-only]\nladder = \"x\"").contains("no ladder")
+            error("order = [\"talk-only\"]\n[detectors.talk-only]\nladder = \"x\"")
+                .contains("unknown ladder")
         );
         assert!(error("[[ladders.a.rungs]]\nmessage = \"{cuont}\"").contains("{count}"));
         assert!(
