@@ -1,5 +1,3 @@
-#![expect(clippy::disallowed_methods, reason = "a test looks at the files it made")]
-
 use super::*;
 use crate::DecisionFilter;
 
