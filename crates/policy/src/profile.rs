@@ -288,16 +288,15 @@ mod tests {
         );
         assert!(error("[detectors.simlar-call]\nat = 3").contains("did you mean `similar-call`"));
         assert!(
-            error("order = [\"talk-only\"]\n[detectors.talk-only]\nladder = \"x\"").contains("no ladder")
+            error("order = [\"talk-only\"]\n[detectors.talk-only]\nladder = \"x\"")
+                .contains("unknown ladder")
         );
         assert!(error("[[ladders.a.rungs]]\nmessage = \"{cuont}\"").contains("{count}"));
         assert!(
             error("order = [\"talk-only\"]\n[detectors.talk-only]\nat = \"x\"")
                 .contains("detectors.talk-only")
         );
-        assert!(
-            error("[[ladders.a.rungs]]\nat = 2\n[[ladders.a.rungs]]\nat = 1").contains("order of their `at`")
-        );
+        assert!(error("[[ladders.a.rungs]]\nat = 2\n[[ladders.a.rungs]]\nat = 1").contains("sorted by `at`"));
         assert!(Profile::named("nope").err().unwrap().to_string().contains("turn-hash"));
     }
 }
