@@ -14,7 +14,7 @@ use crate::Moment;
 /// use deloop_detect::{Detector, Happening, Moment};
 /// use deloop_types::Finding;
 ///
-/// Finds calls of a forbidden tool.
+/// /// Finds calls of a forbidden tool.
 /// struct Forbidden;
 ///
 /// #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]

@@ -47,15 +47,21 @@ pub(crate) fn message(decision: &Decision) -> String {
     }
 }
 
-/// Returns one line for the user: what deloop did and why.
+/// Returns one line for the person: what the agent does because of the reply, and why.
 pub(crate) fn line(decision: &Decision, carried: Action) -> String {
-    match (&decision.user_message, decision.action, carried) {
-        (_, Action::Stop, Action::Block) => {
-            format!("deloop is stopping the run and blocks every further call: {}", summary(decision))
-        }
-        (Some(message), ..) => message.clone(),
-        (None, ..) => format!("deloop: {}", summary(decision)),
+    if let Some(message) = decision.user_message.as_ref().filter(|_| carried == decision.action) {
+        return message.clone();
     }
+    let did = match (decision.action, carried) {
+        (Action::Stop, Action::Block) => "deloop is stopping the run and blocks every further call",
+        (_, Action::Stop) => "deloop stopped the run",
+        (_, Action::Block) => "deloop blocked a call",
+        (_, Action::Ask) => "deloop asks about this call",
+        (_, Action::Nudge) => "deloop messaged the agent",
+        _ => "deloop",
+    };
+    let id = decision.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+    format!("{did}: {}{id}", summary(decision))
 }
 
 fn summary(decision: &Decision) -> &str {
