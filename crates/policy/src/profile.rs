@@ -294,9 +294,7 @@ mod tests {
             error("order = [\"talk-only\"]\n[detectors.talk-only]\nat = \"x\"")
                 .contains("detectors.talk-only")
         );
-        assert!(
-            error("[[ladders.a.rungs]]\nat = 2\n[[ladders.a.rungs]]\nat = 1").contains("order of their `at`")
-        );
+        assert!(error("[[ladders.a.rungs]]\nat = 2\n[[ladders.a.rungs]]\nat = 1").contains("sorted by `at`"));
         assert!(Profile::named("nope").err().unwrap().to_string().contains("turn-hash"));
     }
 }
