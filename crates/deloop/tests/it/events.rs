@@ -79,6 +79,14 @@ fn totals_add_up_and_live_prices_count() {
     assert!(names(&told).contains(&"budget.warning"), "{:?}", names(&told));
 }
 
+/// Whoever started a session is named in its events, once a step says so.
+#[test]
+fn events_name_the_controller() {
+    let turn = |text: &str| json!({"type": "turn", "text": text, "controller": "boss"});
+    let told = events("turn-hash", &[turn("Again."), json!({"type": "turn", "text": "Again."})], "");
+    assert!(!told.is_empty() && told.iter().all(|event| event["controller"] == "boss"), "{told:?}");
+}
+
 #[test]
 fn a_forced_end_updates_the_task_and_is_noted() {
     let home = tempfile::tempdir().unwrap();

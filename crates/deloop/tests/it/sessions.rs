@@ -121,3 +121,28 @@ fn the_demo_shows_a_nudge_and_a_stop() {
         "{text}"
     );
 }
+
+/// A harness says where it can put a nudge, and gets the person's line beside the agent's.
+#[test]
+fn a_nudge_goes_where_the_harness_can_put_it() {
+    let home = tempfile::tempdir().unwrap();
+    let steps: String = (0..3)
+        .map(|n| {
+            let call = json!({"type": "call", "session": "s1", "id": format!("c{n}"), "tool": "bash",
+                "args": {"command": "make check"}});
+            let failed = json!({"type": "result", "session": "s1", "id": format!("c{n}"), "output": "no rule",
+                "error_type": "ExitCode2"});
+            format!("{call}\n{failed}\n")
+        })
+        .collect();
+    for (deliver, role) in
+        [("tool", "tool"), ("user", "user"), ("tool,user", "user"), ("developer", "developer")]
+    {
+        let answers = stream(home.path(), &["--deliver", deliver], steps.as_bytes());
+        let nudge = answers.last().unwrap();
+        assert_eq!((&nudge["action"], &nudge["role"]), (&json!("nudge"), &json!(role)), "{deliver}");
+        assert!(
+            nudge["user_message"].as_str().unwrap().starts_with("deloop messaged the agent: `make check`")
+        );
+    }
+}
