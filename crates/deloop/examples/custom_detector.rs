@@ -4,19 +4,31 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use std::collections::BTreeMap;
-
 use deloop::detector::{Detector, Happening, Moment};
 use deloop::{Action, Finding, Guard, Profile, ProfileError, Registry, Step};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Finds calls that change production, one after the other, without a look at the result in between.
 struct UnverifiedDeploys;
 
+/// How it is tuned. A key that isn't a field here is an error that names the nearest one.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DeployParams {
+    /// Number of deploys that make a finding.
+    at: u64,
+}
+
+impl Default for DeployParams {
+    fn default() -> Self {
+        Self { at: 2 }
+    }
+}
+
 impl Detector for UnverifiedDeploys {
-    /// The table `[detectors.unverified-deploys]` of a profile. A struct that derives serde's traits has
-    /// names and types of its own; a map of numbers is enough here.
-    type Params = BTreeMap<String, u64>;
+    /// The table `[detectors.unverified-deploys]` of a profile.
+    type Params = DeployParams;
     /// What the session keeps for the detector: deploys since the last look.
     type Memory = u64;
 
@@ -35,8 +47,7 @@ impl Detector for UnverifiedDeploys {
             "deploy" => *deploys += 1,
             _ => return None,
         }
-        let at = params.get("at").copied().unwrap_or(2);
-        if *deploys < at {
+        if *deploys < params.at {
             return None;
         }
         let mut finding = Finding::new(self.name(), *deploys);

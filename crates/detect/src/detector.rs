@@ -62,7 +62,9 @@ pub trait Detector: Send + Sync + 'static {
         };
         let properties: serde_json::Map<String, Value> =
             fields.map(|(name, value)| (name.clone(), property(value))).collect();
-        json!({"type": "object", "properties": properties, "additionalProperties": false})
+        // Parameters without fields of their own, such as a map, take any key.
+        let open = properties.is_empty();
+        json!({"type": "object", "properties": properties, "additionalProperties": open})
     }
 
     /// Checks what just happened.

@@ -43,6 +43,7 @@ fn walk(document: &Value, schema: &Value, root: &Value, path: &mut Vec<String>) 
                 let found = match (known.and_then(|k| k.get(key)), others) {
                     (Some(inner), _) => walk(value, inner, root, path),
                     (None, Some(inner @ Value::Object(_))) => walk(value, inner, root, path),
+                    (None, Some(Value::Bool(true))) => None,
                     (None, Some(Value::Bool(false))) => Some(no_such_key(key, path, known)),
                     (None, _) if known.is_some() => Some(no_such_key(key, path, known)),
                     (None, _) => None,
