@@ -69,14 +69,18 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         }
         None => config::load(&args.rules)?,
     };
-    let config_prices = config.prices()?;
+    // A mistake in the prices must not leave an agent without its guard.
+    let own_prices = match &args.agent {
+        Some(_) => config.prices().unwrap_or_default(),
+        None => config.prices()?,
+    };
     let Config { profile, options, memory, off, .. } = config;
     let options = match args.deliver.as_slice() {
         [] => options,
         roles => options.with_roles(roles.iter().map(|role| role.role()).collect()),
     };
     let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options));
-    let cost = Box::new(hook::cost_of(config_prices));
+    let cost = Box::new(hook::cost_of(own_prices));
     let guard = Guard::with(profile, options, Limits::default());
     if let Some(path) = args.checkpoint.as_deref().filter(|p| p.exists()) {
         restore(&guard, path)?;

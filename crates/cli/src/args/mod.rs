@@ -236,7 +236,7 @@ pub(crate) struct StreamArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
     /// Resume from this checkpoint if it exists, and write it at the end
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "agent")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// Act as this agent's plugin: default to mode `nudge`, and record calls and decisions for `deloop status` and
     /// `deloop log`
