@@ -94,14 +94,12 @@ pub(crate) fn tool_result(
         Some(Outcome::Error) => (Some(false), None),
         other => (None, other),
     };
-    {
-        let mut made = ToolResult::default();
-        made.id = id;
-        made.ok = ok;
-        made.outcome = outcome;
-        made.output = output.map_or(Value::Null, Value::String);
-        made
-    }
+    let mut made = ToolResult::default();
+    made.id = id;
+    made.ok = ok;
+    made.outcome = outcome;
+    made.output = output.map_or(Value::Null, Value::String);
+    made
 }
 
 /// Collects the items that `write` writes; its reports go to `out`.

@@ -109,12 +109,9 @@ mod tests {
             let turn = deloop_types::Turn::new("", vec![call]);
             enter(&mut calls, &Step::new("s", Body::Turn(turn)), n, None);
         }
-        let result = {
-            let mut made = deloop_types::ToolResult::default();
-            made.id = Some("c38".to_owned());
-            made.ok = Some(false);
-            made
-        };
+        let mut result = deloop_types::ToolResult::default();
+        result.id = Some("c38".to_owned());
+        result.ok = Some(false);
         enter(&mut calls, &Step::new("s", Body::Result(result)), 40, None);
         assert_eq!((calls.len(), calls[0].step), (MOST, 24));
         assert_eq!((calls[14].came, calls[15].came), (Some(Outcome::Error), None));

@@ -112,13 +112,10 @@ pub(crate) fn cost_of(own: BTreeMap<String, Price>) -> impl Fn(&Usage) -> Option
 fn closed(agent: &dyn HookAgent, event: &HookEvent, why: &str) -> Reply {
     let message =
         format!("[deloop] deloop failed ({why}) and is configured to stop the agent when that happens.");
-    let decision = {
-        let mut made = Decision::go_on(event.session.as_str().into(), 0);
-        made.action = Action::Stop;
-        made.message = Some(message);
-        made.status = Some("deloop failed".to_owned());
-        made
-    };
+    let mut decision = Decision::go_on(event.session.as_str().into(), 0);
+    decision.action = Action::Stop;
+    decision.message = Some(message);
+    decision.status = Some("deloop failed".to_owned());
     agent.encode(event, &decision).reply
 }
 

@@ -53,11 +53,9 @@ impl Redact {
     }
 
     fn call(&self, call: &Call) -> Call {
-        {
-            let mut made = Call::new(call.tool.clone(), self.value(&call.args));
-            made.id = call.id.as_deref().map(|id| self.word(id));
-            made
-        }
+        let mut made = Call::new(call.tool.clone(), self.value(&call.args));
+        made.id = call.id.as_deref().map(|id| self.word(id));
+        made
     }
 
     /// Results are compared without their volatile parts, which cannot be told from others afterwards.

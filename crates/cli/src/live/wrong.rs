@@ -81,21 +81,15 @@ fn remembered(row: &RecordedDecision) -> Vec<Step> {
     let mut steps = Vec::new();
     for (n, recent) in recent_calls.into_iter().enumerate() {
         let id = Some(format!("c{n}"));
-        let call = {
-            let mut made = Call::new(recent.tool, json!({"print": recent.print}));
-            made.id = id.clone();
-            made
-        };
+        let mut call = Call::new(recent.tool, json!({"print": recent.print}));
+        call.id = id.clone();
         steps.push(Step::new("s", Body::Turn(Turn::new("", vec![call]))));
         if recent.came.is_some() || recent.output.is_some() {
             let output = recent.output.map_or(Value::Null, Value::String);
-            let result = {
-                let mut made = ToolResult::default();
-                made.id = id;
-                made.outcome = recent.came;
-                made.output = output;
-                made
-            };
+            let mut result = ToolResult::default();
+            result.id = id;
+            result.outcome = recent.came;
+            result.output = output;
             steps.push(Step::new("s", Body::Result(result)));
         }
     }

@@ -31,16 +31,13 @@ impl Spend {
     }
 
     fn add(&mut self, used: &RequestUsage, prices: &[Option<Price>]) {
-        let usage = {
-            let mut made = Usage::default();
-            made.model = None;
-            made.input_tokens = used.input.into();
-            made.output_tokens = used.output.into();
-            made.cache_read_tokens = used.cache_read.into();
-            made.cache_write_tokens = used.cache_write.into();
-            made.cost_usd = None;
-            made
-        };
+        let mut usage = Usage::default();
+        usage.model = None;
+        usage.input_tokens = used.input.into();
+        usage.output_tokens = used.output.into();
+        usage.cache_read_tokens = used.cache_read.into();
+        usage.cache_write_tokens = used.cache_write.into();
+        usage.cost_usd = None;
         self.input_tokens += usage.input_tokens;
         self.output_tokens += usage.output_tokens;
         self.cache_read_tokens += usage.cache_read_tokens;

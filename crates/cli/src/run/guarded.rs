@@ -19,11 +19,8 @@ fn agent(program: &OsStr) -> Option<Installable> {
 /// Returns whether an agent stops when its hook asks for it; true if unknown.
 pub(super) fn ends_by_itself(agent: &str) -> bool {
     let Some(agent) = hook_agent(agent) else { return true };
-    let stop = {
-        let mut made = Decision::default();
-        made.action = Action::Stop;
-        made
-    };
+    let mut stop = Decision::default();
+    stop.action = Action::Stop;
     let kinds =
         [HookKind::PreCall, HookKind::Permission, HookKind::PostCall, HookKind::Batch, HookKind::Prompt];
     let ends =

@@ -110,13 +110,10 @@ fn result(number: usize, ok: bool) -> Step {
     }
     output.truncate(2048);
     let id = Some(format!("toolu_01{number:020}"));
-    let result = {
-        let mut made = ToolResult::default();
-        made.id = id;
-        made.ok = Some(ok);
-        made.output = Value::String(output);
-        made
-    };
+    let mut result = ToolResult::default();
+    result.id = id;
+    result.ok = Some(ok);
+    result.output = Value::String(output);
     Step::new("bench", Body::Result(result))
 }
 

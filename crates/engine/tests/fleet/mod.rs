@@ -53,12 +53,9 @@ fn script(seed: u64, length: usize) -> Vec<Step> {
             0 => steps.push(Step::text("", words(&mut rng, 30))),
             1 => steps.push(Step::user("", words(&mut rng, 12))),
             2 => {
-                let usage = {
-                    let mut made = Usage::default();
-                    made.input_tokens = 9000;
-                    made.output_tokens = 400;
-                    made
-                };
+                let mut usage = Usage::default();
+                usage.input_tokens = 9000;
+                usage.output_tokens = 400;
                 steps.push(Step::new("", Body::Usage(usage)));
             }
             _ => {
@@ -76,13 +73,10 @@ fn script(seed: u64, length: usize) -> Vec<Step> {
                 for id in ids {
                     let (ok, length) = (rng.below(6) > 0, [2, 6, 20, 90][rng.below(4)]);
                     let output = Value::from(words(&mut rng, length));
-                    let result = {
-                        let mut made = ToolResult::default();
-                        made.id = id;
-                        made.ok = Some(ok);
-                        made.output = output;
-                        made
-                    };
+                    let mut result = ToolResult::default();
+                    result.id = id;
+                    result.ok = Some(ok);
+                    result.output = output;
                     steps.push(Step::new("", Body::Result(result)));
                 }
             }

@@ -172,18 +172,13 @@ impl HookEvent {
         let called_off = |id: String| {
             // Not a refusal by someone else, which would be evidence.
             let outcome = Some(deloop_types::Outcome::Cancelled);
-            let result = {
-                let mut made = ToolResult::default();
-                made.id = Some(id);
-                made.outcome = outcome;
-                made
-            };
-            {
-                let mut made = Step::new(self.session.as_str(), Body::Result(result));
-                made.agent = self.subagent.clone();
-                made.ts = self.ts;
-                made
-            }
+            let mut result = ToolResult::default();
+            result.id = Some(id);
+            result.outcome = outcome;
+            let mut made = Step::new(self.session.as_str(), Body::Result(result));
+            made.agent = self.subagent.clone();
+            made.ts = self.ts;
+            made
         };
         let ids: Vec<String> = self.calls.iter().map(|c| seen.latest(&c.call)).collect();
         ids.into_iter().filter(|id| seen.close(id)).map(called_off).collect()

@@ -23,14 +23,12 @@ fn decision(action: Action) -> Decision {
     let summary = "Bash(make check) was called 5 times, each time with exit code 2".to_owned();
     let mut finding = Finding::new("no-progress", 5);
     finding.summary = summary;
-    {
-        let mut made = Decision::go_on("s".into(), 7);
-        made.id = Some("d0123456789".to_owned());
-        made.action = action;
-        made.message = Some("[deloop] MESSAGE".to_owned());
-        made.findings = vec![finding];
-        made
-    }
+    let mut made = Decision::go_on("s".into(), 7);
+    made.id = Some("d0123456789".to_owned());
+    made.action = action;
+    made.message = Some("[deloop] MESSAGE".to_owned());
+    made.findings = vec![finding];
+    made
 }
 
 /// One line for each action at each event.

@@ -73,23 +73,13 @@ impl HookAgent for ClaudeCodeHook {
         match event.kind {
             HookKind::PostCall => {
                 let outcome = Some(of_response(&sent.tool_response));
-                answer(&mut event, {
-                    let mut made = ToolResult::default();
-                    made.outcome = outcome;
-                    made.output = sent.tool_response;
-                    made
-                });
+                answer(&mut event, ToolResult::new(sent.tool_response).with_outcome(outcome));
             }
             HookKind::Failure => {
                 let stopped = sent.is_interrupt == Value::Bool(true);
                 let told = of_failure(sent.error.as_str().unwrap_or_default());
                 let outcome = Some(if stopped { Outcome::Cancelled } else { told });
-                answer(&mut event, {
-                    let mut made = ToolResult::default();
-                    made.outcome = outcome;
-                    made.output = sent.error;
-                    made
-                });
+                answer(&mut event, ToolResult::new(sent.error).with_outcome(outcome));
             }
             HookKind::Batch => event.calls = sent.tool_calls.iter().filter_map(batched).collect(),
             _ => {}
@@ -154,11 +144,8 @@ fn answer(event: &mut HookEvent, result: ToolResult) {
 fn batched(sent: &Sent) -> Option<HookCall> {
     let said = text(&sent.tool_response).unwrap_or_default();
     let outcome = of_text(&said);
-    let result = {
-        let mut made = ToolResult::default();
-        made.outcome = outcome;
-        made.output = sent.tool_response.clone();
-        made
-    };
+    let mut result = ToolResult::default();
+    result.outcome = outcome;
+    result.output = sent.tool_response.clone();
     Some(HookCall { call: sent.call()?, result: Some(result) })
 }

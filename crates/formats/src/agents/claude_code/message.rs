@@ -114,16 +114,14 @@ pub(super) fn request(message: &Text<'_>, request: &Text<'_>) -> Option<u64> {
 
 /// What a request used.
 pub(super) fn counted(tokens: &ClaudeTokens, model: &Text<'_>, cost_usd: Option<f64>) -> Usage {
-    {
-        let mut made = Usage::default();
-        made.model = model.get().map(str::to_owned);
-        made.input_tokens = tokens.input_tokens.count();
-        made.output_tokens = tokens.output_tokens.count();
-        made.cache_read_tokens = tokens.cache_read_input_tokens.count();
-        made.cache_write_tokens = tokens.cache_creation_input_tokens.count();
-        made.cost_usd = cost_usd;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = model.get().map(str::to_owned);
+    made.input_tokens = tokens.input_tokens.count();
+    made.output_tokens = tokens.output_tokens.count();
+    made.cache_read_tokens = tokens.cache_read_input_tokens.count();
+    made.cache_write_tokens = tokens.cache_creation_input_tokens.count();
+    made.cost_usd = cost_usd;
+    made
 }
 
 /// The length of a request's prompt.

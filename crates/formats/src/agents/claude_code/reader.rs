@@ -108,12 +108,10 @@ impl ClaudeTranscript {
 
     fn step(&self, agent: &str, ts: Option<Millis>, body: Body) -> Step {
         let agent = (!agent.is_empty()).then(|| agent.to_owned());
-        {
-            let mut made = self.writer.step(body);
-            made.agent = agent;
-            made.ts = ts;
-            made
-        }
+        let mut made = self.writer.step(body);
+        made.agent = agent;
+        made.ts = ts;
+        made
     }
 
     /// Hands a step out, or keeps it until the message before it is complete.

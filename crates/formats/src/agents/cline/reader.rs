@@ -251,16 +251,14 @@ fn note_project(text: &str, out: &mut Sink<'_>) {
 
 fn used(metrics: &ClineMetrics, model: Option<String>) -> Usage {
     let older = metrics.tokens.0.as_ref();
-    {
-        let mut made = Usage::default();
-        made.model = model;
-        made.input_tokens = older.map_or(metrics.input_tokens.0, |tokens| tokens.prompt.0);
-        made.output_tokens = older.map_or(metrics.output_tokens.0, |tokens| tokens.completion.0);
-        made.cache_read_tokens = older.map_or(metrics.cache_read_tokens.0, |tokens| tokens.cached.0);
-        made.cache_write_tokens = metrics.cache_write_tokens.0;
-        made.cost_usd = metrics.cost.0;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = model;
+    made.input_tokens = older.map_or(metrics.input_tokens.0, |tokens| tokens.prompt.0);
+    made.output_tokens = older.map_or(metrics.output_tokens.0, |tokens| tokens.completion.0);
+    made.cache_read_tokens = older.map_or(metrics.cache_read_tokens.0, |tokens| tokens.cached.0);
+    made.cache_write_tokens = metrics.cache_write_tokens.0;
+    made.cost_usd = metrics.cost.0;
+    made
 }
 
 /// Blocks that are known and say nothing about the task's steps.

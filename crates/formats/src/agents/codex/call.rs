@@ -26,11 +26,9 @@ pub(super) fn call(item: Payload<'_>) -> Call {
         Some(namespace) => format!("{namespace}.{tool}"),
     };
     let args = [item.arguments, item.input, item.action].into_iter().find(|args| !args.is_null());
-    {
-        let mut made = Call::new(tool, args.map(parsed).unwrap_or_default());
-        made.id = item.call_id.take().or_else(|| item.id.take()).map(Into::into);
-        made
-    }
+    let mut made = Call::new(tool, args.map(parsed).unwrap_or_default());
+    made.id = item.call_id.take().or_else(|| item.id.take()).map(Into::into);
+    made
 }
 
 /// Arguments are JSON in a string.

@@ -73,12 +73,7 @@ impl HookAgent for CodexHook {
             // The exit code is not told, except in the words of some tools.
             let has_head = |text: &&str| HEADS.iter().any(|head| text.starts_with(head));
             let outcome = sent.tool_response.as_str().filter(has_head).and_then(outcome_from_output);
-            call.result = Some({
-                let mut made = ToolResult::default();
-                made.outcome = outcome;
-                made.output = sent.tool_response;
-                made
-            });
+            call.result = Some(ToolResult::new(sent.tool_response).with_outcome(outcome));
         }
         Ok(event)
     }

@@ -17,14 +17,12 @@ pub(super) fn numbers(tokens: &CodexTokens) -> [u64; 4] {
 /// What a request used. What it read includes what was in the cache, and what went there.
 pub(super) fn counted(tokens: &CodexTokens, model: Option<String>) -> Usage {
     let [input, cached, written, output_tokens] = numbers(tokens);
-    {
-        let mut made = Usage::default();
-        made.model = model;
-        made.input_tokens = input.saturating_sub(cached).saturating_sub(written);
-        made.output_tokens = output_tokens;
-        made.cache_read_tokens = cached;
-        made.cache_write_tokens = written;
-        made.cost_usd = None;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = model;
+    made.input_tokens = input.saturating_sub(cached).saturating_sub(written);
+    made.output_tokens = output_tokens;
+    made.cache_read_tokens = cached;
+    made.cache_write_tokens = written;
+    made.cost_usd = None;
+    made
 }

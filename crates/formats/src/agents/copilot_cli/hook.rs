@@ -221,10 +221,5 @@ fn result(sent: &Value, kind: &str, said: &str) -> ToolResult {
         outcome = told;
     }
     let outcome = refine(outcome, said.as_str().unwrap_or_default());
-    {
-        let mut made = ToolResult::default();
-        made.outcome = Some(outcome);
-        made.output = said.clone();
-        made
-    }
+    ToolResult::new(said.clone()).with_outcome(Some(outcome))
 }

@@ -122,12 +122,9 @@ impl Events {
         let writer = self.writer(said.agent, said.ts);
         writer.turn(said.texts.join("\n"), said.calls, out);
         self.totals.message(said.model.as_deref().unwrap_or_default(), said.written);
-        let usage = {
-            let mut made = Usage::default();
-            made.model = said.model;
-            made.output_tokens = said.written;
-            made
-        };
+        let mut usage = Usage::default();
+        usage.model = said.model;
+        usage.output_tokens = said.written;
         let key = said.response.map(|id| xxh3_64(id.as_bytes()));
         writer.usage(usage, key, out);
     }

@@ -39,17 +39,14 @@ impl CopilotTotals {
         // A resumed session tells totals again, either of all of it or of what came after it was resumed.
         let of_all = requests >= counted.requests.saturating_add(counted.messages);
         let before = if of_all { std::mem::take(&mut counted.usage) } else { Usage::default() };
-        let fresh = {
-            let mut made = Usage::default();
-            made.model = usage.model.clone();
-            made.input_tokens = usage.input_tokens.saturating_sub(before.input_tokens);
-            made.output_tokens =
-                usage.output_tokens.saturating_sub(before.output_tokens).saturating_sub(counted.written);
-            made.cache_read_tokens = usage.cache_read_tokens.saturating_sub(before.cache_read_tokens);
-            made.cache_write_tokens = usage.cache_write_tokens.saturating_sub(before.cache_write_tokens);
-            made.cost_usd = None;
-            made
-        };
+        let mut fresh = Usage::default();
+        fresh.model = usage.model.clone();
+        fresh.input_tokens = usage.input_tokens.saturating_sub(before.input_tokens);
+        fresh.output_tokens =
+            usage.output_tokens.saturating_sub(before.output_tokens).saturating_sub(counted.written);
+        fresh.cache_read_tokens = usage.cache_read_tokens.saturating_sub(before.cache_read_tokens);
+        fresh.cache_write_tokens = usage.cache_write_tokens.saturating_sub(before.cache_write_tokens);
+        fresh.cost_usd = None;
         *counted = Counted { messages: 0, written: 0, requests, usage };
         fresh
     }
@@ -59,16 +56,14 @@ fn total(model: &str, metric: &Metric) -> Usage {
     let Some(totals) = &metric.usage.0 else { return Usage::default() };
     let (read, write) = (totals.cache_read_tokens.0, totals.cache_write_tokens.0);
     let input = totals.input_tokens.0;
-    {
-        let mut made = Usage::default();
-        made.model = Some(model.to_owned());
-        made.input_tokens = input.checked_sub(read.saturating_add(write)).unwrap_or(input);
-        made.output_tokens = totals.output_tokens.0;
-        made.cache_read_tokens = read;
-        made.cache_write_tokens = write;
-        made.cost_usd = None;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = Some(model.to_owned());
+    made.input_tokens = input.checked_sub(read.saturating_add(write)).unwrap_or(input);
+    made.output_tokens = totals.output_tokens.0;
+    made.cache_read_tokens = read;
+    made.cache_write_tokens = write;
+    made.cost_usd = None;
+    made
 }
 
 #[cfg(test)]

@@ -96,12 +96,7 @@ impl HookAgent for CursorHook {
             HookKind::Failure => Some((failed(&sent.failure_type), sent.error_message)),
             _ => None,
         };
-        let result = result.map(|(outcome, output)| {
-            let mut made = ToolResult::default();
-            made.outcome = Some(outcome);
-            made.output = output;
-            made
-        });
+        let result = result.map(|(outcome, output)| ToolResult::new(output).with_outcome(Some(outcome)));
         let call = text(&sent.tool_name).map(|tool| {
             let mut made = Call::new(tool, sent.tool_input);
             made.id = text(&sent.tool_use_id);

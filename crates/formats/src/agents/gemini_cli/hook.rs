@@ -135,10 +135,5 @@ fn result(tool: &str, response: &Value) -> ToolResult {
         }
         None => content.clone(),
     };
-    {
-        let mut made = ToolResult::default();
-        made.outcome = outcome;
-        made.output = output;
-        made
-    }
+    ToolResult::new(output).with_outcome(outcome)
 }

@@ -68,14 +68,12 @@ impl ModelMessage {
 }
 
 fn used(tokens: &GeminiTokens, model: Option<String>) -> Usage {
-    {
-        let mut made = Usage::default();
-        made.model = model;
-        made.input_tokens = (tokens.input.0.saturating_add(tokens.tool.0)).saturating_sub(tokens.cached.0);
-        made.output_tokens = tokens.output.0.saturating_add(tokens.thoughts.0);
-        made.cache_read_tokens = tokens.cached.0;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = model;
+    made.input_tokens = (tokens.input.0.saturating_add(tokens.tool.0)).saturating_sub(tokens.cached.0);
+    made.output_tokens = tokens.output.0.saturating_add(tokens.thoughts.0);
+    made.cache_read_tokens = tokens.cached.0;
+    made
 }
 
 /// Cuts the calls of one record into those that were asked for together: requests without text and thoughts

@@ -224,16 +224,14 @@ fn used(info: &OpencodeMessageInfo<'_>, tokens: &OpencodeTokens, cost: Option<f6
     let (input, output, reasoning) = (tokens.input.0, tokens.output.0, tokens.reasoning.0);
     let apart = [input, output, reasoning, read, write].iter().try_fold(0_u64, |sum, n| sum.checked_add(*n));
     let output = if apart == Some(tokens.total.0) { output.saturating_add(reasoning) } else { output };
-    {
-        let mut made = Usage::default();
-        made.model = info.model.get().map(str::to_owned);
-        made.input_tokens = input;
-        made.output_tokens = output;
-        made.cache_read_tokens = read;
-        made.cache_write_tokens = write;
-        made.cost_usd = cost;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = info.model.get().map(str::to_owned);
+    made.input_tokens = input;
+    made.output_tokens = output;
+    made.cache_read_tokens = read;
+    made.cache_write_tokens = write;
+    made.cost_usd = cost;
+    made
 }
 
 fn key(id: &crate::json::tolerant::Text<'_>) -> Option<u64> {

@@ -21,16 +21,13 @@ impl UsageMeters {
             now.output_tokens < before.output_tokens || now.cache_read_tokens < before.cache_read_tokens;
         let base = if went_back { Usage::default() } else { std::mem::take(before) };
         let cost = now.cost_usd.map(|cost| rounded(cost - base.cost_usd.unwrap_or(0.0)));
-        let fresh = {
-            let mut made = Usage::default();
-            made.model = now.model.clone();
-            made.input_tokens = now.input_tokens.saturating_sub(base.input_tokens);
-            made.output_tokens = now.output_tokens.saturating_sub(base.output_tokens);
-            made.cache_read_tokens = now.cache_read_tokens.saturating_sub(base.cache_read_tokens);
-            made.cache_write_tokens = now.cache_write_tokens.saturating_sub(base.cache_write_tokens);
-            made.cost_usd = cost.filter(|cost| *cost > 0.0);
-            made
-        };
+        let mut fresh = Usage::default();
+        fresh.model = now.model.clone();
+        fresh.input_tokens = now.input_tokens.saturating_sub(base.input_tokens);
+        fresh.output_tokens = now.output_tokens.saturating_sub(base.output_tokens);
+        fresh.cache_read_tokens = now.cache_read_tokens.saturating_sub(base.cache_read_tokens);
+        fresh.cache_write_tokens = now.cache_write_tokens.saturating_sub(base.cache_write_tokens);
+        fresh.cost_usd = cost.filter(|cost| *cost > 0.0);
         *before = now;
         fresh
     }
@@ -52,14 +49,12 @@ fn so_far(metrics: &OpenhandsMetrics<'_>) -> Usage {
     };
     let (read, write) = (tokens.cache_read_tokens.0, tokens.cache_write_tokens.0);
     let prompt = tokens.prompt_tokens.0;
-    {
-        let mut made = Usage::default();
-        made.model = tokens.model.get().map(str::to_owned);
-        made.input_tokens = prompt.checked_sub(read.saturating_add(write)).unwrap_or(prompt);
-        made.output_tokens = tokens.completion_tokens.0;
-        made.cache_read_tokens = read;
-        made.cache_write_tokens = write;
-        made.cost_usd = cost_usd;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = tokens.model.get().map(str::to_owned);
+    made.input_tokens = prompt.checked_sub(read.saturating_add(write)).unwrap_or(prompt);
+    made.output_tokens = tokens.completion_tokens.0;
+    made.cache_read_tokens = read;
+    made.cache_write_tokens = write;
+    made.cost_usd = cost_usd;
+    made
 }

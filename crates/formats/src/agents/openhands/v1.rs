@@ -82,20 +82,17 @@ impl OpenhandsV1Reader {
         if !same {
             self.flush(out);
         }
-        let call = {
-            let mut made = Call::new(
-                event.tool_name.owned().unwrap_or_default(),
-                match event.action.0 {
-                    Value::Object(mut fields) => {
-                        fields.remove("kind");
-                        Value::Object(fields)
-                    }
-                    _ => unread(event.tool_call.0.unwrap_or_default().arguments.into_args()),
-                },
-            );
-            made.id = event.tool_call_id.owned();
-            made
-        };
+        let mut call = Call::new(
+            event.tool_name.owned().unwrap_or_default(),
+            match event.action.0 {
+                Value::Object(mut fields) => {
+                    fields.remove("kind");
+                    Value::Object(fields)
+                }
+                _ => unread(event.tool_call.0.unwrap_or_default().arguments.into_args()),
+            },
+        );
+        call.id = event.tool_call_id.owned();
         let held = self.held.get_or_insert_with(|| Held {
             response,
             ts: event.timestamp.0,

@@ -145,16 +145,14 @@ fn counted(tokens: &PiTokens<'_>, model: Option<&str>) -> Usage {
         Shaped::Object(cost) => cost.total.get().filter(|total| *total > 0.0),
         _ => None,
     };
-    {
-        let mut made = Usage::default();
-        made.model = model.map(str::to_owned);
-        made.input_tokens = tokens.input.count();
-        made.output_tokens = tokens.output.count();
-        made.cache_read_tokens = tokens.cache_read.count();
-        made.cache_write_tokens = tokens.cache_write.count();
-        made.cost_usd = cost;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = model.map(str::to_owned);
+    made.input_tokens = tokens.input.count();
+    made.output_tokens = tokens.output.count();
+    made.cache_read_tokens = tokens.cache_read.count();
+    made.cache_write_tokens = tokens.cache_write.count();
+    made.cost_usd = cost;
+    made
 }
 
 /// The name of a request in all files: a fork repeats it. Old versions give it none but when it began.

@@ -78,12 +78,7 @@ impl HookAgent for QwenCodeHook {
         };
         let outcome = refine(outcome, output.as_str().unwrap_or_default());
         if let Some(call) = event.calls.first_mut() {
-            call.result = Some({
-                let mut made = ToolResult::default();
-                made.outcome = Some(outcome);
-                made.output = output;
-                made
-            });
+            call.result = Some(ToolResult::new(output).with_outcome(Some(outcome)));
         }
         Ok(event)
     }

@@ -207,16 +207,14 @@ fn counted(tokens: &QwenTokens, model: Option<&str>) -> Usage {
     let prompt = tokens.prompt_token_count.count();
     let cached = tokens.cached_content_token_count.count();
     let written = tokens.total_token_count.count().saturating_sub(prompt);
-    {
-        let mut made = Usage::default();
-        made.model = model.map(str::to_owned);
-        made.input_tokens = prompt.saturating_sub(cached);
-        made.output_tokens = tokens.candidates_token_count.count().max(written);
-        made.cache_read_tokens = cached;
-        made.cache_write_tokens = 0;
-        made.cost_usd = None;
-        made
-    }
+    let mut made = Usage::default();
+    made.model = model.map(str::to_owned);
+    made.input_tokens = prompt.saturating_sub(cached);
+    made.output_tokens = tokens.candidates_token_count.count().max(written);
+    made.cache_read_tokens = cached;
+    made.cache_write_tokens = 0;
+    made.cost_usd = None;
+    made
 }
 
 /// The name of a request in all files: a fork's records name those that they repeat.

@@ -227,14 +227,11 @@ fn info(run: &SweRun<'_>, writer: &StepWriter, out: &mut Sink<'_>) {
         out.report.version = Some(version);
     }
     let stats: SweStats<'_> = field::object(info.model_stats).unwrap_or_default();
-    let usage = {
-        let mut made = Usage::default();
-        made.model = model(run.replay_config);
-        made.input_tokens = field::count(stats.tokens_sent);
-        made.output_tokens = field::count(stats.tokens_received);
-        made.cost_usd = field::number(stats.instance_cost);
-        made
-    };
+    let mut usage = Usage::default();
+    usage.model = model(run.replay_config);
+    usage.input_tokens = field::count(stats.tokens_sent);
+    usage.output_tokens = field::count(stats.tokens_received);
+    usage.cost_usd = field::number(stats.instance_cost);
     writer.usage(usage, None, out);
 }
 

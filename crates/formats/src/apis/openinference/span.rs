@@ -122,12 +122,10 @@ impl Span {
         let id = self.first(&["gen_ai.tool.call.id", "tool_call.id", "tool.id"]).filter(|id| !id.is_empty());
         let tool = self.first(&["gen_ai.tool.name", "tool.name", "traceloop.entity.name"]);
         let args = self.first(&["gen_ai.tool.call.arguments", "input.value", "traceloop.entity.input"]);
-        {
-            let mut made =
-                Call::new(tool.unwrap_or_else(|| self.name.clone()), args.map_or(Value::Null, arguments));
-            made.id = id;
-            made
-        }
+        let mut made =
+            Call::new(tool.unwrap_or_else(|| self.name.clone()), args.map_or(Value::Null, arguments));
+        made.id = id;
+        made
     }
 
     /// What a request to a model used; the tokens from the cache are part of those that were read.
@@ -147,20 +145,18 @@ impl Span {
             "llm.token_count.prompt_details.cache_write",
             "gen_ai.usage.cache_creation.input_tokens",
         ]);
-        {
-            let mut made = Usage::default();
-            made.model = self.first(&["llm.model_name", "gen_ai.response.model", "gen_ai.request.model"]);
-            made.input_tokens = read.saturating_sub(cached).saturating_sub(written);
-            made.output_tokens = tokens(&[
-                "llm.token_count.completion",
-                "gen_ai.usage.output_tokens",
-                "gen_ai.usage.completion_tokens",
-            ]);
-            made.cache_read_tokens = cached;
-            made.cache_write_tokens = written;
-            made.cost_usd = Some(count(&["llm.cost.total"])).filter(|cost| *cost > 0.0);
-            made
-        }
+        let mut made = Usage::default();
+        made.model = self.first(&["llm.model_name", "gen_ai.response.model", "gen_ai.request.model"]);
+        made.input_tokens = read.saturating_sub(cached).saturating_sub(written);
+        made.output_tokens = tokens(&[
+            "llm.token_count.completion",
+            "gen_ai.usage.output_tokens",
+            "gen_ai.usage.completion_tokens",
+        ]);
+        made.cache_read_tokens = cached;
+        made.cache_write_tokens = written;
+        made.cost_usd = Some(count(&["llm.cost.total"])).filter(|cost| *cost > 0.0);
+        made
     }
 }
 
