@@ -92,6 +92,11 @@ trait Judge {
     fn result(&mut self, _result: &Value) -> Answer {
         Answer::go_on()
     }
+
+    /// The embedding of the turn at `step`, which was not known with it.
+    fn embedding(&mut self, _step: u64, _vector: &Value) -> Answer {
+        Answer::go_on()
+    }
 }
 
 /// Judges steps by one profile, keeping everything it has ever seen.
@@ -102,6 +107,8 @@ pub struct Reference {
     /// The sessions that were ended, with the stop that ended them.
     ended: HashMap<String, Answer>,
     seen: HashMap<Worker, SeenCalls>,
+    /// How many steps each session has had.
+    steps: HashMap<String, u64>,
     message: Option<String>,
 }
 
@@ -112,7 +119,20 @@ impl Reference {
     ///
     /// When `profile` is not one of [`PROFILES`]: a typing error must not pass for silence.
     pub fn new(profile: &str) -> Self {
+        Self::with_config(profile, &Value::Null)
+    }
+
+    /// A reference with settings over those of the profile. The only one it knows is what similar-turn compares by.
+    ///
+    /// # Panics
+    ///
+    /// As [`Reference::new`].
+    pub fn with_config(profile: &str, config: &Value) -> Self {
+        let by_embeddings = config["detectors"]["similar-turn"]["by"] == "embeddings";
         let start: fn() -> Box<dyn Judge> = match profile {
+            "turn-similarity" if by_embeddings => {
+                || Box::new(turn_similarity::TurnSimilarity::by_embeddings())
+            }
             "behavioral" => || Box::<behavioral::Behavioral>::default(),
             "signature" => || Box::<signature::Signature>::default(),
             "doom-loop" => || Box::<doom_loop::DoomLoop>::default(),
@@ -126,6 +146,7 @@ impl Reference {
             swarms: Swarms::default(),
             ended: HashMap::new(),
             seen: HashMap::new(),
+            steps: HashMap::new(),
             message: None,
         }
     }
@@ -145,6 +166,9 @@ impl Reference {
     fn judge(&mut self, step: &Value) -> Answer {
         let worker = Worker::of(step);
         let kind = step["type"].as_str();
+        let index = self.steps.entry(worker.session.clone()).or_default();
+        *index += 1;
+        let index = *index - 1;
         if kind == Some("intervention") {
             self.ended.remove(&worker.session);
         }
@@ -153,6 +177,7 @@ impl Reference {
         }
         match kind {
             Some("end") => {
+                self.steps.remove(&worker.session);
                 self.workers.retain(|known, _| known.session != worker.session);
                 self.seen.retain(|known, _| known.session != worker.session);
                 self.ended.remove(&worker.session);
@@ -177,7 +202,8 @@ impl Reference {
                 if !first && (turn.calls.is_empty() || judge.counts_turns()) {
                     return Answer::go_on();
                 }
-                let turn = if judge.counts_turns() { whole } else { turn };
+                let mut turn = if judge.counts_turns() { whole } else { turn };
+                turn.step = index;
                 let answer = judge.turn(&turn, &mut self.swarms);
                 if answer.action == "stop" && judge.stop_clears() {
                     self.seen.remove(&turn.worker);
@@ -190,6 +216,18 @@ impl Reference {
             Some("result") => {
                 self.seen.entry(worker.clone()).or_default().answer(step["id"].as_str());
                 self.workers.entry(worker).or_insert_with(self.start).result(step)
+            }
+            Some("embedding") => {
+                let session = worker.session.clone();
+                let judge = self.workers.entry(worker.clone()).or_insert_with(self.start);
+                let answer = judge.embedding(step["step"].as_u64().unwrap_or(u64::MAX), &step["embedding"]);
+                if answer.action == "stop" && judge.stop_clears() {
+                    self.seen.remove(&worker);
+                }
+                if answer.action == "stop" && judge.stop_ends_session() {
+                    self.ended.insert(session, answer.clone());
+                }
+                answer
             }
             _ => Answer::go_on(),
         }

@@ -60,7 +60,7 @@ fn shuffled(rng: &mut Rng, value: &Value) -> String {
 
 /// A step that no document counts, or that forgets the session.
 fn aside(rng: &mut Rng, index: usize) -> Value {
-    match rng.below(17) {
+    match rng.below(18) {
         0..=3 => json!({"type": "user", "text": "Please go on.", "origin": "harness"}),
         4..=6 => json!({"type": "user", "text": "Try the other file.", "origin": "human"}),
         7 => json!({"type": "user", "text": "Hm."}),
@@ -71,7 +71,8 @@ fn aside(rng: &mut Rng, index: usize) -> Value {
         12 => json!({"type": "delivery", "step": index, "ok": false}),
         13 => json!({"type": "turn", "text": " \n"}),
         14 => json!({"type": "turn", "calls": []}),
-        15 if rng.percent(30) => json!({"type": "intervention"}),
+        15 => json!({"type": "embedding", "step": index, "embedding": [0.6, 0.8]}),
+        16 if rng.percent(30) => json!({"type": "intervention"}),
         _ => json!({"type": "end"}),
     }
 }

@@ -44,6 +44,9 @@ pub(crate) struct Turn {
     pub swarm: Option<String>,
     pub text: Option<String>,
     pub calls: Vec<Call>,
+    pub embedding: Value,
+    /// Its number in the session.
+    pub step: u64,
 }
 
 impl Turn {
@@ -56,7 +59,15 @@ impl Turn {
             (text.map(str::to_owned), calls.unwrap_or_default().iter().map(Call::of).collect())
         };
         let id = step["turn_id"].as_str().map(str::to_owned);
-        Self { worker: Worker::of(step), id, swarm: step["swarm"].as_str().map(str::to_owned), text, calls }
+        Self {
+            worker: Worker::of(step),
+            id,
+            swarm: step["swarm"].as_str().map(str::to_owned),
+            text,
+            calls,
+            embedding: step["embedding"].clone(),
+            step: 0,
+        }
     }
 
     /// Neither text nor a call.

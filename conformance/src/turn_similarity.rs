@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
+
 use crate::canonical::signature;
 use crate::step::Turn;
 use crate::swarm::Swarms;
@@ -13,8 +15,55 @@ const SIMILAR: f64 = 0.85;
 /// All turns so far, and how many of the latest in a row were similar.
 #[derive(Default)]
 pub(crate) struct TurnSimilarity {
-    history: Vec<String>,
+    by_embeddings: bool,
+    history: Vec<Said>,
     similar: u64,
+    /// The count before the latest turn.
+    before: u64,
+}
+
+struct Said {
+    step: u64,
+    content: String,
+    /// Empty when it is not known.
+    embedding: Vec<f64>,
+}
+
+impl TurnSimilarity {
+    pub(crate) fn by_embeddings() -> Self {
+        Self { by_embeddings: true, ..Self::default() }
+    }
+
+    /// Compares the latest turn with the five before it.
+    fn judge(&mut self) -> Answer {
+        let Some((latest, earlier)) = self.history.split_last() else { return Answer::go_on() };
+        let window = earlier.iter().rev().take(WINDOW);
+        let most = window.map(|said| self.similarity(said, latest)).fold(0.0, f64::max);
+        self.similar = if most >= SIMILAR { self.before + 1 } else { 0 };
+
+        let count = self.similar;
+        if count >= 5 {
+            *self = Self { by_embeddings: self.by_embeddings, ..Self::default() };
+            let text = format!(
+                "Loop detected: {count} consecutive similar turns (>0.85 similarity). Session will be terminated."
+            );
+            return Answer::saying("stop", 2, text);
+        }
+        if count >= 3 {
+            let text = format!("Loop warning: {count} consecutive similar turns. VP will be notified.");
+            return Answer::saying("warn", 1, text);
+        }
+        Answer::go_on()
+    }
+
+    fn similarity(&self, a: &Said, b: &Said) -> f64 {
+        let known = !a.embedding.is_empty() && a.embedding.len() == b.embedding.len();
+        if self.by_embeddings && known {
+            cosine(&a.embedding, &b.embedding)
+        } else {
+            similarity(&a.content, &b.content)
+        }
+    }
 }
 
 impl Judge for TurnSimilarity {
@@ -34,26 +83,38 @@ impl Judge for TurnSimilarity {
         if turn.is_empty() {
             return Answer::go_on();
         }
-        let content = content(turn);
-        let window = self.history.iter().rev().take(WINDOW);
-        let most = window.map(|earlier| similarity(earlier, &content)).fold(0.0, f64::max);
-        self.history.push(content);
-        self.similar = if most >= SIMILAR { self.similar + 1 } else { 0 };
-
-        let count = self.similar;
-        if count >= 5 {
-            *self = Self::default();
-            let text = format!(
-                "Loop detected: {count} consecutive similar turns (>0.85 similarity). Session will be terminated."
-            );
-            return Answer::saying("stop", 2, text);
-        }
-        if count >= 3 {
-            let text = format!("Loop warning: {count} consecutive similar turns. VP will be notified.");
-            return Answer::saying("warn", 1, text);
-        }
-        Answer::go_on()
+        let embedding = if turn.text.is_some() { numbers(&turn.embedding) } else { Vec::new() };
+        self.history.push(Said { step: turn.step, content: content(turn), embedding });
+        self.before = self.similar;
+        self.judge()
     }
+
+    fn embedding(&mut self, step: u64, vector: &Value) -> Answer {
+        if !self.by_embeddings {
+            return Answer::go_on();
+        }
+        let latest = self.history.last().map(|said| said.step);
+        let near = self.history.iter_mut().rev().take(WINDOW + 1).find(|said| said.step == step);
+        let Some(said) = near else { return Answer::go_on() };
+        said.embedding = numbers(vector);
+        let counted = self.similar;
+        if latest != Some(step) {
+            return Answer::go_on();
+        }
+        // The same count was answered with the turn.
+        let answer = self.judge();
+        if answer.action != "stop" && self.similar == counted { Answer::go_on() } else { answer }
+    }
+}
+
+fn numbers(vector: &Value) -> Vec<f64> {
+    let numbers: Vec<f64> = vector.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    if numbers.iter().any(|x| *x != 0.0) { numbers } else { Vec::new() }
+}
+
+fn cosine(a: &[f64], b: &[f64]) -> f64 {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    (dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()).max(0.0)
 }
 
 /// The text of a turn; without one, its calls, a line each.

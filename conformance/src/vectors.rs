@@ -16,6 +16,8 @@ pub struct Vector {
     pub profile: String,
     /// Which sentence of the document it shows.
     pub about: String,
+    /// Settings over the profile's own, as in `deloop.yaml`; null if there are none.
+    pub config: Value,
     /// The steps, as they are on the wire.
     pub steps: Vec<Value>,
     /// One a step: `action`, `level`, and sometimes `message`.
@@ -61,6 +63,7 @@ fn read(path: &Path) -> Result<Vector, String> {
         name: format!("{}/{stem}", string("profile")?),
         profile: string("profile")?,
         about: string("about")?,
+        config: json["config"].clone(),
         steps: list("steps")?,
         decisions: list("decisions")?,
     };

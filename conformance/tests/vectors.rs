@@ -6,7 +6,7 @@ use deloop_conformance::{PROFILES, Reference, vectors};
 fn reference_agrees_with_every_vector() -> Result<(), String> {
     let mut wrong = Vec::new();
     for vector in vectors::load()? {
-        let mut reference = Reference::new(&vector.profile);
+        let mut reference = Reference::with_config(&vector.profile, &vector.config);
         for (index, (step, wanted)) in vector.steps.iter().zip(&vector.decisions).enumerate() {
             let verdict = reference.observe(step);
             if wanted["action"] != verdict.action || wanted["level"] != verdict.level {

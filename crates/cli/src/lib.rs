@@ -4,6 +4,7 @@ mod args;
 mod config;
 mod demo;
 mod doctor;
+mod embedding;
 mod eval;
 mod events_file;
 mod exit;
@@ -83,6 +84,8 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Allow(args) => live::allow::run(&args, out),
         Command::Eval(args) => eval::run(&args, out),
         Command::Vocabulary => Ok(out.write_all(deloop_detect::VOCABULARY.as_bytes()).map(|()| exit::OK)?),
+        Command::Similarity(args) => embedding::similarity(&args, out),
+        Command::Embed(args) => embedding::embed(&args),
         Command::Trust(args) => trust::run(&args, out),
         Command::Config(args) => config::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),

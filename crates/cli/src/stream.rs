@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use deloop_engine::{Engine, Guard, Observed, Options};
-use deloop_live::{Live, SqliteJournal};
+use deloop_live::{EmbeddingSource, Live, SqliteJournal};
 use deloop_policy::{Profile, TASK_UPDATE};
 use deloop_store::Limits;
 use deloop_types::{Body, Decision, Event, Role, SessionId, Step, Usage};
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::args::StreamArgs;
 use crate::config::{self, Config};
+use crate::embedding::StreamEmbeddings;
 use crate::events_file::EventsFile;
 use crate::exit::{self, Failure};
 use crate::hook;
@@ -74,6 +75,15 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         Some(_) => config.prices().unwrap_or_default(),
         None => config.prices()?,
     };
+    let embeddings = match (StreamEmbeddings::open(&config), &args.agent) {
+        (Ok(embeddings), _) => embeddings,
+        // Without embeddings, an agent is still guarded: turns are compared by words.
+        (Err(failure), Some(agent)) => {
+            log(agent, &failure);
+            None
+        }
+        (Err(failure), None) => return Err(failure),
+    };
     let Config { profile, options, memory, off, .. } = config;
     let options = match args.deliver.as_slice() {
         [] => options,
@@ -98,6 +108,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         notes: memory.map(Notes::new),
         agent,
         cost,
+        embeddings,
         off,
         malformed: 0,
     };
@@ -118,6 +129,7 @@ struct Stream {
     /// The running sessions of the agent, with `--agent`.
     agent: Option<AgentStream>,
     cost: RequestCost,
+    embeddings: Option<StreamEmbeddings>,
     off: bool,
     malformed: u64,
 }
@@ -162,7 +174,7 @@ impl Stream {
             usage.cost_usd = (self.cost)(usage);
         }
         if let Some(agent) = self.agent.as_ref().filter(|_| !self.off) {
-            match agent.step(step.clone()) {
+            match agent.step(step.clone(), self.embeddings.as_ref().map(|source| source as _)) {
                 Ok(decided) => return decided,
                 Err(why) => {
                     agent.log(&why);
@@ -170,7 +182,20 @@ impl Stream {
                 }
             }
         }
-        let Observed { decision, events, .. } = self.guard.observe_all(step);
+        let Some(embeddings) = &mut self.embeddings else {
+            let Observed { decision, events, .. } = self.guard.observe_all(step);
+            return (decision, events);
+        };
+        let late = embeddings.arrived(step).map(|step| self.guard.observe_all(&step));
+        let awaited = embeddings.begin(step);
+        let Observed { mut decision, mut events, .. } = self.guard.observe_all(step);
+        embeddings.wait(step, awaited.map(|awaited| awaited.at(decision.step)));
+        if let Some(late) = late {
+            events.splice(..0, late.events);
+            if late.decision.action > decision.action {
+                decision = late.decision;
+            }
+        }
         (decision, events)
     }
 
@@ -207,6 +232,8 @@ struct AgentStream {
     journal: SqliteJournal,
     options: Options,
     run: Option<String>,
+    /// The folder that the agent works in.
+    project: Option<String>,
 }
 
 impl AgentStream {
@@ -220,11 +247,18 @@ impl AgentStream {
             journal,
             options,
             run: hook::run_id(),
+            project: std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned()),
         })
     }
 
-    fn step(&self, step: Step) -> Result<(Decision, Vec<Event>), Failure> {
-        let context = hook::live_context(self.options, self.run.as_deref(), None, &|_| None);
+    fn step(
+        &self,
+        step: Step,
+        embeddings: Option<&dyn EmbeddingSource>,
+    ) -> Result<(Decision, Vec<Event>), Failure> {
+        let mut context = hook::live_context(self.options, self.run.as_deref(), None, &|_| None);
+        context.project = self.project.as_deref();
+        context.embeddings = embeddings;
         let live =
             Live { engine: &self.engine, store: self.journal.store(), journal: &self.journal, context };
         live.step(&self.name, step).map_err(|e| Failure::new(e.to_string()))

@@ -73,6 +73,7 @@ pub fn fold(
         Body::Usage(_) => show(history, Happening::Usage),
         Body::Chunk(text) => show(history, Happening::Chunk(text)),
         Body::Compact => show(history, Happening::Compact),
+        Body::Embedding(embedding) => show(history, Happening::Embedding(embedding)),
         _ => {}
     }
 }

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use deloop_types::{Call, Millis, ToolResult, Turn, UserText};
+use deloop_types::{Call, Millis, ToolResult, Turn, TurnEmbedding, UserText};
 
 use crate::reading::redacted;
 use crate::{CallRecord, Fingerprint, History, Ledger, ToolKind, Tools, Words, normalise, target};
@@ -38,6 +38,8 @@ pub enum Happening<'a> {
     Chunk(&'a str),
     /// The agent's context was cut.
     Compact,
+    /// The embedding of an earlier turn.
+    Embedding(&'a TurnEmbedding),
 }
 
 /// A call with its derived forms. Each form is computed once, when a detector first needs it.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use deloop_detect::{History, Ledger};
 use deloop_policy::{AlertsSent, LadderState, Profile};
 use deloop_store::StoreError;
-use deloop_types::{Decision, SessionId};
+use deloop_types::{ControllerNotice, Decision, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ pub struct Checkpoint {
     controller: Option<SessionId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ended: Option<Box<Decision>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<ControllerNotice>,
     agents: Vec<AgentCheckpoint>,
 }
 
@@ -111,6 +113,7 @@ impl Checkpoint {
             ledger: session.ledger,
             controller: session.controller.clone(),
             ended: session.ended.clone(),
+            notices: session.notices.clone(),
             agents,
         })
     }
@@ -138,7 +141,7 @@ impl Checkpoint {
             let AgentCheckpoint { name, seen, history, ladder, alerts, .. } = agent;
             agents.push(Agent { name, seen, history, memories, ladder, alerts });
         }
-        let Self { steps, ledger, controller, ended, .. } = self;
-        Ok(Session { steps, ledger, controller, ended, agents })
+        let Self { steps, ledger, controller, ended, notices, .. } = self;
+        Ok(Session { steps, ledger, controller, ended, notices, agents })
     }
 }

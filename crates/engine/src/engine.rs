@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use deloop_detect::{
     CallRecord, Ending, FoldContext, Happening, History, Swarm, SwarmCount, fold, short_hash, signature,
     target,
@@ -6,7 +8,9 @@ use deloop_policy::{
     AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Profile, decide, events,
 };
 use deloop_store::{Codec, Store, StoreError};
-use deloop_types::{Action, Body, Call, Decision, Event, Mode, Roles, SessionId, Step};
+use deloop_types::{
+    Action, Body, Call, ControllerNotice, Decision, Event, EventKind, Mode, Roles, SessionId, Step,
+};
 
 use crate::Checkpoint;
 use crate::session::{Agent, Session};
@@ -49,18 +53,30 @@ pub struct Observed {
     pub judged: Option<CallRecord>,
 }
 
+/// Returns the embedding of a text, or `None` if it has none at hand. It runs while a step waits for its decision.
+pub type EmbedFn = Arc<dyn Fn(&str) -> Option<Vec<f32>> + Send + Sync>;
+
 /// Turns Steps into Decisions, using a [`Store`] that you provide. To keep sessions in memory, use a
 /// [`Guard`](crate::Guard).
 pub struct Engine {
     profile: Profile,
     options: Options,
+    embed: Option<EmbedFn>,
 }
 
 impl Engine {
     /// Creates an engine for this profile.
     #[must_use]
     pub fn new(profile: Profile, options: Options) -> Self {
-        Self { profile, options }
+        Self { profile, options, embed: None }
+    }
+
+    /// Computes the embeddings of turns that come without one, if the profile compares turns by them
+    /// (`by = "embeddings"`).
+    #[must_use]
+    pub fn with_embeddings(mut self, embed: EmbedFn) -> Self {
+        self.embed = Some(embed).filter(|_| self.profile.compares_embeddings());
+        self
     }
 
     /// Returns the profile.
@@ -74,9 +90,14 @@ impl Engine {
     /// # Errors
     /// When the store fails.
     pub fn observe<S: Store<Session>>(&self, store: &S, step: &Step) -> Result<Observed, StoreError> {
+        let embedded = self.embedded(step);
+        let step = embedded.as_ref().unwrap_or(step);
         let swarm = self.swarm_counts(store, step)?;
-        let (observed, in_vain) =
+        let Folded { observed, in_vain, notice } =
             store.update(self, &step.session, step.ts, |session| self.fold(session, step, &swarm))?;
+        if let Some((controller, notice)) = notice {
+            store.update(self, &controller, step.ts, |session| session.notify(notice))?;
+        }
         if let (Some(swarm), Some(call)) = (&step.swarm, in_vain) {
             store.swarm(swarm, |swarm| swarm.push_in_vain(call, worker(step)))?;
         }
@@ -101,6 +122,20 @@ impl Engine {
             state.ended.as_deref().or_else(of_agent).cloned()
         };
         Ok(store.look(self, session, look)?.flatten())
+    }
+
+    /// Returns the step with the embedding of its text, if it needs one that can be computed.
+    fn embedded(&self, step: &Step) -> Option<Step> {
+        let Body::Turn(turn) = &step.body else { return None };
+        let vector = match (&turn.embedding, turn.said()) {
+            (None, Some(text)) => self.embed.as_ref()?(text)?,
+            _ => return None,
+        };
+        let mut step = step.clone();
+        if let Body::Turn(turn) = &mut step.body {
+            turn.embedding = Some(vector);
+        }
+        Some(step)
     }
 
     fn swarm_counts<S: Store<Session>>(
@@ -136,12 +171,39 @@ impl Engine {
         store.swarm(swarm, |swarm| about.iter().map(|about| count(swarm, about)).collect())
     }
 
-    fn fold(
+    fn fold(&self, session: &mut Session, step: &Step, swarm: &[Option<SwarmCount>]) -> Folded {
+        let notices = session.notices_for(step);
+        let mut folded = self.judge(session, step, swarm);
+        folded.observed.decision.notices = notices;
+        folded.notice = self.notice(session, step, &folded.observed);
+        folded
+    }
+
+    /// Returns the notice about a new warning or stop, for the controlling session. One for the main agent of the same
+    /// session is added right away.
+    fn notice(
         &self,
         session: &mut Session,
         step: &Step,
-        swarm: &[Option<SwarmCount>],
-    ) -> (Observed, Option<u64>) {
+        observed: &Observed,
+    ) -> Option<(SessionId, ControllerNotice)> {
+        if !self.profile.tell_controller {
+            return None;
+        }
+        let alert = observed.events.iter().find(|event| event.event == EventKind::Alert)?;
+        let Decision { step: index, action, level, .. } = observed.decision;
+        let reason = alert.reason.clone().unwrap_or_default();
+        let mut notice = ControllerNotice::new(step.session.clone(), index, action, level, reason);
+        notice.agent.clone_from(&step.agent);
+        match session.controller.clone().filter(|controller| *controller != step.session) {
+            Some(controller) => return Some((controller, notice)),
+            None if step.agent.is_some() => session.notify(notice),
+            None => {}
+        }
+        None
+    }
+
+    fn judge(&self, session: &mut Session, step: &Step, swarm: &[Option<SwarmCount>]) -> Folded {
         let index = session.count(step);
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
         session.start_over(step, at);
@@ -153,7 +215,7 @@ impl Engine {
             decision.step = index;
             let nothing = Decision::go_on(step.session.clone(), index);
             let events = events(step, &nothing, &ledger, session.controller.as_ref(), alerts);
-            return (Observed { decision, events, judged: None }, None);
+            return Folded::of(Observed { decision, events, judged: None });
         }
         match &step.body {
             Body::Compact => ladder.compacted(),
@@ -208,7 +270,7 @@ impl Engine {
             ended.findings.clear();
             session.ended = Some(Box::new(ended));
         }
-        (Observed { decision, events, judged }, in_vain)
+        Folded { in_vain, ..Folded::of(Observed { decision, events, judged }) }
     }
 
     fn fresh_agent(&self, name: Option<String>) -> Agent {
@@ -220,6 +282,20 @@ impl Engine {
             ladder: LadderState::default(),
             alerts: AlertsSent::default(),
         }
+    }
+}
+
+/// The result of a fold, and what is left to store elsewhere.
+struct Folded {
+    observed: Observed,
+    /// A call that failed or found nothing, for the swarm.
+    in_vain: Option<u64>,
+    notice: Option<(SessionId, ControllerNotice)>,
+}
+
+impl Folded {
+    fn of(observed: Observed) -> Self {
+        Self { observed, in_vain: None, notice: None }
     }
 }
 

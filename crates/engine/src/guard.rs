@@ -6,7 +6,7 @@ use deloop_store::{Limits, MemoryStore, Store};
 use deloop_types::{Decision, SessionId, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::{Checkpoint, Engine, Observed, Options, RestoreError, Session};
+use crate::{Checkpoint, EmbedFn, Engine, Observed, Options, RestoreError, Session};
 
 /// Watches any number of sessions in this process and returns a decision after each step.
 ///
@@ -46,6 +46,28 @@ impl Guard {
     #[must_use]
     pub fn with(profile: Profile, options: Options, limits: Limits) -> Self {
         Self { engine: Engine::new(profile, options), store: MemoryStore::new(limits) }
+    }
+
+    /// Computes the embeddings of turns that come without one; see [`Engine::with_embeddings`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use deloop_engine::Guard;
+    /// use deloop_policy::{Profile, Registry, profile_text};
+    /// use deloop_types::{Action, Step};
+    /// let text = profile_text("turn-similarity")?.replace("window = 5", "window = 5\nby = \"embeddings\"");
+    /// let guard = Guard::new(Profile::from_toml(&text, &Registry::default())?)
+    ///     .with_embeddings(Arc::new(|text: &str| Some(vec![text.len() as f32, 1.0])));
+    /// for words in ["analyze prices", "examine costs", "study the charts"] {
+    ///     assert_eq!(guard.observe(&Step::text("s1", words)).action, Action::Continue);
+    /// }
+    /// assert_eq!(guard.observe(&Step::text("s1", "inspect markets")).action, Action::Warn);
+    /// # Ok::<(), deloop_policy::ProfileError>(())
+    /// ```
+    #[must_use]
+    pub fn with_embeddings(mut self, embed: EmbedFn) -> Self {
+        self.engine = self.engine.with_embeddings(embed);
+        self
     }
 
     /// Adds a step to its session and returns what to do.

@@ -8,6 +8,6 @@ mod guard;
 mod session;
 
 pub use checkpoint::{Checkpoint, RestoreError};
-pub use engine::{Engine, Observed, Options};
+pub use engine::{EmbedFn, Engine, Observed, Options};
 pub use guard::{Guard, SwarmCheckpoint};
 pub use session::Session;

@@ -1,6 +1,9 @@
 use deloop_detect::{History, Ledger, Memory};
 use deloop_policy::{AlertsSent, LadderState};
-use deloop_types::{Body, Decision, Origin, SessionId, Step};
+use deloop_types::{Body, ControllerNotice, Decision, Origin, SessionId, Step};
+
+/// Maximum number of undelivered notices per session. The oldest are dropped first.
+const NOTICES: usize = 8;
 
 /// Maximum number of agents stored per session. The one inactive longest is dropped first.
 pub(crate) const AGENTS: usize = 64;
@@ -16,6 +19,8 @@ pub struct Session {
     pub(crate) controller: Option<SessionId>,
     /// The stop that ended it, if any.
     pub(crate) ended: Option<Box<Decision>>,
+    /// Notices for its main agent about agents that it started.
+    pub(crate) notices: Vec<ControllerNotice>,
     /// Its agents. The main agent has no name.
     pub(crate) agents: Vec<Agent>,
 }
@@ -63,6 +68,21 @@ impl Session {
             self.controller.clone_from(&step.controller);
         }
         index
+    }
+
+    /// Adds a notice for its main agent.
+    pub(crate) fn notify(&mut self, notice: ControllerNotice) {
+        if self.notices.len() >= NOTICES {
+            self.notices.remove(0);
+        }
+        self.notices.push(notice);
+    }
+
+    /// Takes the notices that go out with the decision about this step.
+    pub(crate) fn notices_for(&mut self, step: &Step) -> Vec<ControllerNotice> {
+        let is_due =
+            step.agent.is_none() && matches!(step.body, Body::Turn(_) | Body::Result(_) | Body::User(_));
+        if is_due { std::mem::take(&mut self.notices) } else { Vec::new() }
     }
 
     /// Ends the current episodes if a person wrote or intervened. A message to the session's main agent applies to

@@ -3,8 +3,9 @@
 use deloop_detect::short_hash;
 use deloop_engine::Session;
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
+use deloop_policy::notice;
 use deloop_store::{Store, StoreError};
-use deloop_types::{Action, Body, Decision, SessionId};
+use deloop_types::{Action, Body, ControllerNotice, Decision, Event, Role, SessionId};
 
 use crate::exemptions::Exemptions;
 use crate::journal::{Journal, SessionSource};
@@ -21,6 +22,8 @@ pub struct Handled {
     pub reply: Reply,
     /// Whether the notice about the configuration is new in this session.
     pub is_news: bool,
+    /// The events, for people and other programs.
+    pub events: Vec<Event>,
 }
 
 impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
@@ -43,6 +46,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
                 agent: agent.name().to_owned(),
                 transcript: event.transcript.clone(),
                 run: self.context.run.map(str::to_owned),
+                project: event.cwd.clone().or_else(|| self.context.project.map(str::to_owned)),
             };
             let (mut state, exemptions) = self.begin(&source)?;
             event.calls.retain(|call| !exemptions.allows(&call.call));
@@ -50,12 +54,13 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             let session = SessionId::from(event.session.as_str());
             let handler = Handler { live: self, agent, event: &event, exemptions, session };
             let before = state.notice.clone();
-            let reply = handler.run(&mut state)?;
+            let mut events = Vec::new();
+            let reply = handler.run(&mut state, &mut events)?;
             let reply = handler.notify(&mut state, &reply).unwrap_or(reply);
             let news = |notice: &SessionNotice| before.is_none_or(|before| before.text != notice.text);
             let is_news = state.notice.as_ref().is_some_and(news);
             self.end(&handler.session, &state)?;
-            Ok(Handled { reply, is_news })
+            Ok(Handled { reply, is_news, events })
         })
     }
 }
@@ -69,7 +74,7 @@ struct Handler<'a, S, J> {
 }
 
 impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
-    fn run(&self, state: &mut SessionState) -> Result<Reply, StoreError> {
+    fn run(&self, state: &mut SessionState, events: &mut Vec<Event>) -> Result<Reply, StoreError> {
         let (live, event) = (self.live, self.event);
         let news = transcript::since(self.agent, event, &mut state.transcript, live.context.open);
         if event.kind == HookKind::Prompt && event.is_human(&state.agent(None).seen) {
@@ -85,10 +90,12 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         live.pause(&self.session, &self.exemptions, agent)?;
         transcript::attach(news.text, event, &mut steps);
         steps.splice(..0, news.usage);
+        steps.splice(..0, live.arrived_embedding(&self.session, agent));
         let refused = agent.refuse.take_if(|_| steps.iter().any(|s| matches!(s.body, Body::Turn(_))));
         let refused = refused.filter(|r| event.calls.iter().any(|c| fingerprint(c) == r.call));
 
         let mut decision = Decision::go_on(self.session.clone(), 0);
+        let mut notices = Vec::new();
         if steps.is_empty() && !self.exemptions.paused {
             // An event without a step gets the current stop, too.
             let stop = live.engine.standing_stop(live.store, &self.session, event.subagent.as_deref())?;
@@ -102,7 +109,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
                 let step = pending.decision.step;
                 live.delivery(&self.session, agent, step, false)?;
             }
-            let (decided, _) = live.enter(self.agent.name(), step, agent, &self.exemptions)?;
+            let (mut decided, found) = live.enter(self.agent.name(), step, agent, &self.exemptions)?;
+            events.extend(found);
+            notices.append(&mut decided.notices);
             if decided.action >= decision.action {
                 decision = decided;
             }
@@ -116,7 +125,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
                 live.outcome(&nudge, NudgeOutcome::Ended)?;
             }
         }
-        self.answer(decision, refused.as_ref(), agent)
+        self.answer(with_notices(decision, &notices), refused.as_ref(), agent)
     }
 
     /// Shows the user the notice about the configuration, once per session. Returns the reply that carries it, if this
@@ -194,4 +203,21 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         }
         Ok(reply)
     }
+}
+
+/// Returns the decision with notices about other agents added to its message. They need no action of their own, so they
+/// go out as a nudge if there is nothing stronger.
+fn with_notices(mut decision: Decision, notices: &[ControllerNotice]) -> Decision {
+    if notices.is_empty() || decision.action == Action::Stop {
+        return decision;
+    }
+    let mut lines: Vec<String> = notices.iter().map(notice).collect();
+    if decision.action >= Action::Nudge {
+        lines.splice(..0, decision.message.take());
+    } else {
+        decision.action = Action::Nudge;
+        decision.role = Some(Role::User);
+    }
+    decision.message = Some(lines.join("\n\n"));
+    decision
 }

@@ -5,6 +5,7 @@
 //! nudge, and records which calls led to it. [`Live`] does this with any [`Store`](deloop_store::Store) and a
 //! [`Journal`], for hooks ([`Live::hook_event`]) and for programs that send Steps ([`Live::step`]).
 
+mod embedding;
 mod exemptions;
 mod hook_event;
 mod journal;
@@ -15,13 +16,14 @@ mod session_state;
 mod step;
 mod transcript;
 
+pub use embedding::{AwaitedEmbedding, EmbeddingSource};
 pub use exemptions::{CALL, InvalidPattern, check_pattern};
 pub use hook_event::Handled;
-#[cfg(feature = "sqlite")]
-pub use journal::SqliteJournal;
 pub use journal::{
     DecisionFilter, DecisionOrigin, HookCalls, Journal, NullJournal, Pardon, RecordedDecision, SessionSource,
 };
+#[cfg(feature = "sqlite")]
+pub use journal::{SqliteJournal, WatchedSession};
 pub use live::{EventContext, Live};
 pub use outcome_tracking::{NudgeOutcome, TURNS};
 pub use recent_calls::{RecentCall, repeated};

@@ -2,6 +2,7 @@ use deloop_engine::{Engine, Observed, Options, Session};
 use deloop_store::{Store, StoreError};
 use deloop_types::{Action, Body, Decision, Event, Millis, SessionId, Step, Usage};
 
+use crate::embedding::{AwaitedEmbedding, EmbeddingSource};
 use crate::exemptions::{Exemptions, Reason};
 use crate::journal::{DecisionOrigin, Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, Pattern, TrackedNudge};
@@ -20,6 +21,12 @@ pub struct EventContext<'a> {
     pub run: Option<&'a str>,
     /// The swarm: a group of workers with one goal, across sessions.
     pub swarm: Option<&'a str>,
+    /// The session that started this one, if the environment names it.
+    pub controller: Option<&'a str>,
+    /// The folder that the agent works in, if its events don't name it.
+    pub project: Option<&'a str>,
+    /// Provides embeddings, if the profile compares turns by them.
+    pub embeddings: Option<&'a dyn EmbeddingSource>,
     /// A notice about the configuration for the user.
     pub notice: Option<&'a str>,
     /// Returns the cost of a request in dollars, if the agent doesn't report it.
@@ -84,7 +91,13 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         agent: &mut AgentState,
         exemptions: &Exemptions,
     ) -> Result<(Decision, Vec<Event>), StoreError> {
+        let mut step = step;
+        let awaited = self.context.embeddings.and_then(|source| AwaitedEmbedding::begin(&mut step, source));
+        let is_turn = matches!(step.body, Body::Turn(_));
         let (step, Observed { decision, judged, events, .. }) = self.observe(step)?;
+        if is_turn {
+            agent.awaited = awaited.map(|awaited| awaited.at(decision.step));
+        }
         recent_calls::enter(&mut agent.recent_calls, &step, decision.step, judged.as_ref());
         if let Some(known) = agent.nudge.as_mut().and_then(|nudge| nudge.enter(&step, &decision))
             && let Some(nudge) = agent.nudge.take()
@@ -115,7 +128,16 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             // The engine would repeat it at every step.
             self.intervention(&step.session, agent)?;
         }
-        Ok((Decision::go_on(step.session, decision.step), Vec::new()))
+        let mut exempt = Decision::go_on(step.session, decision.step);
+        exempt.notices = decision.notices;
+        Ok((exempt, Vec::new()))
+    }
+
+    /// Returns the step that adds the embedding of the agent's latest turn, if it has become ready.
+    pub(crate) fn arrived_embedding(&self, session: &SessionId, agent: &mut AgentState) -> Option<Step> {
+        let step = agent.awaited?.arrived(session, agent.name(), self.context.embeddings?)?;
+        agent.awaited = None;
+        Some(step)
     }
 
     /// Tracks the outcome of a delivered nudge.
@@ -167,6 +189,9 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         step.ts = Some(self.context.now);
         if step.swarm.is_none() {
             step.swarm = self.context.swarm.map(str::to_owned);
+        }
+        if step.controller.is_none() {
+            step.controller = self.context.controller.map(SessionId::from);
         }
         if let Body::Usage(usage) = &mut step.body
             && usage.cost_usd.is_none()

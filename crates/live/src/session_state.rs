@@ -5,6 +5,7 @@ use deloop_formats::hooks::{HookCall, Seen};
 use deloop_types::Decision;
 use serde::{Deserialize, Serialize};
 
+use crate::embedding::AwaitedEmbedding;
 use crate::outcome_tracking::{Pattern, TrackedNudge};
 use crate::recent_calls::RecentCall;
 use crate::transcript::TranscriptPosition;
@@ -55,6 +56,9 @@ pub(crate) struct AgentState {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) put_off: bool,
     pub(crate) recent_calls: Vec<RecentCall>,
+    /// The latest turn, if its embedding isn't known yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) awaited: Option<AwaitedEmbedding>,
 }
 
 /// A message that hasn't been delivered yet.

@@ -28,6 +28,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             agent: program.to_owned(),
             transcript: None,
             run: self.context.run.map(str::to_owned),
+            project: self.context.project.map(str::to_owned),
         };
         let (mut state, exemptions) = self.begin(&source)?;
         if let Body::Turn(turn) = &mut step.body
@@ -47,7 +48,17 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         }
         let agent = state.agent(step.agent.as_deref());
         self.pause(&session, &exemptions, agent)?;
-        let (decision, events) = self.enter(program, step, agent, &exemptions)?;
+        let late = match self.arrived_embedding(&session, agent) {
+            Some(step) => Some(self.enter(program, step, agent, &exemptions)?),
+            None => None,
+        };
+        let (mut decision, mut events) = self.enter(program, step, agent, &exemptions)?;
+        if let Some((late, found)) = late {
+            events.splice(..0, found);
+            if late.action > decision.action {
+                decision = late;
+            }
+        }
         if decision.action >= Action::Nudge {
             if let Some(id) = &decision.id {
                 self.journal.delivered(id, "stream")?;

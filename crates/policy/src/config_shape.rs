@@ -2,7 +2,7 @@ use deloop_types::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentBlock, Fail, Ladder, MemoryBlock, Price, Rules, StopEnds};
+use crate::{AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, StopEnds};
 
 /// The part of the schema that doesn't depend on the detectors.
 #[derive(JsonSchema, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub(crate) struct ConfigShape {
     rules: Option<Rules>,
     /// What a stop ends: the session, the run or the task.
     stop_ends: Option<StopEnds>,
+    /// Report warnings and stops to the agent that started the session.
+    tell_controller: Option<bool>,
     /// The detectors to use. When two lead to equally strong actions, the first one wins.
     order: Option<Vec<String>>,
     /// The ladders, by name: which action to take at which count. Detectors refer to them.
@@ -41,4 +43,8 @@ pub(crate) struct ConfigShape {
     memory: Option<MemoryBlock>,
     /// Model prices in dollars per million tokens, by model name.
     prices: Option<std::collections::BTreeMap<String, Price>>,
+    /// Where embeddings come from, for detectors with `by = "embeddings"`.
+    embeddings: Option<EmbeddingsBlock>,
+    /// Where hooks write events.
+    events: Option<EventsBlock>,
 }

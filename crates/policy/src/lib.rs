@@ -27,7 +27,9 @@ pub use ladder::{Ladder, Rung, RungUnit};
 pub use ladder_state::LadderState;
 pub use prices::{Prices, undated};
 pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Watch, profile_text};
-pub use schema::{AgentBlock, CONFIG_KEYS, Fail, MemoryBlock, Price, config_schema};
+pub use schema::{
+    AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, config_schema,
+};
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate};
 pub use template::render;
-pub use words::{advice, evidence, summary, told, user_message};
+pub use words::{advice, evidence, notice, summary, told, user_message};

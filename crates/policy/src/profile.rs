@@ -59,6 +59,8 @@ pub struct Profile {
     pub rules: Rules,
     /// What a stop ends.
     pub stop_ends: StopEnds,
+    /// Whether warnings and stops are reported to the agent that started the session.
+    pub tell_controller: bool,
     /// The detectors. When two lead to equally strong actions, the first one wins.
     pub watches: Vec<Watch>,
     /// Tool kinds and word lists.
@@ -128,6 +130,8 @@ struct ProfileDocument {
     #[serde(default)]
     stop_ends: StopEnds,
     #[serde(default)]
+    tell_controller: bool,
+    #[serde(default)]
     order: Vec<String>,
     #[serde(default)]
     detectors: BTreeMap<String, serde_json::Map<String, Value>>,
@@ -165,6 +169,12 @@ impl Profile {
         Self::from_toml(profile_text(name)?, &Registry::default())
     }
 
+    /// Returns whether a detector compares turns by their embeddings.
+    #[must_use]
+    pub fn compares_embeddings(&self) -> bool {
+        self.watches.iter().any(|watch| watch.params["by"] == "embeddings")
+    }
+
     /// Parses a profile from TOML, with the detectors of `registry`.
     ///
     /// # Errors
@@ -191,8 +201,18 @@ impl Profile {
     /// # Errors
     /// When it names a detector, ladder or placeholder that doesn't exist, or a value has the wrong type.
     pub fn from_document_unchecked(document: Value, registry: &Registry) -> Result<Self, ProfileError> {
-        let ProfileDocument { name, about, rules, stop_ends, order, detectors, ladders, tools, vocabulary } =
-            serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
+        let ProfileDocument {
+            name,
+            about,
+            rules,
+            stop_ends,
+            tell_controller,
+            order,
+            detectors,
+            ladders,
+            tools,
+            vocabulary,
+        } = serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
         for (name, ladder) in &ladders {
             check_ladder(name, ladder)?;
         }
@@ -235,7 +255,7 @@ impl Profile {
             Some(lists) => tools.speaking(Arc::new(Vocabulary::new(&lists))),
             None => tools,
         };
-        Ok(Self { name, about, rules, stop_ends, watches, tools })
+        Ok(Self { name, about, rules, stop_ends, tell_controller, watches, tools })
     }
 }
 

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use crate::Registry;
 
 /// The configuration keys that aren't part of a profile.
-pub const CONFIG_KEYS: [&str; 8] =
-    ["$schema", "profile", "mode", "attended", "fail", "agent", "memory", "prices"];
+pub const CONFIG_KEYS: [&str; 10] =
+    ["$schema", "profile", "mode", "attended", "fail", "agent", "memory", "prices", "embeddings", "events"];
 
 /// The keys of a profile.
 #[cfg(not(feature = "schema"))]
-const PROFILE_KEYS: [&str; 8] =
-    ["name", "about", "rules", "stop_ends", "order", "ladders", "tools", "vocabulary"];
+const PROFILE_KEYS: [&str; 9] =
+    ["name", "about", "rules", "stop_ends", "tell_controller", "order", "ladders", "tools", "vocabulary"];
 
 /// What happens when deloop itself fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,34 @@ pub struct AgentBlock {
 pub struct MemoryBlock {
     /// The folder for learnings.md and issues.md.
     pub folder: Option<String>,
+}
+
+/// Where embeddings come from, for detectors with `by = "embeddings"`. Name a model's folder or an endpoint.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbeddingsBlock {
+    /// A folder with a static model in model2vec's format.
+    pub model: Option<String>,
+    /// The URL of an OpenAI-compatible endpoint, such as `http://127.0.0.1:11434/v1/embeddings`. The text of turns is
+    /// sent to it, with secrets masked.
+    pub endpoint: Option<String>,
+    /// The model's name at the endpoint.
+    pub name: Option<String>,
+    /// The environment variable that holds the endpoint's API key.
+    pub key_variable: Option<String>,
+    /// How long a request to the endpoint may take, in milliseconds. deloop never waits for it before it answers an
+    /// agent.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Where hooks write events.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct EventsBlock {
+    /// The file to append to, one event per line.
+    pub file: Option<String>,
 }
 
 /// The price of a model, in dollars per million tokens.

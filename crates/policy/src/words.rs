@@ -1,7 +1,8 @@
 //! Describes findings: one function for people, one for the agent. Both state only what the fields contain.
 
+use deloop_detect::clean;
 use deloop_detect::{CallRecord, Ending, Progress};
-use deloop_types::{Action, CameBack, Decision, Finding, Repeats, ShortCall, limits};
+use deloop_types::{Action, CameBack, ControllerNotice, Decision, Finding, Repeats, ShortCall, limits};
 
 /// Maximum number of calls of a cycle that are named.
 const LAP: usize = 4;
@@ -50,6 +51,17 @@ pub fn summary(finding: &Finding) -> String {
             format!("{used} of {limit} {unit} used ({count} %)")
         }
     }
+}
+
+/// Describes a notice, for the controlling agent.
+#[must_use]
+pub fn notice(notice: &ControllerNotice) -> String {
+    let who = match &notice.agent {
+        Some(agent) => format!("Your subagent `{}`", clean(agent, 80)),
+        None => format!("The session `{}` that you started", clean(notice.session.as_str(), 80)),
+    };
+    let what = if notice.action == Action::Stop { "was stopped" } else { "may be stuck" };
+    format!("[deloop] {who} {what}: {}", clean(&notice.message, 400))
 }
 
 /// Describes what deloop did and why, in one line for the user; `None` when it did nothing.

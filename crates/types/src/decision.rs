@@ -5,7 +5,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{Action, Finding, Role, SessionId};
+use crate::{Action, ControllerNotice, Finding, Role, SessionId};
 
 /// The decision about a step. Every step gets one, even if it is `continue`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,6 +40,9 @@ pub struct Decision {
     pub status: Option<String>,
     /// All findings at this step.
     pub findings: Vec<Finding>,
+    /// Messages for this agent about agents that it started.
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub notices: Vec<ControllerNotice>,
     /// The decision before the mode capped it.
     #[cfg_attr(feature = "schema", schemars(default))]
     pub would: Option<Box<Decision>>,
@@ -83,6 +86,9 @@ impl Serialize for Decision {
         map.serialize_entry("calls", &self.calls)?;
         map.serialize_entry("status", &self.status)?;
         map.serialize_entry("findings", &self.findings)?;
+        if !self.notices.is_empty() {
+            map.serialize_entry("notices", &self.notices)?;
+        }
         if let Some(would) = &self.would {
             map.serialize_entry("would", would)?;
         }
@@ -109,6 +115,7 @@ impl<'de> Deserialize<'de> for Decision {
             calls: take(&mut map, "calls")?,
             status: take(&mut map, "status")?,
             findings: take(&mut map, "findings")?,
+            notices: take(&mut map, "notices")?,
             would: take(&mut map, "would")?,
             extra: map,
         })

@@ -19,6 +19,7 @@ mod event;
 mod finding;
 pub mod limits;
 mod millis;
+mod notice;
 mod session;
 mod step;
 mod wire;
@@ -28,6 +29,9 @@ pub use decision::Decision;
 pub use event::{Event, EventKind};
 pub use finding::{CameBack, Evidence, Finding, Repeats, ShortCall};
 pub use millis::Millis;
+pub use notice::ControllerNotice;
 pub use session::SessionId;
-pub use step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, Usage, UserText};
+pub use step::{
+    Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, TurnEmbedding, Usage, UserText,
+};
 pub use wire::StepError;

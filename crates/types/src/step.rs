@@ -54,6 +54,8 @@ pub enum Body {
     Compact,
     /// Whether the message of an earlier decision reached the agent.
     Delivery(Delivery),
+    /// The embedding of an earlier turn, if it wasn't known yet when the turn arrived.
+    Embedding(TurnEmbedding),
     /// A person intervened outside the conversation: current episodes are over, and a stop is lifted.
     Intervention,
     /// The session is over and may be forgotten.
@@ -175,6 +177,24 @@ pub struct Delivery {
     pub ok: bool,
 }
 
+/// The embedding of an earlier turn's text.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TurnEmbedding {
+    /// The `step` of the decision about that turn.
+    pub step: u64,
+    /// The embedding.
+    pub vector: Vec<f32>,
+}
+
+impl TurnEmbedding {
+    /// Creates the embedding of the turn at `step`.
+    #[must_use]
+    pub fn new(step: u64, vector: Vec<f32>) -> Self {
+        Self { step, vector }
+    }
+}
+
 impl Step {
     /// Creates a step of `session` with nothing but its body.
     pub fn new(session: impl Into<SessionId>, body: Body) -> Self {
@@ -223,6 +243,11 @@ impl Step {
     /// Reports whether the message of the decision at `step` reached the agent.
     pub fn delivery(session: impl Into<SessionId>, step: u64, ok: bool) -> Self {
         Self::new(session, Body::Delivery(Delivery::new(step, ok)))
+    }
+
+    /// Adds the embedding of the turn at `step`, if it wasn't known yet when the turn arrived.
+    pub fn embedding(session: impl Into<SessionId>, step: u64, vector: Vec<f32>) -> Self {
+        Self::new(session, Body::Embedding(TurnEmbedding::new(step, vector)))
     }
 
     /// Reports that a person intervened outside the conversation, for example by pausing deloop.

@@ -15,6 +15,7 @@ pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand};
 
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
+use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
 use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, WRONG_HELP, WrongArgs,
@@ -147,6 +148,12 @@ pub(crate) enum Command {
         `without = [\"NAME\"]` there turns a list off."
     )]
     Vocabulary,
+    /// Show how similar two texts are, by words and by embeddings
+    #[command(after_help = SIMILARITY_HELP)]
+    Similarity(SimilarityArgs),
+    /// Compute embeddings for a hook that doesn't wait for them
+    #[command(hide = true)]
+    Embed(EmbedArgs),
     /// Trust the configuration in a folder until it changes
     #[command(after_help = TRUST_HELP)]
     Trust(TrustArgs),

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use deloop_engine::Options;
 use deloop_policy::{
-    AgentBlock, Fail, MemoryBlock, Price, Profile, Registry, config_schema, merge, unknown_key,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, config_schema,
+    merge, unknown_key,
 };
 use deloop_types::Mode;
 use serde_json::Value;
@@ -32,6 +33,10 @@ pub(crate) struct Config {
     pub(crate) options: Options,
     /// The folder for notes, if one is set.
     pub(crate) memory: Option<NotesFolder>,
+    /// Where embeddings come from.
+    pub(crate) embeddings: EmbeddingsBlock,
+    /// The file that hooks append events to, if one is set.
+    pub(crate) events: Option<(NotesFolder, String)>,
     /// Whether `DELOOP=off` is set.
     pub(crate) off: bool,
     /// What happens when deloop itself fails.
@@ -201,7 +206,7 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Defaults<'_>, failure: &F
 fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<Config, Failure> {
     let mut over = Value::Object(serde_json::Map::new());
     let schema = base.checked.then(|| config_schema(&Registry::default()));
-    let (mut profile_from, mut memory_from) = (None, None);
+    let (mut profile_from, mut memory_from, mut events_from) = (None, None, None);
     for layer in layers {
         let document = document::of_layer(layer)?;
         if let Some(error) = schema.as_ref().and_then(|schema| unknown_key(&document, schema)) {
@@ -210,6 +215,13 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         let names = |key: &str| document.get(key).is_some_and(|value| !value.is_null());
         profile_from = if names("profile") { Some(*layer) } else { profile_from };
         memory_from = if names("memory") { Some(*layer) } else { memory_from };
+        events_from = if names("events") { Some(*layer) } else { events_from };
+        if names("embeddings") && matches!(layer.reach, Reach::Inside { .. }) {
+            return Err(Failure::new(format!(
+                "{}: only your own configuration can set `embeddings`; move it there",
+                layer.path.display()
+            )));
+        }
         merge(&mut over, document);
     }
     let named = given.args.profile.as_deref().filter(|_| given.profile);
@@ -236,6 +248,9 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     let attended = given.args.attended || field::<bool>(&document, "attended")?.unwrap_or(false);
     let memory = field::<MemoryBlock>(&document, "memory")?.and_then(|m| m.folder);
     let memory = memory.map(|folder| notes_folder(Path::new(&folder), memory_from)).transpose()?;
+    let events = field::<EventsBlock>(&document, "events")?.and_then(|events| events.file);
+    let events = events.map(|file| events_file(Path::new(&file), events_from)).transpose()?;
+    let embeddings = field::<EmbeddingsBlock>(&document, "embeddings")?.unwrap_or_default();
     let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
     let profile = if base.checked {
         Profile::from_document(document.clone(), &Registry::default())?
@@ -251,12 +266,21 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         profile,
         options: Options::new(mode, attended),
         memory,
+        embeddings,
+        events,
         off: is_off(),
         fail,
         notices: Vec::new(),
         files: layers.iter().map(|layer| layer.path.clone()).collect(),
         document,
     })
+}
+
+/// Returns the folder and the name of the file for events.
+fn events_file(file: &Path, from: Option<&Layer>) -> Result<(NotesFolder, String), Failure> {
+    let name = file.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let name = name.ok_or_else(|| Failure::new("`events.file` must name a file"))?;
+    Ok((notes_folder(file.parent().unwrap_or(Path::new("")), from)?, name))
 }
 
 /// Returns the folder for notes. A project's configuration can only name a folder inside the project.
@@ -268,7 +292,7 @@ fn notes_folder(folder: &Path, from: Option<&Layer>) -> Result<NotesFolder, Fail
                 .any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
             if leads_out {
                 let why = "a project's configuration can only name a folder inside the project";
-                return Err(Failure::new(format!("`memory.folder` is {}: {why}", folder.display())));
+                return Err(Failure::new(format!("{}: {why}", folder.display())));
             }
             Ok(NotesFolder::inside(root, folder))
         }

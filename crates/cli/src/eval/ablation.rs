@@ -41,7 +41,8 @@ impl Ablation {
     /// # Errors
     /// When the overlay does not fit the configuration.
     pub(crate) fn engine(&self, config: &Config) -> Result<Engine, Failure> {
-        Ok(Engine::new(config.profile_with(&self.overlay)?, Options::default()))
+        let engine = Engine::new(config.profile_with(&self.overlay)?, Options::default());
+        crate::embedding::offline(engine, config)
     }
 }
 

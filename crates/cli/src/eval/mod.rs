@@ -21,6 +21,7 @@ use deloop_engine::{Engine, Options};
 
 use crate::args::{EvalArgs, RuleArgs};
 use crate::config;
+use crate::embedding;
 use crate::exit::{self, Failure};
 use crate::replay::{ReplayScope, ReplayedFile, replay_all};
 use crate::sessions::{Problem, SessionInput, print_problems};
@@ -79,7 +80,8 @@ fn variants(args: &EvalArgs) -> Result<(Vec<Variants>, Vec<Engine>), Failure> {
         let ablations = if args.ablate { ablations(&config.profile) } else { Vec::new() };
         let first = engines.len();
         let without = ablations.iter().map(|a| a.engine(&config)).collect::<Result<Vec<_>, _>>()?;
-        engines.push(Engine::new(config.profile, Options::default()));
+        let engine = Engine::new(config.profile.clone(), Options::default());
+        engines.push(embedding::offline(engine, &config)?);
         engines.extend(without);
         let ablations = ablations.into_iter().map(|a| a.name).collect();
         variants.push(Variants { profile: profile.clone(), first, ablations });

@@ -7,13 +7,15 @@ use std::sync::LazyLock;
 
 use deloop_engine::{Engine, Options};
 use deloop_formats::hooks::{HookAgent, HookEvent, Reply, hook_agent};
-use deloop_live::{EventContext, Live, OpenTranscript};
+use deloop_live::{EmbeddingSource, EventContext, Live, OpenTranscript};
 use deloop_policy::{Fail, Price, Prices};
-use deloop_types::{Action, Decision, Mode, Usage};
+use deloop_types::{Action, Decision, Event, Mode, Usage};
 
 use crate::args::{AgentHook, RuleArgs};
 use crate::config::{self, Config};
+use crate::embedding::{self, EmbeddingRequests, HookEmbeddings};
 use crate::exit::{self, Failure};
+use crate::notes::NotesFolder;
 use crate::safe_file::{self, Links};
 use crate::state::{State, now};
 
@@ -23,6 +25,8 @@ const LONGEST: u64 = deloop_types::limits::EVENT as u64;
 pub(crate) const RUN: &str = "DELOOP_RUN";
 /// Names a swarm: a group of workers with one goal, across sessions.
 const SWARM: &str = "DELOOP_SWARM";
+/// Names the session that started this one. It is told when this one loops.
+const CONTROLLER: &str = "DELOOP_CONTROLLER";
 /// Set together with it: the mode of that run.
 pub(crate) const RUN_MODE: &str = "DELOOP_RUN_MODE";
 
@@ -34,15 +38,16 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
     std::panic::set_hook(Box::new(|_| {}));
     let reply = catch_unwind(AssertUnwindSafe(|| answer(agent, hook)))
         .unwrap_or_else(|panic| Err(Failure::new(format!("a bug in deloop: {}", words(&*panic)))));
-    let reply = reply.unwrap_or_else(|failure| {
+    let Answered { reply, requests } = reply.unwrap_or_else(|failure| {
         if let (Ok(state), Failure::Message(why)) = (State::here(), failure) {
             state.log(&hook.agent, &why);
         }
-        Reply::default()
+        Answered::default()
     });
     // An agent that doesn't read the reply has already continued.
     let _ = out.write_all(reply.stdout.as_bytes()).and_then(|()| out.flush());
     let _ = crate::print::stderr().write_all(reply.stderr.as_bytes());
+    embedding::start(&requests, &hook.args.rules);
     Ok(reply.exit_code)
 }
 
@@ -55,36 +60,61 @@ pub(crate) fn load(rules: &RuleArgs) -> Config {
     config
 }
 
-fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Failure> {
+/// The reply to an event, and what to compute after it.
+#[derive(Default)]
+struct Answered {
+    reply: Reply,
+    requests: EmbeddingRequests,
+}
+
+fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Answered, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
     let event = agent.decode(&bytes).map_err(|e| Failure::new(e.0))?;
     let config = load(&hook.args.rules);
     let notice = config.notice();
     let cost = cost_of(config.prices().unwrap_or_default());
-    let Config { profile, mut options, fail, .. } = config;
+    let (mut options, fail) = (config.options, config.fail);
     let run = run_id();
     options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
     let state = State::here()?;
-    let engine = Engine::new(profile, options);
-    let context = live_context(options, run.as_deref(), notice.as_deref(), &cost);
+    let engine = Engine::new(config.profile.clone(), options);
     let handled = state.open().and_then(|journal| {
+        let embeddings = HookEmbeddings::open(&config, &journal);
+        let mut context = live_context(options, run.as_deref(), notice.as_deref(), &cost);
+        context.embeddings = embeddings.as_ref().map(|source| source as &dyn EmbeddingSource);
         let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
-        live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))
+        let handled = live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))?;
+        Ok((handled, embeddings.map(HookEmbeddings::into_requests).unwrap_or_default()))
     });
     match handled {
         Err(Failure::Message(why)) if fail == Fail::Closed => {
             state.log(&hook.agent, &why);
-            Ok(closed(agent, &event, &why))
+            Ok(Answered { reply: closed(agent, &event, &why), ..Answered::default() })
         }
-        Ok(handled) => {
+        Ok((handled, requests)) => {
             if let Some(notice) = notice.filter(|_| handled.is_news) {
                 state.log(&hook.agent, &notice);
             }
-            Ok(handled.reply)
+            if let Some((folder, file)) = &config.events
+                && let Err(Failure::Message(why)) = append(folder, file, &handled.events)
+            {
+                state.log(&hook.agent, &why);
+            }
+            Ok(Answered { reply: handled.reply, requests })
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// Appends events to the file that the configuration names.
+fn append(folder: &NotesFolder, file: &str, events: &[Event]) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    for event in events {
+        serde_json::to_writer(&mut lines, event)?;
+        lines.push(b'\n');
+    }
+    if lines.is_empty() { Ok(()) } else { folder.append(file, &lines) }
 }
 
 /// Returns the context of a live session.
@@ -95,11 +125,23 @@ pub(crate) fn live_context<'a>(
     cost: &'a dyn Fn(&Usage) -> Option<f64>,
 ) -> EventContext<'a> {
     static SWARM_NAME: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(SWARM).ok());
+    static CONTROLLER_NAME: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(CONTROLLER).ok());
     let open: OpenTranscript = |path| {
         let file = safe_file::open(path, Links::Follow)?;
         Ok((file.metadata()?.len(), Box::new(file)))
     };
-    EventContext { options, now: now(), run, swarm: SWARM_NAME.as_deref(), notice, cost, open }
+    EventContext {
+        options,
+        now: now(),
+        run,
+        swarm: SWARM_NAME.as_deref(),
+        controller: CONTROLLER_NAME.as_deref().filter(|name| !name.is_empty()),
+        project: None,
+        embeddings: None,
+        notice,
+        cost,
+        open,
+    }
 }
 
 /// Returns the cost of a request. The price table is read only when needed, because most events have no usage.

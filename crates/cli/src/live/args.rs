@@ -8,9 +8,14 @@ Examples:
   deloop log --since 2h --agent codex
   deloop log --session 3f2a -n 100 --json
   deloop log --summary                how often agents left the loop after a nudge
+  deloop log --weekly                 how often each agent and project loops, with a trend
 
 Each line shows the time (UTC), agent, session, action, what repeated, whether the message was
-delivered, what the agent did next, and the decision's id for `deloop explain` and `deloop wrong`.";
+delivered, what the agent did next, and the decision's id for `deloop explain` and `deloop wrong`.
+
+`--weekly` counts each loop once, in the week deloop first acted on it. Loops that you marked as
+wrong don't count. The trend compares the loops per session of the last 4 weeks with the 4 weeks
+before; it is steady unless the change is larger than chance would explain.";
 
 pub(crate) const WRONG_HELP: &str = "\
 Examples:
@@ -67,6 +72,9 @@ pub(crate) struct LogArgs {
     /// Print totals: what was done, and what agents did next
     #[arg(long)]
     pub(crate) summary: bool,
+    /// Print how often each agent and project loops per week, and the trend
+    #[arg(long, conflicts_with_all = ["summary", "follow", "since"])]
+    pub(crate) weekly: bool,
 }
 
 /// `deloop wrong`

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::args::LogArgs;
 use super::named::told;
 use super::summary::Summary;
+use super::weekly::{self, Weekly};
 use super::words::{line, short, time};
 use crate::exit::{self, Failure};
 use crate::redaction::Redaction;
@@ -43,8 +44,9 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         .agent
         .as_deref()
         .map(|name| deloop_formats::hooks::hook_agent(name).map_or(name, |agent| agent.name()));
+    let since = if args.weekly { Some(weekly::first(now)) } else { since };
     let filter = DecisionFilter { session: args.session.as_deref(), agent, run: None, since };
-    let most = if args.summary { ALL } else { args.n };
+    let most = if args.summary || args.weekly { ALL } else { args.n };
     let mut rows = store.decisions(&filter, most).map_err(told)?;
     rows.reverse();
     if args.summary {
@@ -54,6 +56,18 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
             writeln!(out)?;
         } else {
             summary.print(out)?;
+        }
+        return Ok(exit::OK);
+    }
+    if args.weekly {
+        let mut sessions = store.watched_sessions(weekly::first(now)).map_err(told)?;
+        sessions.retain(|session| agent.is_none_or(|agent| session.agent == agent));
+        let weekly = Weekly::of(&sessions, &rows, now);
+        if args.json {
+            serde_json::to_writer(&mut *out, &weekly)?;
+            writeln!(out)?;
+        } else {
+            weekly.print(out)?;
         }
         return Ok(exit::OK);
     }

@@ -8,5 +8,6 @@ mod named;
 pub(crate) mod pause;
 mod redact;
 mod summary;
+mod weekly;
 pub(crate) mod words;
 pub(crate) mod wrong;

@@ -9,6 +9,7 @@ use deloop_policy::Profile;
 
 use crate::args::RuleArgs;
 use crate::config;
+use crate::embedding;
 use crate::exit::{self, Failure};
 use crate::print;
 use crate::redaction::Redaction;
@@ -25,7 +26,7 @@ const ROWS: usize = 20;
 
 /// `deloop compare`
 pub(crate) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let (_, prices) = judge(config::load(&RuleArgs::default())?)?;
+    let (_, prices) = judge(&config::load(&RuleArgs::default())?)?;
     let engines = [side(&args.a)?, side(&args.b)?];
     let cutoff = cutoff(&args.source)?;
     let mut found = find(&args.source, cutoff);
@@ -72,13 +73,13 @@ pub(crate) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8, Failure
 /// Returns the engine of a built-in profile or of a configuration file.
 fn side(name: &str) -> Result<Engine, Failure> {
     let file = [".toml", ".yaml", ".yml"].iter().any(|ending| name.ends_with(ending));
-    let profile = if file {
-        config::load(&RuleArgs { config: Some(PathBuf::from(name)), ..RuleArgs::default() })?.profile
-    } else {
-        Profile::named(name).map_err(|e| {
-            Failure::new(format!("{e}; to name a configuration file, use a path that ends in .toml or .yaml"))
-        })?
-    };
+    if file {
+        let config = config::load(&RuleArgs { config: Some(PathBuf::from(name)), ..RuleArgs::default() })?;
+        return embedding::offline(Engine::new(config.profile.clone(), Options::default()), &config);
+    }
+    let profile = Profile::named(name).map_err(|e| {
+        Failure::new(format!("{e}; to name a configuration file, use a path that ends in .toml or .yaml"))
+    })?;
     Ok(Engine::new(profile, Options::default()))
 }
 

@@ -36,7 +36,7 @@ use table::Screen;
 /// `deloop scan`
 pub(crate) fn run(args: &ScanArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let config = config::load(&args.judge.rules())?;
-    let (engine, prices) = judge(config)?;
+    let (engine, prices) = judge(&config)?;
     let profile = engine.profile().name.clone();
     let engines = [engine];
     let cutoff = cutoff(&args.source)?;
@@ -103,10 +103,11 @@ fn print_report(args: &ScanArgs, report: &ScanReport, out: &mut dyn Write) -> Re
 
 /// Returns what judges the sessions, and what their tokens cost. The runs are over: deloop does all that the profile asks
 /// for, and there is nobody to ask.
-fn judge(config: Config) -> Result<(Engine, Prices), Failure> {
+fn judge(config: &Config) -> Result<(Engine, Prices), Failure> {
     let prices = config.prices()?;
     let prices = Prices::new(prices).map_err(|e| Failure::new(format!("prices.toml: {e}")))?;
-    Ok((Engine::new(config.profile, Options::default()), prices))
+    let engine = Engine::new(config.profile.clone(), Options::default());
+    Ok((crate::embedding::offline(engine, config)?, prices))
 }
 
 fn cutoff(args: &SourceArgs) -> Result<Option<Millis>, Failure> {

@@ -27,7 +27,7 @@ const LINES: usize = 4;
 
 /// `deloop show`
 pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let (engine, prices) = judge(config::load(&args.judge.rules())?)?;
+    let (engine, prices) = judge(&config::load(&args.judge.rules())?)?;
     let profile = engine.profile().name.clone();
     let engines = [engine];
     let redaction = Redaction::new(args.redact);

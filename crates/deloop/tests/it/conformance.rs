@@ -15,7 +15,15 @@ fn every_vector_holds() {
     let vectors = vectors::load().unwrap();
     assert!(vectors.len() >= 80, "{} vectors", vectors.len());
     for vector in vectors {
-        let answers = stream(home.path(), &["--profile", &vector.profile], &text(&vector.steps));
+        // JSON is YAML.
+        let config = home.path().join("vector.yaml");
+        std::fs::write(
+            &config,
+            if vector.config.is_null() { "{}".to_owned() } else { vector.config.to_string() },
+        )
+        .unwrap();
+        let arguments = ["--profile", &vector.profile, "--config", config.to_str().unwrap()];
+        let answers = stream(home.path(), &arguments, &text(&vector.steps));
         assert_eq!(answers.len(), vector.steps.len(), "{}: an answer for every step", vector.name);
         for (i, (answer, expected)) in answers.iter().zip(&vector.decisions).enumerate() {
             for (key, value) in expected.as_object().unwrap() {

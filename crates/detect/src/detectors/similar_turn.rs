@@ -1,9 +1,10 @@
-use deloop_types::{Evidence, Finding, Repeats, Turn};
+use deloop_types::{Evidence, Finding, Repeats};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Detector, Happening, Moment, Ring, Words, write_canonical};
+use crate::reading::{Measure, TurnContent};
+use crate::{Detector, Happening, Moment, Ring};
 
 /// Finds turns in a row that are similar to one of the last few.
 pub(crate) struct SimilarTurn;
@@ -15,7 +16,9 @@ pub(crate) struct SimilarTurn;
 pub(crate) struct SimilarTurnParams {
     /// Number of similar turns in a row that make a finding.
     at: u64,
-    /// Minimum similarity of the words, 0 to 1.
+    /// What turns are compared by.
+    by: Measure,
+    /// Minimum similarity, 0 to 1.
     similarity: f64,
     /// Number of earlier turns that a turn is compared with.
     window: usize,
@@ -23,15 +26,49 @@ pub(crate) struct SimilarTurnParams {
 
 impl Default for SimilarTurnParams {
     fn default() -> Self {
-        Self { at: 3, similarity: 0.85, window: 5 }
+        Self { at: 3, by: Measure::Words, similarity: 0.85, window: 5 }
     }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct SimilarTurnMemory {
-    window: Ring<(u64, Words)>,
+    /// The latest turn and those it was compared with.
+    window: Ring<(u64, TurnContent)>,
+    run: SimilarRun,
+    /// The run before the latest turn, in case its embedding arrives later.
+    before: SimilarRun,
+}
+
+/// A run of similar turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+struct SimilarRun {
     similar: u64,
     since: u64,
+}
+
+impl SimilarRun {
+    /// Returns the run after a turn whose nearest neighbour is at step `nearest`.
+    fn after(self, is_similar: bool, nearest: u64) -> Self {
+        match (is_similar, self.similar) {
+            (false, _) => Self::default(),
+            (true, 0) => Self { similar: 1, since: nearest },
+            (true, similar) => Self { similar: similar + 1, ..self },
+        }
+    }
+}
+
+impl SimilarTurnMemory {
+    /// Compares the latest turn with the `window` turns before it. Returns the highest similarity.
+    fn judge(&mut self, params: &SimilarTurnParams) -> f64 {
+        let Some((step, latest)) = self.window.back(0) else { return 0.0 };
+        let earlier = (1..=params.window).filter_map(|back| self.window.back(back));
+        let (score, nearest) = earlier
+            .map(|(step, content)| (content.similarity(latest), *step))
+            .fold((0.0_f64, *step), |best, next| if next.0 >= best.0 { next } else { best });
+        self.run = self.before.after(score >= params.similarity, nearest);
+        score
+    }
 }
 
 impl Detector for SimilarTurn {
@@ -52,45 +89,36 @@ impl Detector for SimilarTurn {
     }
 
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
-        let Happening::Turn(turn) = &moment.event else { return None };
-        let words = Words::of_text(&content(turn)?);
-        let (score, nearest) = memory
-            .window
-            .iter()
-            .map(|(step, before)| (before.jaccard(&words), *step))
-            .fold((0.0_f64, moment.step), |best, next| if next.0 > best.0 { next } else { best });
-        memory.window.push((moment.step, words), params.window);
-        if score >= params.similarity {
-            if memory.similar == 0 {
-                memory.since = nearest;
+        let score = match &moment.event {
+            Happening::Turn(turn) => {
+                let content = TurnContent::of(turn, params.by)?;
+                memory.window.push((moment.step, content), params.window + 1);
+                memory.before = memory.run;
+                memory.judge(params)
             }
-            memory.similar += 1;
-        } else {
-            memory.similar = 0;
-        }
-        (memory.similar >= params.at).then(|| {
-            let mut found = Finding::new(self.name(), memory.similar);
+            Happening::Embedding(late) if params.by == Measure::Embeddings => {
+                let turn = (0..=params.window)
+                    .find(|back| memory.window.back(*back).is_some_and(|(step, _)| *step == late.step))?;
+                memory.window.back_mut(turn)?.1.embed(&late.vector);
+                let known = memory.run;
+                // Only the latest turn can be judged again: later ones have been counted.
+                let score = if turn == 0 { memory.judge(params) } else { return None };
+                if memory.run == known {
+                    return None;
+                }
+                score
+            }
+            _ => return None,
+        };
+        let SimilarRun { similar, since } = memory.run;
+        (similar >= params.at).then(|| {
+            let mut found = Finding::new(self.name(), similar);
             found.period = 1;
             found.score = score;
-            found.since = memory.since;
+            found.since = since;
             found.repeats = Repeats::Turn;
             found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
             found
         })
     }
-}
-
-/// Returns the text of a turn, or its calls if it has no text.
-fn content(turn: &Turn) -> Option<std::borrow::Cow<'_, str>> {
-    if let Some(text) = turn.said() {
-        return Some(text.into());
-    }
-    let mut text = String::new();
-    for call in &turn.calls {
-        text.push_str(&call.tool);
-        text.push(' ');
-        write_canonical(&call.args, &mut text);
-        text.push('\n');
-    }
-    (!text.is_empty()).then(|| text.into())
 }

@@ -9,7 +9,7 @@ use deloop_types::{Decision, Millis};
 
 pub use null::NullJournal;
 #[cfg(feature = "sqlite")]
-pub use sqlite::SqliteJournal;
+pub use sqlite::{SqliteJournal, WatchedSession};
 
 /// Stores decisions, their outcomes, people's feedback on them, and the delivery state of each session.
 pub trait Journal {
@@ -144,6 +144,8 @@ pub struct SessionSource {
     pub transcript: Option<String>,
     /// The `deloop run` that started it.
     pub run: Option<String>,
+    /// The folder that the agent works in.
+    pub project: Option<String>,
 }
 
 /// A pattern of a session that a person marked as legitimate.

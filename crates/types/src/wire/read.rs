@@ -6,7 +6,9 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
 use crate::limits;
-use crate::step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, Usage, UserText};
+use crate::step::{
+    Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, TurnEmbedding, Usage, UserText,
+};
 use crate::{Millis, SessionId};
 
 /// Why a line isn't a [`Step`]. The message names the fix.
@@ -52,7 +54,7 @@ impl std::error::Error for StepError {
     }
 }
 
-const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, intervention, end";
+const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, embedding, intervention, end";
 
 /// One thing that happened in an agent's session, as one JSON object per line.
 #[derive(Default, Deserialize)]
@@ -60,7 +62,8 @@ const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, 
 #[serde(default)]
 #[cfg_attr(feature = "schema", schemars(title = "Step", rename = "Step"))]
 struct Line<'a> {
-    /// Determines which fields apply: turn, call, result, user, usage, chunk, compact, delivery, intervention or end.
+    /// Determines which fields apply: turn, call, result, user, usage, chunk, compact, delivery,
+    /// embedding, intervention or end.
     #[serde(borrow, rename = "type")]
     #[cfg_attr(feature = "schema", schemars(with = "Kind", required))]
     kind: Option<Cow<'a, str>>,
@@ -88,7 +91,7 @@ struct Line<'a> {
     turn_id: Option<Id>,
     /// On a turn: the calls.
     calls: Option<Vec<CallLine>>,
-    /// On a turn: the text's embedding.
+    /// On a turn: the text's embedding. On an embedding: that of an earlier turn.
     embedding: Option<Vec<f32>>,
     /// On a call or result: the call's id.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
@@ -119,7 +122,7 @@ struct Line<'a> {
     cache_write_tokens: Option<u64>,
     /// On usage: the cost in dollars.
     cost_usd: Option<f64>,
-    /// On a delivery: the step of the decision it refers to.
+    /// On a delivery or embedding: the step of the decision it refers to.
     step: Option<u64>,
 }
 
@@ -153,6 +156,7 @@ enum Kind {
     Chunk,
     Compact,
     Delivery,
+    Embedding,
     Intervention,
     End,
 }
@@ -276,6 +280,10 @@ impl Line<'_> {
             "delivery" => Body::Delivery(Delivery {
                 step: self.step.ok_or_else(|| missing("step"))?,
                 ok: self.ok.ok_or_else(|| missing("ok"))?,
+            }),
+            "embedding" => Body::Embedding(TurnEmbedding {
+                step: self.step.ok_or_else(|| missing("step"))?,
+                vector: self.embedding.ok_or_else(|| missing("embedding"))?,
             }),
             "intervention" => Body::Intervention,
             "end" => Body::End,

@@ -53,6 +53,10 @@ impl Serialize for Step {
                 map.serialize_entry("ok", &delivery.ok)?;
                 map.serialize_entry("step", &delivery.step)?;
             }
+            Body::Embedding(embedding) => {
+                map.serialize_entry("step", &embedding.step)?;
+                map.serialize_entry("embedding", &embedding.vector)?;
+            }
             Body::Compact | Body::Intervention | Body::End => {}
         }
         map.end()
@@ -70,6 +74,7 @@ fn kind(body: &Body) -> &'static str {
         Body::Chunk(_) => "chunk",
         Body::Compact => "compact",
         Body::Delivery(_) => "delivery",
+        Body::Embedding(_) => "embedding",
         Body::Intervention => "intervention",
         Body::End => "end",
     }

@@ -1,11 +1,13 @@
 //! The journal in the SQLite file that also stores the sessions, so that both change in one transaction.
 
 mod decisions;
+mod embeddings;
 mod exemptions;
 mod schema;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod weeks;
 
 use std::path::Path;
 
@@ -14,6 +16,7 @@ use deloop_types::{Decision, Millis};
 use rusqlite::Connection;
 
 use super::{DecisionOrigin, Journal, Pardon, SessionSource};
+pub use weeks::WatchedSession;
 
 /// A journal in an SQLite file, with the store in the same file.
 pub struct SqliteJournal {
@@ -60,7 +63,9 @@ impl SqliteJournal {
                 connection.execute(&sql, [session])?;
             }
             if session.is_none() {
-                connection.execute("DELETE FROM swarms", [])?;
+                connection.execute_batch(
+                    "DELETE FROM swarms; DELETE FROM embeddings; DELETE FROM embedding_failures",
+                )?;
             }
             connection.execute("DELETE FROM sessions WHERE ?1 IS NULL OR session = ?1", [session])
         })?;

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// The version of the tables, stored in the table `journal`.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const TABLES: &str = "
     CREATE TABLE decisions(
@@ -39,7 +39,9 @@ const TABLES: &str = "
         agent TEXT NOT NULL,
         transcript TEXT,
         run TEXT,
-        since_ms INTEGER NOT NULL
+        since_ms INTEGER NOT NULL,
+        project TEXT,
+        first_ms INTEGER
     );
     CREATE INDEX sources_by_run ON sources(run) WHERE run IS NOT NULL;
     CREATE TABLE pardons(
@@ -53,21 +55,77 @@ const TABLES: &str = "
     CREATE TABLE session_state(session TEXT PRIMARY KEY, updated_ms INTEGER NOT NULL, state TEXT NOT NULL);
 ";
 
-/// Returns whether the tables exist.
+/// Tables that version 1 didn't have.
+const EMBEDDINGS: &str = "
+    CREATE TABLE embeddings(
+        model TEXT NOT NULL,
+        text TEXT NOT NULL,
+        vector BLOB NOT NULL,
+        stored_ms INTEGER NOT NULL,
+        PRIMARY KEY(model, text)
+    );
+    CREATE INDEX embeddings_by_age ON embeddings(stored_ms);
+    CREATE TABLE embedding_failures(model TEXT PRIMARY KEY, failed_ms INTEGER NOT NULL);
+";
+
+/// Columns that version 1 didn't have.
+const SINCE_1: &str =
+    "ALTER TABLE sources ADD COLUMN project TEXT; ALTER TABLE sources ADD COLUMN first_ms INTEGER;";
+
+/// Returns whether the tables exist in this version.
 pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
-    // `table_exists` would use the schema from when the file was opened.
-    connection
-        .query_row("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'journal'", [], |row| row.get(0))
+    Ok(version(connection)? >= Some(VERSION))
 }
 
-/// Creates the tables.
+/// Returns the version of the tables; `None` if there are none.
+fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    // `table_exists` would use the schema from when the file was opened.
+    let sql = "SELECT count(*) > 0 FROM sqlite_master WHERE name = 'journal'";
+    match connection.query_row(sql, [], |row| row.get(0))? {
+        true => connection.query_row("SELECT max(version) FROM journal", [], |row| row.get(0)),
+        false => Ok(None),
+    }
+}
+
+/// Creates the tables, or brings those of an earlier version up to date.
 pub(super) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     // Two processes may find no tables at the same time: the second one checks again once it has the lock.
-    if is_current(connection)? {
-        return Ok(());
+    match version(connection)? {
+        None => {
+            connection.execute_batch(TABLES)?;
+            connection.execute_batch("CREATE TABLE journal(version INTEGER)")?;
+        }
+        Some(1) => connection.execute_batch(SINCE_1)?,
+        Some(_) => return Ok(()),
     }
-    connection.execute_batch(TABLES)?;
-    connection.execute_batch(&format!(
-        "CREATE TABLE journal(version INTEGER); INSERT INTO journal VALUES({VERSION})"
-    ))
+    connection.execute_batch(EMBEDDINGS)?;
+    connection.execute_batch(&format!("DELETE FROM journal; INSERT INTO journal VALUES({VERSION})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_version_1_become_current() {
+        let connection = Connection::open_in_memory().unwrap();
+        let old = TABLES.replace(
+            "since_ms INTEGER NOT NULL,\n        project TEXT,\n        first_ms INTEGER",
+            "since_ms INTEGER NOT NULL",
+        );
+        assert!(!old.contains("project"));
+        connection.execute_batch(&old).unwrap();
+        connection
+            .execute_batch("CREATE TABLE journal(version INTEGER); INSERT INTO journal VALUES(1)")
+            .unwrap();
+        connection.execute("INSERT INTO sources VALUES('s', 'codex', NULL, NULL, 5)", []).unwrap();
+        assert!(!is_current(&connection).unwrap());
+        migrate(&connection).unwrap();
+        migrate(&connection).unwrap();
+        assert!(is_current(&connection).unwrap());
+        let kept: i64 = connection
+            .query_row("SELECT since_ms FROM sources WHERE project IS NULL", [], |r| r.get(0))
+            .unwrap();
+        assert_eq!(kept, 5);
+    }
 }

@@ -8,10 +8,16 @@ use deloop_store::StoreError;
 use super::{SqliteJournal, signed};
 use crate::{Pardon, SessionSource};
 
-const COLUMNS: &str = "session, agent, transcript, run";
+const COLUMNS: &str = "session, agent, transcript, run, project";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SessionSource> {
-    Ok(SessionSource { session: row.get(0)?, agent: row.get(1)?, transcript: row.get(2)?, run: row.get(3)? })
+    Ok(SessionSource {
+        session: row.get(0)?,
+        agent: row.get(1)?,
+        transcript: row.get(2)?,
+        run: row.get(3)?,
+        project: row.get(4)?,
+    })
 }
 
 impl SqliteJournal {
@@ -24,6 +30,7 @@ impl SqliteJournal {
             known.agent == source.agent
                 && kept(&source.transcript, &known.transcript)
                 && kept(&source.run, &known.run)
+                && (source.project.is_none() || known.project.is_some())
         });
         if same {
             return Ok(());
@@ -34,11 +41,19 @@ impl SqliteJournal {
             }
             connection
                 .prepare_cached(
-                    "INSERT INTO sources(session, agent, transcript, run, since_ms) VALUES(?1, ?2, ?3, ?4, ?5)
+                    "INSERT INTO sources(session, agent, transcript, run, since_ms, project, first_ms)
+                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?5)
                      ON CONFLICT(session) DO UPDATE SET agent = ?2, transcript = coalesce(?3, transcript),
-                     run = coalesce(?4, run), since_ms = ?5",
+                     run = coalesce(?4, run), since_ms = ?5, project = coalesce(project, ?6)",
                 )?
-                .execute(params![source.session, source.agent, source.transcript, source.run, now.0])?;
+                .execute(params![
+                    source.session,
+                    source.agent,
+                    source.transcript,
+                    source.run,
+                    now.0,
+                    source.project
+                ])?;
             Ok(())
         })
     }
