@@ -17,7 +17,7 @@ use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::notes::{self, NotesFolder};
 use crate::safe_file::{self, Make, Target};
-use crate::state::prepare_folder;
+use crate::state::{now, prepare_folder};
 
 /// The input: the action about to be taken.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     let call = Call::new(tool.clone(), input.args);
     let mut step = Step::new(session.as_str(), Body::Turn(Turn::new("", vec![call])));
     step.task = Some(task.clone());
-    step.ts = input.timestamp.map(Millis);
+    step.ts = Some(input.timestamp.map_or_else(now, Millis));
     let decision = guard.observe(&step);
 
     saved.checkpoint = guard.checkpoint(&step.session).map_err(|e| Failure::new(e.to_string()))?;
