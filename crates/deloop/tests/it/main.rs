@@ -12,6 +12,7 @@ mod conformance;
 mod corpus;
 mod dialects;
 mod doctor;
+mod documents;
 mod escapes;
 mod eval;
 mod events;
