@@ -101,7 +101,7 @@ fn the_task_update_has_every_field() {
     let answers = lines(&output.stdout);
     assert!(answers[..7].iter().all(|answer| answer["action"] != "stop" && answer["task_update"].is_null()));
     let update = &answers[7]["task_update"];
-    assert_eq!(update["status"], "completed");
+    assert_eq!((&update["taskId"], &update["status"]), (&json!("t1"), &json!("completed")));
     let metadata = &update["metadata"];
     assert_eq!((&metadata["partial"], &metadata["loopDetected"]), (&json!(true), &json!(true)));
     let summary = metadata["summary"].as_str().unwrap();
@@ -158,6 +158,26 @@ fn the_third_forced_end_of_a_session_is_an_issue() {
         assert!(written[3].starts_with("- Recommendation: "), "{learnings}");
         assert_eq!(folder.join("issues.md").exists(), forced > 2, "{actions}");
     }
+}
+
+/// The hook has a file per task and counts for the session all the same.
+#[test]
+fn forced_ends_of_all_tasks_of_a_session_count() {
+    let home = tempfile::tempdir().unwrap();
+    let force = |session: &str, task: &str| {
+        let input = json!({"sessionId": session, "taskId": task, "toolName": "Read", "args": {}}).to_string();
+        let hook = || {
+            let mut command = deloop(home.path());
+            run(command.args(["hook", "behavioral", "--memory", "notes"]), input.as_bytes())
+        };
+        let outputs: Vec<_> = (0..8).map(|_| lines(&hook().stdout).remove(0)).collect();
+        assert_eq!(outputs[7]["taskUpdate"]["taskId"], task);
+        home.path().join("notes/issues.md").exists()
+    };
+    let issues = [("s1", "a"), ("s1", "b"), ("s2", "a"), ("s2", "b"), ("s1", "c")].map(|(s, t)| force(s, t));
+    assert_eq!(issues, [false, false, false, false, true]);
+    let text = std::fs::read_to_string(home.path().join("notes/issues.md")).unwrap();
+    assert!(text.contains("- Session s1: force-done fired 3 times; last on task c"), "{text}");
 }
 
 /// Without a forced end there is nothing to learn.
