@@ -16,6 +16,7 @@ impl Record {
         let mut record = Self::default();
         let mut binary: Option<String> = None;
         for line in text.lines() {
+            let line = without_colours(line);
             let line = line.trim();
             if let Some(running) = line.strip_prefix("Running ") {
                 binary = name_of(running);
@@ -32,6 +33,13 @@ impl Record {
         }
         record
     }
+}
+
+/// Drops what `CARGO_TERM_COLOR=always` puts around words.
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
 
 /// Returns the binary of `tests/it/main.rs (target/debug/deps/it-0f3c)`, without its hash.
@@ -61,7 +69,7 @@ test a::works ... ok
 test a::panics - should panic ... ok
 test a::is_slow ... ignored, needs an hour
 test result: ok. 2 passed; 0 failed; 1 ignored
-     Running tests/it/main.rs (D:\\target\\debug\\deps\\it-77.exe)
+     \u{1b}[1m\u{1b}[92mRunning\u{1b}[0m tests/it/main.rs (D:\\target\\debug\\deps\\it-77.exe)
 test run::fails ... FAILED
 test run::works ... ok <0.5s>
    Doc-tests deloop
