@@ -1,8 +1,12 @@
 //! Everything that must hold before a change lands, in the order in which it is cheapest to fail.
 
-use std::process::{Command, ExitCode};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use crate::documents;
 use crate::tools::{CARGO_DENY, CARGO_FUZZ, build_deloop, cargo, works};
 
 /// How long each fuzz target runs, in seconds: four of them make two minutes.
@@ -14,12 +18,13 @@ const EXAMPLES: &str = "crates/deloop/examples";
 
 pub fn run() -> ExitCode {
     let mut check = Check { failed: Vec::new(), skipped: Vec::new(), warned: Vec::new() };
+    forget_records();
     check.step("format", &mut cargo(&["fmt", "--all", "--check"]));
     check.step("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
     check.shape();
-    check.step("tests", &mut cargo(&["test", "--workspace"]));
+    check.recorded_step("tests", &mut cargo(&["test", "--workspace"]));
     let memory = ["test", "--package", "deloop-engine", "--test", "memory", "--", "--ignored"];
-    check.step("memory of 100,000 sessions", &mut cargo(&memory));
+    check.recorded_step("memory of 100,000 sessions", &mut cargo(&memory));
     check.step("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
     check.examples();
     check.library();
@@ -46,6 +51,13 @@ struct Check {
 impl Check {
     fn step(&mut self, name: &str, command: &mut Command) {
         if perform(name, command) != Some(0) {
+            self.failed.push(name.to_owned());
+        }
+    }
+
+    /// Runs tests, and records their names and results for `cargo xtask documents`.
+    fn recorded_step(&mut self, name: &str, command: &mut Command) {
+        if perform_by(name, command, |command| copy_output(command, &documents::tests_file())) != Some(0) {
             self.failed.push(name.to_owned());
         }
     }
@@ -81,7 +93,10 @@ impl Check {
         names.sort();
         for name in names {
             let mut example = cargo(&["run", "--quiet", "--package", "deloop", "--example", &name]);
-            self.step(&format!("example {name}"), &mut example);
+            match perform(&format!("example {name}"), &mut example) {
+                Some(0) => append(&documents::examples_file(), &format!("example::{name}\n")),
+                _ => self.failed.push(format!("example {name}")),
+            }
         }
     }
 
@@ -104,7 +119,13 @@ impl Check {
         let Some(deloop) = build_deloop() else { return self.failed.push("build".to_owned()) };
         self.step("decisions", cargo(&["xtask", "pin", "--deloop"]).arg(&deloop));
         let mut e2e = cargo(&["xtask", "e2e", "claude-code", "codex", "gemini", "--deloop"]);
+        let skipped = self.skipped.len();
         self.optional("agents", e2e.arg(deloop), "they could not be installed; see above");
+        let mut rows = cargo(&["xtask", "documents", "--ran"]);
+        if self.skipped.len() > skipped {
+            rows.arg("--no-agents");
+        }
+        self.step("documents", &mut rows);
     }
 
     fn licences(&mut self) {
@@ -155,12 +176,56 @@ impl Check {
     }
 }
 
+/// Deletes what an earlier check recorded: only what runs now counts.
+fn forget_records() {
+    for file in [documents::tests_file(), documents::examples_file(), documents::cases_file()] {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+fn append(file: &Path, text: &str) {
+    let _ = file.parent().map(std::fs::create_dir_all);
+    let open = File::options().create(true).append(true).open(file);
+    if let Err(error) = open.and_then(|mut file| file.write_all(text.as_bytes())) {
+        println!("── {} could not be written: {error}", file.display());
+    }
+}
+
+/// Runs a command, prints its output as it comes and appends it to a file. Standard output and error share a pipe, so
+/// that a test stays behind the line that names its binary.
+fn copy_output(command: &mut Command, file: &Path) -> std::io::Result<Option<i32>> {
+    let (mut reader, writer) = std::io::pipe()?;
+    let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+    // The command keeps the ends of the pipe that it was given, and the pipe ends when they are all closed.
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    let _ = file.parent().map(std::fs::create_dir_all);
+    let mut copy = File::options().create(true).append(true).open(file)?;
+    let mut buffer = [0; 8192];
+    loop {
+        let length = reader.read(&mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        std::io::stdout().write_all(&buffer[..length])?;
+        copy.write_all(&buffer[..length])?;
+    }
+    Ok(child.wait()?.code())
+}
+
 /// Runs a command and prints what came of it and how long it took; its exit code.
 fn perform(name: &str, command: &mut Command) -> Option<i32> {
+    perform_by(name, command, |command| command.status().map(|status| status.code()))
+}
+
+fn perform_by(
+    name: &str,
+    command: &mut Command,
+    run: impl FnOnce(&mut Command) -> std::io::Result<Option<i32>>,
+) -> Option<i32> {
     println!("── {name}: {command:?}");
     #[expect(clippy::disallowed_methods, reason = "a chore may look at the clock")]
     let start = Instant::now();
-    let code = command.status().ok().and_then(|status| status.code());
+    let code = run(command).ok().flatten();
     let verdict = if code == Some(0) { "passed" } else { "did not pass" };
     println!("── {name}: {verdict} in {:.0?}", start.elapsed());
     code
@@ -171,4 +236,25 @@ fn cargo_nightly(arguments: &[&str]) -> Command {
     // The variables of the toolchain that runs this would win over the one named here.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").arg("+nightly").args(arguments);
     command
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// What is written to standard output and to standard error is recorded in its order, and added to what is there.
+    #[test]
+    fn output_is_copied() {
+        let folder = std::env::temp_dir().join(format!("xtask-check-{}", std::process::id()));
+        let file = folder.join("check/tests.txt");
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo Running >&2; echo test; echo more >&2; exit 3"]);
+        for _ in 0..2 {
+            assert_eq!(copy_output(&mut command, &file).unwrap(), Some(3));
+        }
+        append(&file, "end\n");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        assert_eq!(text, "Running\ntest\nmore\nRunning\ntest\nmore\nend\n");
+    }
 }

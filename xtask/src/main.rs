@@ -2,6 +2,7 @@
 
 mod bench_scan;
 mod check;
+mod documents;
 mod e2e;
 mod instructions;
 mod phrases;
@@ -16,6 +17,7 @@ const HELP: &str = "\
 cargo xtask check                 run everything that must pass: format, lints, tests, docs, examples, agents, licences, fuzzing
 cargo xtask e2e                   run real agents with deloop hooks against a fake model; see --help
 cargo xtask report-test           test the page of `deloop scan --html` in a headless browser
+cargo xtask documents             check that every sentence in docs/documents has a test; see --help
 cargo xtask shape                 count lines and files; list long files and type names that are defined twice
 cargo xtask phrases               check that each phrase of the vocabulary occurs in more than one project
 cargo xtask pin                   compare decisions on corpus/ with the pinned ones; see --help
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("check") => check::run(),
+        Some("documents") => documents::run(arguments),
         Some("e2e") => e2e::run(arguments),
         Some("report-test") => report_test::run(),
         Some("phrases") => phrases::run(),

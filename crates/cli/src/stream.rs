@@ -200,7 +200,13 @@ impl Stream {
     }
 
     fn answer(&mut self, mut step: Step, out: &mut dyn Write) -> Result<(), Failure> {
-        let (decision, found) = self.decide(&mut step);
+        let (mut decision, mut found) = self.decide(&mut step);
+        if let Some(task) = &step.task {
+            let updates = found.iter_mut().filter_map(|event| event.task_update.as_mut());
+            for update in decision.extra.get_mut(TASK_UPDATE).into_iter().chain(updates) {
+                update["taskId"] = task.as_str().into();
+            }
+        }
         if self.off {
             let silent = Decision::go_on(decision.session, decision.step);
             return Ok(serde_json::to_writer(out, &silent)?);

@@ -3,7 +3,7 @@
 use deloop_detect::short_hash;
 use deloop_engine::Session;
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
-use deloop_policy::notice;
+use deloop_policy::{Rules, notice};
 use deloop_store::{Store, StoreError};
 use deloop_types::{Action, Body, ControllerNotice, Decision, Event, Role, SessionId};
 
@@ -78,7 +78,10 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         let (live, event) = (self.live, self.event);
         let news = transcript::since(self.agent, event, &mut state.transcript, live.context.open);
         if event.kind == HookKind::Prompt && event.is_human(&state.agent(None).seen) {
-            state.forget_decisions();
+            match live.engine.profile().rules {
+                Rules::Counter => state.forget_refusals(),
+                Rules::Episodes => state.forget_decisions(),
+            }
             live.close(state, NudgeOutcome::Unknown)?;
         }
         if event.kind == HookKind::SessionEnd {

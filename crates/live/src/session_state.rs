@@ -2,7 +2,7 @@
 
 use deloop_detect::Fingerprint;
 use deloop_formats::hooks::{HookCall, Seen};
-use deloop_types::Decision;
+use deloop_types::{Action, Decision};
 use serde::{Deserialize, Serialize};
 
 use crate::embedding::AwaitedEmbedding;
@@ -103,6 +103,16 @@ impl SessionState {
     /// Drops undelivered messages and refusals, because a person wrote.
     pub(crate) fn forget_decisions(&mut self) {
         self.agents.iter_mut().for_each(AgentState::forget_decisions);
+    }
+
+    /// Drops refusals, because a person wrote. Nudges wait for an event that can carry them: in a profile that only
+    /// counts, a person's message ends nothing.
+    pub(crate) fn forget_refusals(&mut self) {
+        for agent in &mut self.agents {
+            let nudge = agent.pending.take_if(|pending| pending.decision.action == Action::Nudge);
+            agent.forget_decisions();
+            agent.pending = nudge;
+        }
     }
 
     /// Makes every agent start over, because a person marked a decision as wrong.

@@ -12,11 +12,12 @@ pub const AGENT_VARIABLES: [&str; 4] =
     ["AGENT_LOOP_MSG", "AGENT_LOOP_LIMIT", "AGENT_TURN_HASH_WINDOW", "AGENT_TURN_BUFFER_MAX"];
 
 impl AgentBlock {
-    /// Reads the block from the environment, using `get` to look up variables.
+    /// Reads the block from the environment, using `get` to look up variables. An empty variable counts as unset.
     ///
     /// # Errors
     /// When a variable that must be a number isn't one.
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, DocumentError> {
+        let get = |name: &str| get(name).filter(|text| !text.is_empty());
         let number = |name: &str| match get(name) {
             None => Ok(None),
             Some(text) => text.trim().parse::<u64>().map(Some).map_err(|_| {
@@ -32,6 +33,17 @@ impl AgentBlock {
         })
     }
 
+    /// Returns this block, with anything it doesn't set taken from `other`.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            loop_msg: self.loop_msg.or(other.loop_msg),
+            loop_limit: self.loop_limit.or(other.loop_limit),
+            turn_hash_window: self.turn_hash_window.or(other.turn_hash_window),
+            turn_buffer_max: self.turn_buffer_max.or(other.turn_buffer_max),
+        }
+    }
+
     /// Merges the block into a profile's document, if the profile uses the detector.
     pub fn apply(&self, document: &mut Value) {
         let Some(detector) = document.pointer_mut(&format!("/detectors/{DETECTOR}")) else { return };
@@ -45,8 +57,13 @@ impl AgentBlock {
         let Some(ladder) = document.pointer_mut(&ladder) else { return };
         if let Some(limit) = self.loop_limit {
             ladder["limit"] = json!(limit);
+            // A ladder takes 0 for "no limit". Here it is a maximum of none: loops are found, and nothing is sent.
+            for rung in ladder["rungs"].as_array_mut().into_iter().flatten().filter(|_| limit == 0) {
+                rung["action"] = json!("continue");
+            }
         }
-        if let Some(message) = &self.loop_msg {
+        // An empty message would be a nudge that says nothing: the profile's own stays.
+        if let Some(message) = self.loop_msg.as_ref().filter(|message| message.as_str() != Some("")) {
             // A message that looks like a number is still a message.
             let text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
             for rung in ladder["rungs"].as_array_mut().into_iter().flatten() {

@@ -14,6 +14,9 @@ pub const TASK_UPDATE: &str = "task_update";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TaskUpdate {
+    /// The task, if the step names one.
+    #[serde(rename = "taskId", default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
     /// Always `completed`.
     pub status: String,
     /// Details.
@@ -50,6 +53,6 @@ impl TaskUpdate {
             finding.count, finding.summary
         );
         let metadata = TaskMetadata { summary, partial: true, loop_detected: true, loop_details };
-        serde_json::to_value(Self { status: "completed".to_owned(), metadata }).ok()
+        serde_json::to_value(Self { task_id: None, status: "completed".to_owned(), metadata }).ok()
     }
 }

@@ -139,3 +139,12 @@ fn hooks(options: &Options, build: bool) -> Result<Box<dyn Hooks>, String> {
     }
     Err(format!("{} is not there; build it, or name one with --deloop", binary.display()))
 }
+
+/// Returns the names of all cases of all agents, as `e2e::AGENT::CASE`.
+pub(crate) fn case_names() -> Vec<String> {
+    let mut names = Vec::new();
+    for agent in &AGENTS {
+        names.extend(Case::ALL.iter().map(|case| format!("e2e::{}::{}", agent.name(), case.name())));
+    }
+    names
+}

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use deloop_policy::{DocumentError, profile_text};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::sources::{LONGEST, Layer, Reach};
@@ -55,7 +56,9 @@ pub(crate) fn is_file_name(profile: &str) -> bool {
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
     let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
     let document: Value = if yaml {
-        serde_saphyr::from_str(text).map_err(|e| told(path, &e))?
+        let mut document = serde_saphyr::from_str(text).map_err(|e| told(path, &e))?;
+        keep_message(text, &mut document);
+        document
     } else {
         toml::from_str(text).map_err(|e| told(path, &e))?
     };
@@ -63,6 +66,24 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
         Value::Object(_) => Ok(document),
         _ => Err(told(path, &DocumentError("a configuration must be a table of keys".to_owned()))),
+    }
+}
+
+/// Puts `agent.loopMsg` back as it is written. It is a string, and YAML takes `007` or `yes` for something else.
+fn keep_message(text: &str, document: &mut Value) {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Written {
+        agent: WrittenAgent,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct WrittenAgent {
+        loop_msg: Option<String>,
+    }
+    let Some(message) = document.pointer_mut("/agent/loopMsg") else { return };
+    if let Ok(Written { agent: WrittenAgent { loop_msg: Some(written) } }) = serde_saphyr::from_str(text) {
+        *message = Value::String(written);
     }
 }
 

@@ -234,14 +234,14 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         (None, _) => document::of_profile(base.profile, None)?,
     };
     merge(&mut document, over);
-    if let Some(agent) = document.get("agent").filter(|a| !a.is_null()).cloned() {
-        let block: AgentBlock =
-            serde_json::from_value(agent).map_err(|e| Failure::new(format!("the `agent` block: {e}")))?;
-        block.apply(&mut document);
-    }
+    let agent = document.get("agent").filter(|a| !a.is_null()).cloned();
+    let mut block: AgentBlock = agent
+        .map_or_else(|| Ok(AgentBlock::default()), serde_json::from_value)
+        .map_err(|e| Failure::new(format!("the `agent` block: {e}")))?;
     if given.environment {
-        AgentBlock::from_env(|variable| std::env::var(variable).ok())?.apply(&mut document);
+        block = AgentBlock::from_env(|variable| std::env::var(variable).ok())?.or(block);
     }
+    block.apply(&mut document);
     // A bad value is an error even if the command line overrides it: otherwise it would cause a surprise elsewhere.
     let mode = field::<Mode>(&document, "mode")?.unwrap_or(base.mode);
     let mode = given.args.mode.map_or(mode, Mode::from);

@@ -12,12 +12,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::forced_ends;
 use crate::args::BehavioralArgs;
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::notes::{self, NotesFolder};
 use crate::safe_file::{self, Make, Target};
-use crate::state::prepare_folder;
+use crate::state::{now, prepare_folder};
 
 /// The input: the action about to be taken.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -84,7 +85,6 @@ pub(crate) struct ToolEvent {
 #[derive(Default, Serialize, Deserialize)]
 struct SavedTask {
     checkpoint: Option<deloop_engine::Checkpoint>,
-    forced: u64,
 }
 
 pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Failure> {
@@ -119,13 +119,15 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     let call = Call::new(tool.clone(), input.args);
     let mut step = Step::new(session.as_str(), Body::Turn(Turn::new("", vec![call])));
     step.task = Some(task.clone());
-    step.ts = input.timestamp.map(Millis);
+    step.ts = Some(input.timestamp.map_or_else(now, Millis));
     let decision = guard.observe(&step);
 
     saved.checkpoint = guard.checkpoint(&step.session).map_err(|e| Failure::new(e.to_string()))?;
-    saved.forced += u64::from(decision.extra.contains_key(TASK_UPDATE));
     write_saved(&mut file, &saved)?;
-    let output = output_of(if off { Decision::go_on(step.session.clone(), 0) } else { decision.clone() });
+    let mut output = output_of(if off { Decision::go_on(step.session.clone(), 0) } else { decision.clone() });
+    if let Some(update) = &mut output.task_update {
+        update.task_id = Some(task.clone());
+    }
     if output.level > 0 {
         let event = event_of(&output, &task, &tool)?;
         let written = match (&args.tool_events, &memory) {
@@ -141,8 +143,9 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
             deloop_detect::clean(&task, 80)
         ));
     }
-    if let Some(folder) = memory.filter(|_| !off) {
-        print_failure(notes::write(&folder, &task, &decision, saved.forced));
+    if let Some(folder) = memory.filter(|_| !off && decision.extra.contains_key(TASK_UPDATE)) {
+        let forced = forced_ends::count(&state, session.as_str());
+        print_failure(forced.and_then(|times| notes::write(&folder, &task, &decision, times)));
     }
     serde_json::to_writer(&mut *out, &output)?;
     out.write_all(b"\n")?;

@@ -2,6 +2,7 @@
 
 mod agent;
 pub(crate) mod behavioral;
+mod forced_ends;
 
 use std::io::Write;
 

@@ -13,6 +13,7 @@ mod conformance;
 mod corpus;
 mod dialects;
 mod doctor;
+mod documents;
 mod embeddings;
 mod escapes;
 mod eval;

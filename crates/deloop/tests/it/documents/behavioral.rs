@@ -1,0 +1,191 @@
+//! The behavioral document: its buffer, its log lines, its task update and its notes.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{list, state_after, text};
+use crate::agent_hooks::{Agent, denied};
+use crate::binary::{deloop, lines, run, said, stream, trusted_config};
+
+fn call(tool: &str, file: &str) -> Value {
+    json!({"type": "call", "tool": tool, "args": {"path": file}, "task": "t1"})
+}
+
+fn hook(home: &Path, input: &Value) -> (Value, String) {
+    let output = run(deloop(home).args(["hook", "behavioral"]), input.to_string().as_bytes());
+    (lines(&output.stdout).remove(0), said(&output))
+}
+
+#[test]
+fn the_buffer_holds_the_last_twenty_actions() {
+    for actions in [1_u64, 19, 20, 21, 45] {
+        let steps: Vec<Value> = (0..actions).map(|n| call("Read", &format!("file-{n}.ts"))).collect();
+        let state = state_after("behavioral", &steps);
+        let window = list(&state, "window").unwrap();
+        assert_eq!(window.len() as u64, actions.min(20));
+        assert_eq!(window[0]["stepIndex"], actions.saturating_sub(20), "the oldest go first");
+        let newest = window.last().unwrap();
+        assert_eq!(newest["normalizedArgs"], format!(r#"{{"path":"file-{}.ts"}}"#, actions - 1));
+        let keys: Vec<&String> = newest.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["normalizedArgs", "stepIndex", "timestamp", "toolName"]);
+    }
+}
+
+#[test]
+fn the_buffer_is_empty_before_the_first_action() {
+    let state = state_after("behavioral", &[json!({"type": "user", "text": "Fix it"})]);
+    assert!(list(&state, "window").is_none_or(Vec::is_empty), "{state}");
+    let home = tempfile::tempdir().unwrap();
+    let (first, _) = hook(home.path(), &json!({"taskId": "t1", "toolName": "Read", "args": {}}));
+    let expected =
+        json!({"level": 0, "action": "continue", "message": null, "similar": false, "runLength": 1});
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&first[key], value, "{key}");
+    }
+    assert_eq!(first["score"], Value::Null);
+}
+
+/// A run ends with another tool; the evidence stays.
+#[test]
+fn the_buffer_outlives_a_change_of_tool() {
+    let steps: Vec<Value> = ["Read", "Read", "Edit", "Read"].iter().map(|tool| call(tool, "a.ts")).collect();
+    let state = state_after("behavioral", &steps);
+    let tools: Vec<&str> =
+        list(&state, "window").unwrap().iter().map(|entry| entry["toolName"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["Read", "Read", "Edit", "Read"]);
+}
+
+#[test]
+fn a_stream_writes_no_file() {
+    let home = tempfile::tempdir().unwrap();
+    let answers = stream(home.path(), &["-p", "behavioral"], &text(&vec![call("Read", "a.ts"); 9]));
+    assert_eq!(answers[8]["action"], "stop");
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_action_without_a_time_gets_the_current_one() {
+    let home = tempfile::tempdir().unwrap();
+    let mut input = json!({"taskId": "t1", "toolName": "Read", "args": {}});
+    let mut times = || -> Vec<i64> {
+        let replies: Vec<(Value, String)> = (0..8).map(|_| hook(home.path(), &input)).collect();
+        (input["taskId"], input["timestamp"]) = (json!("t2"), json!(5));
+        let kept =
+            replies[7].0["taskUpdate"]["metadata"]["loopDetails"]["bufferSnapshot"].as_array().unwrap();
+        kept.iter().map(|entry| entry["timestamp"].as_i64().unwrap()).collect()
+    };
+    assert!(times().iter().all(|time| *time > 1_700_000_000_000));
+    assert_eq!(times(), [5; 5]);
+}
+
+#[test]
+fn every_level_is_logged_on_standard_error() {
+    let home = tempfile::tempdir().unwrap();
+    let input = json!({"taskId": "t1", "toolName": "Read", "args": {"path": "a.ts"}});
+    let logged: Vec<String> = (0..9).map(|_| hook(home.path(), &input).1).collect();
+    let line = |action: &str, n: u32| format!("[loop-detection] {action}: {n} similar actions. Task t1\n");
+    let mut expected = vec![String::new(), String::new()];
+    expected.extend((3..=4).map(|n| line("REPLAN", n)));
+    expected.extend((5..=7).map(|n| line("EXPLORE", n)));
+    expected.extend((8..=9).map(|n| line("FORCE-DONE", n)));
+    assert_eq!(logged, expected);
+}
+
+#[test]
+fn the_task_update_has_every_field() {
+    let home = tempfile::tempdir().unwrap();
+    let steps: Vec<Value> = (0..8).map(|n| call("Read", &format!("/src/{n}/Main.ts"))).collect();
+    let arguments = ["stream", "-p", "behavioral", "--events", "e.jsonl"];
+    let output = run(deloop(home.path()).args(arguments), &text(&steps));
+    let answers = lines(&output.stdout);
+    assert!(answers[..7].iter().all(|answer| answer["action"] != "stop" && answer["task_update"].is_null()));
+    let update = &answers[7]["task_update"];
+    assert_eq!((&update["taskId"], &update["status"]), (&json!("t1"), &json!("completed")));
+    let metadata = &update["metadata"];
+    assert_eq!((&metadata["partial"], &metadata["loopDetected"]), (&json!(true), &json!(true)));
+    let summary = metadata["summary"].as_str().unwrap();
+    let begin = "Task partially completed. Loop detected after 8 similar actions. ";
+    assert!(summary.starts_with(begin) && summary.len() > begin.len(), "{summary}");
+    let details = &metadata["loopDetails"];
+    assert_eq!((&details["runLength"], &details["lastAction"]), (&json!(8), &json!(r#"{"path":"main.ts"}"#)));
+    let last: Vec<u64> = details["bufferSnapshot"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["stepIndex"].as_u64().unwrap())
+        .collect();
+    assert_eq!(last, [3, 4, 5, 6, 7]);
+    let events = lines(&std::fs::read(home.path().join("e.jsonl")).unwrap());
+    let event = events.iter().find(|event| event["event"] == "task.update").unwrap();
+    assert_eq!((&event["task"], &event["task_update"]), (&json!("t1"), update));
+}
+
+/// Claude Code is told at 3 and 5; at 8 the call doesn't run and the run ends.
+#[test]
+fn claude_code_is_ended_at_the_eighth_action() {
+    let mut agent = Agent::new("claude-code", "behavioral", "enforce");
+    let seen: String = (1..=8)
+        .map(|_| {
+            let reply = agent.before("make check");
+            let told = reply["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
+            match (denied(&reply), reply["continue"] == false) {
+                (true, true) => 'S',
+                (false, false) if told.ends_with("Stop and produce a revised plan before continuing.") => 'r',
+                (false, false) if told.ends_with("Try a completely different tool or method.") => 'e',
+                (false, false) if told.is_empty() => '.',
+                _ => '?',
+            }
+        })
+        .collect();
+    assert_eq!(seen, "..rreeeS");
+}
+
+/// Force-done fires at the eighth similar action and at each one after it.
+#[test]
+fn the_third_forced_end_of_a_session_is_an_issue() {
+    for (actions, forced) in [(8, 1), (9, 2), (10, 3)] {
+        let home = tempfile::tempdir().unwrap();
+        trusted_config(home.path(), "deloop.toml", "[memory]\nfolder = \".claude/context/memory\"");
+        stream(home.path(), &["-p", "behavioral"], &text(&vec![call("Read", "a.ts"); actions]));
+        let folder = home.path().join(".claude/context/memory");
+        let learnings = std::fs::read_to_string(folder.join("learnings.md")).unwrap();
+        assert_eq!(learnings.matches("## Behavioral Loop Detection — 2").count(), forced);
+        let line = "- Task t1: Read looped 8 times. Final normalized args: {\"path\":\"a.ts\"}.";
+        let written: Vec<&str> = learnings.lines().collect();
+        assert_eq!(written[1], line);
+        assert!(written[2].starts_with("- Root cause hypothesis: "), "{learnings}");
+        assert!(written[3].starts_with("- Recommendation: "), "{learnings}");
+        assert_eq!(folder.join("issues.md").exists(), forced > 2, "{actions}");
+    }
+}
+
+/// The hook has a file per task and counts for the session all the same.
+#[test]
+fn forced_ends_of_all_tasks_of_a_session_count() {
+    let home = tempfile::tempdir().unwrap();
+    let force = |session: &str, task: &str| {
+        let input = json!({"sessionId": session, "taskId": task, "toolName": "Read", "args": {}}).to_string();
+        let hook = || {
+            let mut command = deloop(home.path());
+            run(command.args(["hook", "behavioral", "--memory", "notes"]), input.as_bytes())
+        };
+        let outputs: Vec<_> = (0..8).map(|_| lines(&hook().stdout).remove(0)).collect();
+        assert_eq!(outputs[7]["taskUpdate"]["taskId"], task);
+        home.path().join("notes/issues.md").exists()
+    };
+    let issues = [("s1", "a"), ("s1", "b"), ("s2", "a"), ("s2", "b"), ("s1", "c")].map(|(s, t)| force(s, t));
+    assert_eq!(issues, [false, false, false, false, true]);
+    let text = std::fs::read_to_string(home.path().join("notes/issues.md")).unwrap();
+    assert!(text.contains("- Session s1: force-done fired 3 times; last on task c"), "{text}");
+}
+
+/// Without a forced end there is nothing to learn.
+#[test]
+fn nothing_is_noted_below_level_three() {
+    let home = tempfile::tempdir().unwrap();
+    trusted_config(home.path(), "deloop.toml", "[memory]\nfolder = \"notes\"");
+    let answers = stream(home.path(), &["-p", "behavioral"], &text(&vec![call("Read", "a.ts"); 7]));
+    assert_eq!(answers[6]["level"], 2);
+    assert!(!home.path().join("notes/learnings.md").exists());
+}
