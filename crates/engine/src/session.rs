@@ -60,7 +60,10 @@ impl Session {
     pub(crate) fn count(&mut self, step: &Step) -> u64 {
         let index = self.steps;
         self.steps += 1;
-        self.ledger.tick(step.ts);
+        // An embedding belongs to a step that was counted.
+        if !matches!(step.body, Body::Embedding(_)) {
+            self.ledger.tick(step.ts);
+        }
         if let Body::Usage(usage) = &step.body {
             self.ledger.charge(usage);
         }

@@ -11,6 +11,7 @@ use deloop_formats::hooks::installables;
 
 use crate::args::RuleArgs;
 use crate::config::{self, ConfigNotice};
+use crate::embedding;
 use crate::exit::{self, Failure};
 use crate::state::State;
 
@@ -18,7 +19,8 @@ pub(crate) const DOCTOR_HELP: &str = "\
 For each agent with deloop hooks, doctor replays a stuck session through this program, with the
 mode and profile from the agent's settings. It uses a temporary folder, so your sessions and logs
 don't change. The check passes if the agent gets a message and, in mode `enforce`, its calls are
-blocked and the run is stopped. Commands in settings are compared with what `deloop install`
+blocked and the run is stopped. If your profile compares embeddings, one word is embedded to see
+whether the model answers. Commands in settings are compared with what `deloop install`
 writes; they are never run.
 
 Exit codes: 0 no problems; 1 problems found, each with a fix; 2 the command failed.";
@@ -89,6 +91,14 @@ fn here(state: &State) -> Vec<Note> {
         ConfigNotice::Broken(why) => Note::Wrong(format!("configuration: {why}")),
         ConfigNotice::Ignored(why) => Note::Know(format!("configuration: {why}")),
     }));
+    notes.extend(match embedding::check(&config) {
+        None => None,
+        Some(Ok(())) => Some(Note::Well("embeddings: the model answers".to_owned())),
+        Some(Err(Failure::Message(why))) => {
+            Some(Note::Wrong(format!("embeddings: {why}; until it works, turns are compared by words")))
+        }
+        Some(Err(Failure::ClosedPipe)) => None,
+    });
     notes.push(match state.open() {
         Ok(_) => Note::Well(format!("database: {}", state.database().display())),
         Err(Failure::Message(why)) => {

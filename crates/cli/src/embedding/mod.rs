@@ -16,3 +16,20 @@ pub(crate) use background::{EmbeddingRequests, HookEmbeddings, embed, start};
 pub(crate) use in_process::StreamEmbeddings;
 pub(crate) use offline::offline;
 pub(crate) use similarity::run as similarity;
+
+use self::provider::Provider;
+use crate::config::Config;
+use crate::exit::Failure;
+
+/// Checks whether embeddings can be computed; `None` if nothing uses them or none are configured.
+pub(crate) fn check(config: &Config) -> Option<Result<(), Failure>> {
+    if !config.profile.compares_embeddings() {
+        return None;
+    }
+    let provider = Provider::of(&config.embeddings).transpose()?;
+    let embed = |provider: Provider| {
+        let embedded = provider.load()?.embed(&["deloop"]);
+        embedded.map(drop).map_err(|e| Failure::new(deloop_detect::clean(&e.to_string(), 300)))
+    };
+    Some(provider.and_then(embed))
+}

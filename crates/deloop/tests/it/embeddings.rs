@@ -128,6 +128,17 @@ fn errors_name_the_fix() {
     );
 }
 
+#[test]
+fn doctor_says_whether_the_model_answers() {
+    let home = tempfile::tempdir().unwrap();
+    let doctor = || String::from_utf8(run(deloop(home.path()).arg("doctor"), b"").stdout).unwrap();
+    assert!(!doctor().contains("embeddings"));
+    with_model(home.path());
+    assert!(doctor().contains("ok    embeddings: the model answers"), "{}", doctor());
+    configure(home.path(), "endpoint = \"http://127.0.0.1:1\"\nname = \"m\"");
+    assert!(doctor().contains("WRONG embeddings: the endpoint: "), "{}", doctor());
+}
+
 /// A folder that someone else wrote can't send the conversation anywhere.
 #[test]
 fn a_project_cannot_name_an_endpoint() {
