@@ -74,6 +74,14 @@ pub enum Repeats {
     Message,
     /// A call that many workers of a swarm make.
     Swarm,
+    /// Edits of the same file, without test progress in between.
+    File,
+    /// Changes of the same test file, with no passing test run in between.
+    TestFile,
+    /// Rewrites of the same section of a plan.
+    PlanSection,
+    /// Calls for the same task, without its completion.
+    Task,
     /// The session's budget.
     Budget,
 }
@@ -128,6 +136,8 @@ pub struct Evidence {
     /// Set when the evidence is strong enough to block or stop: the same call failed, was refused or returned the same
     /// output at once, and nothing changed in between.
     pub hard: bool,
+    /// Set when the profile gives the detector no ladder: the finding is listed, and no decision rests on it.
+    pub advisory: bool,
 }
 
 impl std::fmt::Display for ShortCall {
