@@ -18,7 +18,7 @@ pub struct Vector {
     pub about: String,
     /// The steps, as they are on the wire.
     pub steps: Vec<Value>,
-    /// One a step: `action`, `level`, and sometimes `message`.
+    /// One a step: `action`, `level`, and sometimes `message` and `findings`.
     pub decisions: Vec<Value>,
 }
 

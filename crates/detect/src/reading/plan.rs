@@ -184,14 +184,12 @@ fn read_item(
                 Value::Number(id) => Some(id.to_string()),
                 _ => None,
             });
+            let says = |key: &str| !STATES.contains(&key) && !IDS.contains(&key);
+            let rest = map.iter().filter(|(key, _)| says(key));
+            let rest: serde_json::Map<String, Value> = rest.map(|(k, v)| (k.clone(), v.clone())).collect();
             let mut text = String::new();
-            for (key, value) in map {
-                if !STATES.contains(&key.as_str()) && !IDS.contains(&key.as_str()) {
-                    text.push_str(key);
-                    text.push('\0');
-                    write_canonical(value, &mut text);
-                    text.push('\0');
-                }
+            if !rest.is_empty() {
+                write_canonical(&Value::Object(rest), &mut text);
             }
             (id, text, state_of(map, vocabulary))
         }
