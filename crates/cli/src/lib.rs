@@ -11,6 +11,7 @@ mod explain;
 mod formats;
 mod hook;
 mod install;
+mod learnings;
 mod lines;
 mod live;
 mod notes;
