@@ -13,6 +13,8 @@ use crate::step::Call;
 pub(super) struct List {
     tool: String,
     items: Vec<(String, String)>,
+    /// The items that are over.
+    done: Vec<String>,
     whole: bool,
 }
 
@@ -31,11 +33,18 @@ pub(super) fn list(call: &Call) -> Option<List> {
     if let Some(list) = list {
         let items = list.iter().enumerate().map(|(at, item)| (name(item, at), says(item)));
         let items: Vec<_> = items.filter(|(_, says)| !says.is_empty()).collect();
-        return (!items.is_empty()).then_some(List { tool, items, whole: true });
+        let over = list.iter().enumerate().filter(|(_, item)| is_done(item));
+        let done = over.map(|(at, item)| name(item, at)).collect();
+        return (!items.is_empty()).then_some(List { tool, items, done, whole: true });
     }
     let (item, says) = (name(&call.args, 0), says(&call.args));
     let named = item.starts_with("id ") && !says.is_empty();
-    named.then(|| List { tool, items: vec![(item, says)], whole: false })
+    let done = if is_done(&call.args) { vec![item.clone()] } else { Vec::new() };
+    named.then(|| List { tool, items: vec![(item, says)], done, whole: false })
+}
+
+fn is_done(item: &Value) -> bool {
+    item["status"] == "completed" || item["status"] == "done"
 }
 
 /// What an item says, its state aside.
@@ -62,6 +71,8 @@ fn is_plan(path: &str) -> bool {
 #[derive(Clone, Default)]
 struct Part {
     text: Option<String>,
+    /// An item that is over: another text in its place is a new item.
+    done: bool,
     rewrites: u64,
 }
 
@@ -126,13 +137,21 @@ impl Plans {
         for (name, says) in &list.items {
             let old = before.get(name);
             let differs = old.is_some_and(|old| old.text.as_ref() != Some(says));
+            let over = old.is_some_and(|old| old.done);
             let was_there = before.values().any(|part| part.text.as_ref() == Some(says));
             let still_there =
                 old.is_some_and(|old| list.items.iter().any(|item| Some(&item.1) == old.text.as_ref()));
-            let again =
-                if list.whole { differs && !was_there && !still_there } else { old.is_none() || differs };
+            let again = if list.whole {
+                differs && !over && !was_there && !still_there
+            } else {
+                old.is_none() || differs
+            };
             let part = known.entry(name.clone()).or_default();
             part.text = Some(says.clone());
+            part.done = list.done.contains(name);
+            if over && differs {
+                part.rewrites = 0;
+            }
             if again {
                 part.rewrites += 1;
                 most = most.max(Some(part.rewrites));

@@ -42,6 +42,8 @@ struct PlanPart {
     part: u32,
     /// Hash of its text; 0 when only a part of it was seen.
     text: u32,
+    /// Whether it is an item that is over. Another text in its place is a new item.
+    done: bool,
     count: u64,
     /// The step of the first rewrite.
     since: u64,
@@ -132,17 +134,22 @@ impl PlanRewriteMemory {
                 Touch::Replaced => true,
                 Touch::Added => false,
                 Touch::Written => differs,
-                Touch::Listed => differs && !moved(),
+                Touch::Listed => differs && !known.is_some_and(|p| p.done) && !moved(),
                 Touch::Item => known.is_none() || differs,
             };
             let mut part = known.copied().unwrap_or(PlanPart {
                 plan: touch.plan,
                 part: touch.part,
                 text: 0,
+                done: false,
                 count: 0,
                 since: step,
             });
             part.text = if matches!(touch.how, Touch::Replaced | Touch::Added) { 0 } else { touch.text };
+            if part.done && differs {
+                part.count = 0;
+            }
+            part.done = touch.done;
             if again {
                 part.count += 1;
                 part.since = if part.count == 1 { step } else { part.since };

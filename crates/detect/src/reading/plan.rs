@@ -54,6 +54,8 @@ pub(crate) struct PlanTouch {
     pub(crate) text: u32,
     /// How it is touched.
     pub(crate) how: Touch,
+    /// Whether it is an item that is over.
+    pub(crate) done: bool,
 }
 
 /// The state of an item.
@@ -83,8 +85,13 @@ pub(crate) struct PlanItem {
 /// Returns the sections of a plan file that an edit touches.
 pub(crate) fn plan_sections(edit: &FileEdit<'_>) -> Vec<PlanTouch> {
     let plan = hash(&edit.path);
-    let part =
-        |heading: &str, text: &str, how| PlanTouch { plan, part: hash(heading), text: hash(text), how };
+    let part = |heading: &str, text: &str, how| PlanTouch {
+        plan,
+        part: hash(heading),
+        text: hash(text),
+        how,
+        done: false,
+    };
     let new = sections(&edit.new);
     if edit.whole {
         return new.iter().map(|(heading, text)| part(heading, text, Touch::Written)).collect();
@@ -197,7 +204,7 @@ fn read_item(
     };
     let part = id.as_ref().map_or_else(|| hash(&format!("#{position}")), |id| hash(&format!("id {id}")));
     let task = id.as_ref().map_or_else(|| hash(&text), |_| part);
-    let touch = PlanTouch { plan: hash(tool), part, text: hash(&text), how };
+    let touch = PlanTouch { plan: hash(tool), part, text: hash(&text), how, done: state == ItemState::Done };
     // A single item without an id is a new one.
     let says = !text.is_empty() && (how == Touch::Listed || id.is_some());
     Some(PlanItem { touch, task, state, says })
@@ -251,7 +258,7 @@ mod tests {
         );
         assert_eq!((one[0].state, one[1].state), (ItemState::Started, ItemState::Done));
         let two = items(json!({"todos": [{"content": "a", "status": "completed"}]}));
-        assert_eq!(one[0].touch, two[0].touch, "the state is no part of it");
+        assert_eq!(one[0].touch.text, two[0].touch.text, "the state is no part of it");
         assert_eq!(items(json!({"todos": "- [x] a\n- [ ] b"})).len(), 2);
         let update = items(json!({"taskId": 7, "status": "done"}));
         assert!(!update[0].says && update[0].state == ItemState::Done);
