@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::canonical::canonical;
 use crate::step::Turn;
 use crate::swarm::Swarms;
+use crate::work::{Found, Work};
 use crate::{Answer, Judge};
 
 const REPLAN: &str =
@@ -19,11 +20,15 @@ const FORCE_DONE: &str = "Loop limit reached (8 repetitions). Mark this task com
 pub(crate) struct Behavioral {
     first: Option<(String, String)>,
     length: u64,
+    work: Work,
 }
 
 impl Judge for Behavioral {
     fn turn(&mut self, turn: &Turn, _: &mut Swarms) -> Answer {
         let mut answer = Answer::go_on();
+        let found = self.work.turn(turn);
+        // One finding for runs that begin with the same arguments: the longest.
+        let mut repeats: Vec<(String, u64)> = Vec::new();
         for call in &turn.calls {
             let normalised = normalise(&call.args);
             let similar = self.first.as_ref().is_some_and(|(tool, args)| {
@@ -35,6 +40,12 @@ impl Judge for Behavioral {
                 self.first = Some((call.tool.clone(), normalised));
                 self.length = 1;
             }
+            if let Some((_, args)) = self.first.as_ref().filter(|_| self.length >= 3) {
+                match repeats.iter_mut().find(|(known, _)| known == args) {
+                    Some((_, longest)) => *longest = self.length.max(*longest),
+                    None => repeats.push((args.clone(), self.length)),
+                }
+            }
             answer = answer.or(match self.length {
                 8.. => Answer::saying("stop", 3, FORCE_DONE),
                 5.. => Answer::saying("nudge", 2, EXPLORE),
@@ -42,8 +53,26 @@ impl Judge for Behavioral {
                 _ => Answer::go_on(),
             });
         }
+        answer.findings = repeats.into_iter().map(|(_, length)| ("similar-call", length)).collect();
+        answer.findings.extend(listed(&found));
         answer
     }
+
+    fn result(&mut self, result: &Value) -> Answer {
+        let found = self.work.result(result);
+        Answer { findings: listed(&found).collect(), ..Answer::go_on() }
+    }
+}
+
+/// What was found besides the counter, in the order of the profile.
+fn listed(found: &Found) -> impl Iterator<Item = (&'static str, u64)> {
+    let all = [
+        ("edits-without-progress", found.edits),
+        ("test-edits-without-green", found.test_edits),
+        ("plan-rewrite", found.plans),
+        ("stalled-task", found.tasks),
+    ];
+    all.into_iter().filter_map(|(detector, count)| Some((detector, count?)))
 }
 
 fn jaccard(a: &HashSet<String>, b: &HashSet<String>) -> f64 {

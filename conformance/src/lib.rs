@@ -16,6 +16,7 @@ mod test_run;
 mod turn_hash;
 mod turn_similarity;
 pub mod vectors;
+mod work;
 
 use std::collections::HashMap;
 
@@ -35,6 +36,8 @@ pub struct Verdict {
     pub action: String,
     /// The rung of the ladder, 0 for `continue`.
     pub level: u64,
+    /// Every finding's detector and count, in order; `None` for a profile whose findings are not checked.
+    pub findings: Option<Vec<(&'static str, u64)>>,
 }
 
 /// A verdict and, where the document fixes its text, the message.
@@ -43,6 +46,7 @@ struct Answer {
     action: &'static str,
     level: u64,
     message: Option<String>,
+    findings: Vec<(&'static str, u64)>,
 }
 
 impl Answer {
@@ -51,11 +55,11 @@ impl Answer {
     }
 
     fn silent(action: &'static str, level: u64) -> Self {
-        Self { action, level, message: None }
+        Self { action, level, message: None, findings: Vec::new() }
     }
 
     fn saying(action: &'static str, level: u64, message: impl Into<String>) -> Self {
-        Self { action, level, message: Some(message.into()) }
+        Self { action, level, message: Some(message.into()), findings: Vec::new() }
     }
 
     fn strength(&self) -> (usize, u64) {
@@ -101,6 +105,7 @@ trait Judge {
 
 /// Judges steps by one profile, keeping everything it has ever seen.
 pub struct Reference {
+    lists_findings: bool,
     start: fn() -> Box<dyn Judge>,
     workers: HashMap<Worker, Box<dyn Judge>>,
     swarms: Swarms,
@@ -141,6 +146,7 @@ impl Reference {
             other => panic!("no profile `{other}`; the profiles are {PROFILES:?}"),
         };
         Self {
+            lists_findings: profile == "behavioral",
             start,
             workers: HashMap::new(),
             swarms: Swarms::default(),
@@ -155,7 +161,8 @@ impl Reference {
     pub fn observe(&mut self, step: &Value) -> Verdict {
         let answer = self.judge(step);
         self.message = answer.message;
-        Verdict { action: answer.action.to_owned(), level: answer.level }
+        let findings = self.lists_findings.then_some(answer.findings);
+        Verdict { action: answer.action.to_owned(), level: answer.level, findings }
     }
 
     /// The message of the latest verdict, where the document fixes its text.
@@ -189,6 +196,7 @@ impl Reference {
                 let calls = turn.calls.len();
                 let first = !seen.continues(turn.id.as_deref());
                 let over = seen.turn_over();
+                turn.continued = !first;
                 let whole = turn.clone();
                 turn.calls.retain(|call| seen.enter(call, first, over));
                 // Nothing but calls that were seen before: a resumed run repeats itself.

@@ -2,6 +2,7 @@
 
 mod actor;
 mod content;
+mod editing;
 mod habit;
 mod outcome;
 
@@ -25,7 +26,7 @@ pub fn steps(seed: u64) -> Vec<Value> {
         let actor = &mut actors[current];
         let mut step =
             if rng.percent(6) { aside(&mut rng, steps.len()) } else { actor.next(&mut rng, &scene) };
-        actor.sign(&mut step, steps.len());
+        actor.sign(&mut rng, &mut step, steps.len());
         steps.push(step);
     }
     steps

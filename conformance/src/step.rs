@@ -42,11 +42,14 @@ pub(crate) struct Turn {
     pub worker: Worker,
     pub id: Option<String>,
     pub swarm: Option<String>,
+    pub task: Option<String>,
     pub text: Option<String>,
     pub calls: Vec<Call>,
     pub embedding: Value,
     /// Its number in the session.
     pub step: u64,
+    /// Whether the step is more of a turn that has begun.
+    pub continued: bool,
 }
 
 impl Turn {
@@ -59,15 +62,10 @@ impl Turn {
             (text.map(str::to_owned), calls.unwrap_or_default().iter().map(Call::of).collect())
         };
         let id = step["turn_id"].as_str().map(str::to_owned);
-        Self {
-            worker: Worker::of(step),
-            id,
-            swarm: step["swarm"].as_str().map(str::to_owned),
-            text,
-            calls,
-            embedding: step["embedding"].clone(),
-            step: 0,
-        }
+        let name = |key: &str| step[key].as_str().map(str::to_owned);
+        let (swarm, task) = (name("swarm"), name("task"));
+        let embedding = step["embedding"].clone();
+        Self { worker: Worker::of(step), id, swarm, task, text, calls, embedding, step: 0, continued: false }
     }
 
     /// Neither text nor a call.

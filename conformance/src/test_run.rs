@@ -60,6 +60,15 @@ pub(crate) fn passed(result: &Value) -> Option<bool> {
     }
 }
 
+/// How many tests failed, where the result's closing line gives a number.
+pub(crate) fn failures(result: &Value) -> Option<u64> {
+    let line = result["output"].as_str()?.lines().rev().find(|line| closing_line(line).is_some())?;
+    let words: Vec<&str> = line.split([' ', ';', ',', '.']).filter(|word| !word.is_empty()).collect();
+    let counts = words.windows(2).filter(|pair| ["failed", "error", "errors"].contains(&pair[1]));
+    let counts: Vec<u64> = counts.filter_map(|pair| pair[0].parse().ok()).collect();
+    Some(counts.iter().sum()).filter(|sum| *sum > 0)
+}
+
 /// The line with which cargo or pytest closes its report.
 fn closing_line(line: &str) -> Option<bool> {
     let line = line.trim();

@@ -20,7 +20,7 @@ pub struct Vector {
     pub config: Value,
     /// The steps, as they are on the wire.
     pub steps: Vec<Value>,
-    /// One a step: `action`, `level`, and sometimes `message`.
+    /// One a step: `action`, `level`, and sometimes `message` and `findings`.
     pub decisions: Vec<Value>,
 }
 

@@ -54,6 +54,22 @@ fn every_rung_is_reached_often() {
 }
 
 #[test]
+fn every_detector_of_behavioral_is_reached() {
+    let detectors = ["edits-without-progress", "test-edits-without-green", "plan-rewrite", "stalled-task"];
+    let mut reached = [0; 4];
+    for seed in 0..SEEDS {
+        let mut reference = Reference::new("behavioral");
+        for step in random::steps(seed) {
+            let found = reference.observe(&step).findings.unwrap_or_default();
+            for (detector, times) in detectors.iter().zip(&mut reached) {
+                *times += u64::from(found.iter().any(|(name, _)| name == detector));
+            }
+        }
+    }
+    assert!(reached.iter().all(|times| *times >= SEEDS / 2), "{reached:?}");
+}
+
+#[test]
 fn every_pattern_of_doom_loop_is_reached() {
     let patterns = ["consecutive test failures", "GLOBAL DOOM LOOP", "CRITICAL"];
     let mut reached = [0; 3];

@@ -12,6 +12,13 @@ fn reference_agrees_with_every_vector() -> Result<(), String> {
             if wanted["action"] != verdict.action || wanted["level"] != verdict.level {
                 wrong.push(format!("{} step {index}: wanted {wanted}, got {verdict:?}", vector.name));
             }
+            if let Some(findings) = wanted["findings"].as_array() {
+                let findings = findings.iter().map(|f| Some((f["detector"].as_str()?, f["count"].as_u64()?)));
+                let findings: Option<Vec<_>> = findings.collect();
+                if verdict.findings.is_none() || findings != verdict.findings {
+                    wrong.push(format!("{} step {index}: wanted {findings:?}, got {verdict:?}", vector.name));
+                }
+            }
             if let Some(message) = wanted["message"].as_str()
                 && reference.message() != Some(message)
             {

@@ -10,6 +10,8 @@ pub(super) struct Actor {
     session: Option<String>,
     agent: Option<String>,
     swarm: Option<String>,
+    /// How often in a hundred a step names its task.
+    tasks: usize,
     ids: bool,
     reuses_ids: bool,
     results: bool,
@@ -33,6 +35,7 @@ impl Actor {
             session,
             agent,
             swarm,
+            tasks: rng.pick(&[0, 0, 0, 97, 100]),
             ids: rng.percent(70),
             reuses_ids: rng.percent(20),
             results: rng.percent(85),
@@ -49,7 +52,10 @@ impl Actor {
     }
 
     /// Writes on a step whose it is.
-    pub fn sign(&self, step: &mut Value, index: usize) {
+    pub fn sign(&self, rng: &mut Rng, step: &mut Value, index: usize) {
+        if rng.percent(self.tasks) {
+            step["task"] = json!(format!("task {}", self.serial / 40));
+        }
         let fields = [("session", &self.session), ("agent", &self.agent), ("swarm", &self.swarm)];
         for (key, value) in fields {
             if let Some(value) = value {

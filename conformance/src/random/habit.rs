@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::content::{cycle_turn, letters, masked, plain_call, read, sentence};
+use super::editing;
 use super::{Rng, Scene};
 
 /// One turn: its text, its calls, and how likely they are to fail.
@@ -43,6 +44,12 @@ pub(super) enum Habit {
     Fail(usize),
     /// Text only, nearly the same.
     Talk(Vec<Vec<String>>),
+    /// Edits of one file, with test runs in between.
+    Edit(&'static str),
+    /// Rewrites of a plan.
+    Plan(editing::Planning),
+    /// Calls whose task changes its state now and then.
+    Task,
     /// Turns of several calls out of a few.
     Parallel(Vec<Value>, usize),
 }
@@ -58,7 +65,7 @@ impl Habit {
         if swarm && rng.percent(35) {
             return (Self::Vary(scene.target.clone()), turns);
         }
-        let habit = match rng.below(14) {
+        let habit = match rng.below(18) {
             0 => Self::Noise,
             1 | 2 => {
                 let period = rng.pick(&[1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 7, 18, 20, 21]);
@@ -81,6 +88,9 @@ impl Habit {
                 let kinds = rng.pick(&[1, 1, 2, 6]);
                 Self::Talk((0..kinds).map(|_| sentence(rng, length)).collect())
             }
+            14 | 17 => Self::Edit(rng.pick(&["src/auth.py", "tests/auth_test.py", "src/api.test.ts"])),
+            15 => Self::Plan(editing::Planning::choose(rng)),
+            16 => return (Self::Task, turns + 10),
             _ => {
                 let width = 2 + rng.below(3);
                 Self::parallel(rng, scene, width)
@@ -155,6 +165,18 @@ impl Habit {
                 }
                 Said { text: Some(text), ..Said::calls(Vec::new()) }
             }
+            Self::Edit(file) => match rng.below(10) {
+                0 | 1 => Said::failing(editing::test_run(rng, shell), 80, true),
+                2 => Said::calls(vec![plain_call(rng, shell)]),
+                3 => Said::calls(vec![editing::edit(rng, file), editing::edit(rng, "src/other.py")]),
+                _ => Said::calls(vec![editing::edit(rng, file)]),
+            },
+            Self::Plan(planning) => Said::calls(vec![editing::plan(rng, planning)]),
+            Self::Task => match rng.below(12) {
+                0 => Said::calls(vec![editing::task(rng)]),
+                1 => Said::failing(editing::test_run(rng, shell), 90, true),
+                _ => Said::calls(vec![plain_call(rng, shell)]),
+            },
             Self::Parallel(calls, width) => {
                 let calls = (0..*width).map(|_| rng.pick(calls)).collect();
                 Said::calls(calls)

@@ -12,6 +12,7 @@ mod explain;
 mod formats;
 mod hook;
 mod install;
+mod learnings;
 mod lines;
 mod live;
 mod notes;

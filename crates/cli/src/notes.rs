@@ -1,28 +1,48 @@
 //! The notes for people when deloop ends a task: learnings.md and issues.md.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use deloop_policy::TaskUpdate;
-use deloop_types::Decision;
+use deloop_policy::{TaskUpdate, root_cause};
+use deloop_types::{Body, Decision, Step};
 
 use crate::exit::Failure;
+use crate::learnings::{HEADING, known_patterns};
 use crate::safe_file::{Make, Target};
 
 /// More forced ends than this in one session are reported as an issue.
 const MANY: u64 = 2;
 
-/// Appends notes in a memory folder.
+/// Number of tasks that are remembered as begun. A long-running stream starts over when it has seen more.
+const TASKS: usize = 10_000;
+
+/// Reads and appends notes in a memory folder.
 pub(crate) struct Notes {
     folder: NotesFolder,
     forced: RefCell<HashMap<String, u64>>,
+    begun: RefCell<HashSet<(String, String)>>,
 }
 
 impl Notes {
     pub(crate) fn new(folder: NotesFolder) -> Self {
-        Self { folder, forced: RefCell::default() }
+        Self { folder, forced: RefCell::default(), begun: RefCell::default() }
+    }
+
+    /// Returns the recorded loops of a step's tool, if the step is the first action of its task.
+    pub(crate) fn known_at_start(&self, step: &Step) -> Vec<String> {
+        let Body::Turn(turn) = &step.body else { return Vec::new() };
+        let Some(call) = turn.calls.first() else { return Vec::new() };
+        let task = step.task.as_deref().unwrap_or(step.session.as_str());
+        let mut begun = self.begun.borrow_mut();
+        if begun.len() >= TASKS {
+            begun.clear();
+        }
+        match begun.insert((step.session.to_string(), task.to_owned())) {
+            true => known_patterns(&self.folder, &call.tool),
+            false => Vec::new(),
+        }
     }
 
     /// Records that a task was forced to end.
@@ -36,6 +56,7 @@ impl Notes {
     /// Records that the session is over.
     pub(crate) fn forget(&mut self, session: &str) {
         self.forced.borrow_mut().remove(session);
+        self.begun.borrow_mut().retain(|(known, _)| known != session);
     }
 }
 
@@ -48,19 +69,23 @@ pub(crate) fn write(
 ) -> Result<(), Failure> {
     let Some(update) = TaskUpdate::in_decision(decision) else { return Ok(()) };
     let details = &update.metadata.loop_details;
-    let tool = decision.findings.first().and_then(|f| f.tool.as_deref()).unwrap_or("a tool");
+    let found = decision.findings.iter().find(|f| f.evidence.run.is_some()).or(decision.findings.first());
+    let tool = found.and_then(|f| f.tool.as_deref()).unwrap_or("a tool");
     let today = jiff::Timestamp::now().to_string();
     let today = today.split('T').next().unwrap_or_default();
     let (task, tool) = (one_line(task), one_line(tool));
+    let cause = root_cause(&tool, &found.and_then(|f| f.evidence.run).unwrap_or_default());
     folder.append(
         "learnings.md",
         format!(
-            "## Behavioral Loop Detection — {today}\n\
+            "{HEADING}{today}\n\
              - Task {task}: {tool} looped {} times. Final normalized args: {}.\n\
-             - Root cause hypothesis: {tool} was called again with nearly the same arguments without making progress.\n\
-             - Recommendation: say in the task prompt what to do when {tool} does not help, or give the task another tool.\n\n",
+             - Root cause hypothesis: {}.\n\
+             - Recommendation: {}.\n\n",
             details.run_length,
             one_line(&details.last_action),
+            cause.hypothesis,
+            cause.recommendation,
         )
         .as_bytes(),
     )?;
@@ -68,7 +93,7 @@ pub(crate) fn write(
         folder.append(
             "issues.md",
             format!(
-                "## Behavioral Loop Detection — {today}\n\
+                "{HEADING}{today}\n\
                  - Session {}: force-done fired {times} times; last on task {task} ({tool}, {} similar actions).\n\n",
                 one_line(decision.session.as_str()),
                 details.run_length,
@@ -79,7 +104,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn one_line(text: &str) -> String {
+/// Returns a text on one line, as notes show it.
+pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(240).collect()
 }
 
@@ -105,6 +131,19 @@ impl NotesFolder {
     /// Returns the path of a file in it, for messages.
     fn path(&self, name: &str) -> PathBuf {
         self.root.as_deref().unwrap_or(Path::new("")).join(&self.folder).join(name)
+    }
+
+    /// Reads the last `most` bytes of a file in it.
+    ///
+    /// # Errors
+    /// When the file doesn't exist, when it or a folder in the path is a link, or when it can't be read.
+    pub(crate) fn read_tail(&self, name: &str, most: u64) -> std::io::Result<Vec<u8>> {
+        let path = self.folder.join(name);
+        let target = match &self.root {
+            Some(root) => Target::existing_below(root, &path)?,
+            None => Target::chosen(&path, Make::Nothing)?,
+        };
+        target.read_tail(most)
     }
 
     /// Appends to a file in it.

@@ -89,6 +89,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         [] => options,
         roles => options.with_roles(roles.iter().map(|role| role.role()).collect()),
     };
+    let ends_tasks = profile.watches.iter().flat_map(|w| &w.ladder.rungs).any(|rung| rung.task_update);
     let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options));
     let cost = Box::new(hook::cost_of(own_prices));
     let guard = Guard::with(profile, options, Limits::default());
@@ -106,6 +107,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         guard,
         events: args.events.as_deref().map(EventsFile::append).transpose()?,
         notes: memory.map(Notes::new),
+        ends_tasks,
         agent,
         cost,
         embeddings,
@@ -126,6 +128,8 @@ struct Stream {
     guard: Guard,
     events: Option<EventsFile>,
     notes: Option<Notes>,
+    /// Whether the profile ends tasks, and so reads the notes about earlier ones.
+    ends_tasks: bool,
     /// The running sessions of the agent, with `--agent`.
     agent: Option<AgentStream>,
     cost: RequestCost,
@@ -219,6 +223,12 @@ impl Stream {
             // A failure to write a note must not end the guard.
             if let Err(Failure::Message(why)) = notes.force_done(task, &decision) {
                 print::tell(format_args!("deloop: can't write the note: {why}"));
+            }
+        }
+        if let Some(notes) = self.notes.as_ref().filter(|_| self.ends_tasks) {
+            let known = notes.known_at_start(&step);
+            if !known.is_empty() {
+                decision.extra.insert("known_patterns".to_owned(), known.into());
             }
         }
         if step.body == Body::End

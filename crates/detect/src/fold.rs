@@ -32,7 +32,8 @@ pub fn fold(
 ) {
     let FoldContext { ledger, tools } = context;
     let mut show = |history: &History, event| {
-        look(&Moment { history, ledger, tools, step: index, ts: step.ts, event });
+        let task = step.task.as_deref().filter(|task| !task.is_empty());
+        look(&Moment { history, ledger, tools, step: index, ts: step.ts, task, event });
     };
     match &step.body {
         Body::Turn(turn) => {

@@ -18,6 +18,8 @@ pub struct Moment<'a> {
     pub step: u64,
     /// The step's time, if it has one.
     pub ts: Option<Millis>,
+    /// The task that the step belongs to, if it names one.
+    pub task: Option<&'a str>,
     /// What just happened.
     pub event: Happening<'a>,
 }

@@ -1,11 +1,13 @@
 use crate::AnyDetector;
 use crate::detectors::{
-    call_cycle::CallCycle, chanting::Chanting, duplicate_turn::DuplicateTurn, empty_search::EmptySearch,
+    call_cycle::CallCycle, chanting::Chanting, duplicate_turn::DuplicateTurn,
+    edits_without_progress::EditsWithoutProgress, empty_search::EmptySearch,
     failing_commands::FailingCommands, failing_run::FailingRun, failing_tests::FailingTests,
-    no_progress::NoProgress, over_budget::OverBudget, repeated_call::RepeatedCall,
+    no_progress::NoProgress, over_budget::OverBudget, plan_rewrite::PlanRewrite, repeated_call::RepeatedCall,
     repeated_edit::RepeatedEdit, repeated_error::RepeatedError, repeated_failure::RepeatedFailure,
     repeated_target::RepeatedTarget, similar_call::SimilarCall, similar_turn::SimilarTurn,
-    swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
+    stalled_task::StalledTask, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
+    test_edits_without_green::TestEditsWithoutGreen,
 };
 
 /// All built-in detectors.
@@ -26,6 +28,10 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &EmptySearch,
     &RepeatedEdit,
     &FailingRun,
+    &EditsWithoutProgress,
+    &TestEditsWithoutGreen,
+    &PlanRewrite,
+    &StalledTask,
     &Chanting,
     &OverBudget,
 ];

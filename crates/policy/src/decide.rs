@@ -67,6 +67,7 @@ pub fn decide(
 ) -> Decided {
     for one in &mut found {
         one.finding.summary = summary(&one.finding);
+        one.finding.evidence.advisory = profile.watches[one.watch].ladder.rungs.is_empty();
     }
     let done = |decision: Decision, clear| {
         let decision = with_user_message(capped(decision, context.mode));
@@ -145,7 +146,8 @@ fn held_back(decision: Decision, found: &[DetectorHit]) -> Decision {
         Action::Stop => "stopped the run",
         _ => "blocked this call",
     };
-    let summary = found.first().map_or("it repeats itself", |f| f.finding.summary.as_str());
+    let decides = found.iter().find(|f| !f.finding.evidence.advisory).or(found.first());
+    let summary = decides.map_or("it repeats itself", |f| f.finding.summary.as_str());
     let message = format!(
         "[deloop] {summary}, and two warnings didn't help. In enforce mode, deloop would have {what}."
     );
@@ -231,7 +233,7 @@ fn fits(action: Action, found: &DetectorHit) -> bool {
     }
 }
 
-/// Keeps one finding per detector and pattern: the one with the highest count.
+/// Keeps one finding per detector and pattern: the one with the highest count. Findings that decide nothing come last.
 fn listed(found: Vec<DetectorHit>) -> Vec<Finding> {
     let mut list: Vec<DetectorHit> = Vec::with_capacity(found.len());
     for one in found {
@@ -244,7 +246,7 @@ fn listed(found: Vec<DetectorHit>) -> Vec<Finding> {
             None => list.push(one),
         }
     }
-    list.sort_by_key(|f| f.watch);
+    list.sort_by_key(|f| (f.finding.evidence.advisory, f.watch));
     list.into_iter().map(|f| f.finding).collect()
 }
 

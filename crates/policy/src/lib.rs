@@ -14,6 +14,7 @@ mod ladder;
 mod ladder_state;
 mod prices;
 mod profile;
+mod root_cause;
 mod schema;
 mod task_update;
 mod template;
@@ -27,6 +28,7 @@ pub use ladder::{Ladder, Rung, RungUnit};
 pub use ladder_state::LadderState;
 pub use prices::{Prices, undated};
 pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Watch, profile_text};
+pub use root_cause::{RootCause, root_cause};
 pub use schema::{
     AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, config_schema,
 };

@@ -46,6 +46,20 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Talk => format!("{count} turns in a row without a call"),
         Repeats::Message => format!("one message with {count} sentences that were in it before"),
         Repeats::Swarm => format!("{} {count} times by {} workers", call(), field(finding, "workers")),
+        Repeats::File => format!(
+            "{} was edited {count} times, without test progress in between",
+            frame(field(finding, "file"))
+        ),
+        Repeats::TestFile => format!(
+            "{} was changed {count} times, with no test run passing in between",
+            frame(field(finding, "file"))
+        ),
+        Repeats::PlanSection => {
+            format!("one section of the plan was rewritten {count} times (last: {})", call())
+        }
+        Repeats::Task => {
+            format!("{count} calls for one task, without its completion or test progress (last: {})", call())
+        }
         _ => {
             let [used, limit, unit] = ["used", "limit", "unit"].map(|name| field(finding, name));
             format!("{used} of {limit} {unit} used ({count} %)")
@@ -198,6 +212,15 @@ pub fn advice(finding: &Finding) -> &'static str {
         }
         (Repeats::Talk | Repeats::Turn | Repeats::Message, _) => {
             "Take the next step with a tool call, or state in one sentence what is missing."
+        }
+        (Repeats::File | Repeats::TestFile, _) => {
+            "Run the tests and read the first failure before you edit this file again. If the tests can't run, fix that first."
+        }
+        (Repeats::PlanSection, _) => {
+            "Carry out the first open step of the plan before you change the plan again."
+        }
+        (Repeats::Task, _) => {
+            "Say what is done, what is missing and what blocks it; then take the smallest step that can be checked."
         }
         (Repeats::Swarm, _) => "Work on another part of the goal, or report why this one can't be done.",
         _ => "Check the assumption behind these calls with a different one.",

@@ -74,6 +74,14 @@ pub enum Repeats {
     Message,
     /// A call that many workers of a swarm make.
     Swarm,
+    /// Edits of the same file, without test progress in between.
+    File,
+    /// Changes of the same test file, with no passing test run in between.
+    TestFile,
+    /// Rewrites of the same section of a plan.
+    PlanSection,
+    /// Calls for the same task, without its completion.
+    Task,
     /// The session's budget.
     Budget,
 }
@@ -128,6 +136,37 @@ pub struct Evidence {
     /// Set when the evidence is strong enough to block or stop: the same call failed, was refused or returned the same
     /// output at once, and nothing changed in between.
     pub hard: bool,
+    /// What the calls of a run show about its cause, if the detector counts a run.
+    pub run: Option<RunEvidence>,
+    /// Set when the profile gives the detector no ladder: the finding is listed, and no decision rests on it.
+    pub advisory: bool,
+}
+
+/// What the calls of a run have in common, as far as the session shows it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunEvidence {
+    /// How the calls came back; `None` when they succeeded with different outputs, or without results.
+    pub outcome: Option<CameBack>,
+    /// Number of calls whose results were reported.
+    pub results: usize,
+    /// Whether anything was changed in between, if known.
+    pub changed: Option<bool>,
+    /// How their arguments differed.
+    pub variation: ArgumentVariation,
+    /// Number of other tools that the session used.
+    pub other_tools: usize,
+}
+
+/// How the arguments of similar calls differ.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ArgumentVariation {
+    /// Not at all.
+    #[default]
+    Identical,
+    /// Only in what normalizing ignores: numbers, ids, times, folders and letter case.
+    Details,
+    /// In words.
+    Words,
 }
 
 impl std::fmt::Display for ShortCall {

@@ -27,7 +27,7 @@ mod wire;
 pub use action::{Action, Mode, Role, Roles};
 pub use decision::Decision;
 pub use event::{Event, EventKind};
-pub use finding::{CameBack, Evidence, Finding, Repeats, ShortCall};
+pub use finding::{ArgumentVariation, CameBack, Evidence, Finding, Repeats, RunEvidence, ShortCall};
 pub use millis::Millis;
 pub use notice::ControllerNotice;
 pub use session::SessionId;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, FromArgMatches, Subcommand};
+use clap::{Args, FromArgMatches, Subcommand, ValueEnum};
 use deloop_formats::hooks::{HOOK_AGENTS, hook_agent};
 
 use super::RuleArgs;
@@ -18,9 +18,7 @@ pub(crate) struct HookArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum HookCommand {
     /// Check one action against the behavioral profile
-    #[command(after_help = "Example:\n  \
-        echo '{\"taskId\":\"t1\",\"toolName\":\"Read\",\"args\":{\"file_path\":\"a.ts\"}}' | deloop hook behavioral\n\n\
-        `deloop schema hook-input` and `deloop schema hook-output` describe the JSON. A missing taskId is exit code 2.")]
+    #[command(after_help = BEHAVIORAL_EXAMPLES)]
     Behavioral(BehavioralArgs),
     /// One of [`deloop_formats::hooks::HOOK_AGENTS`].
     #[command(flatten)]
@@ -75,9 +73,40 @@ impl FromArgMatches for AgentHook {
     }
 }
 
+const BEHAVIORAL_EXAMPLES: &str = "Examples:
+  Before an action (`pre-execute` is the default):
+  echo '{\"taskId\":\"t1\",\"toolName\":\"Read\",\"args\":{\"path\":\"a.ts\"}}' | deloop hook behavioral
+
+  After it, with its result:
+  echo '{\"taskId\":\"t1\",\"toolName\":\"Read\",\"args\":{\"path\":\"a.ts\"},\"success\":false,\"error\":\"ENOENT\"}' |
+    deloop hook behavioral post-execute
+
+  As hook files of a skill, with their schemas:
+  deloop hook behavioral --print-shim pre-execute > hooks/pre-execute.cjs
+  deloop hook behavioral --print-shim post-execute > hooks/post-execute.cjs
+  deloop schema input > schemas/input.schema.json
+  deloop schema output > schemas/output.schema.json
+
+The input is checked against its schema. A missing taskId is exit code 2.";
+
+/// When the hook runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HookPhase {
+    /// Before an action: print its level of escalation
+    PreExecute,
+    /// After an action: add its result
+    PostExecute,
+}
+
 /// `deloop hook behavioral`
 #[derive(Debug, Args)]
 pub(crate) struct BehavioralArgs {
+    /// When the hook runs
+    #[arg(value_enum, value_name = "WHEN", default_value = "pre-execute")]
+    pub(crate) phase: HookPhase,
+    /// Print a hook file in JavaScript that calls deloop, and do nothing else
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) print_shim: Option<HookPhase>,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
     /// The folder that keeps tasks between calls [default: the state folder]

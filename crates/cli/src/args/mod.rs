@@ -12,7 +12,7 @@ use deloop_types::Mode;
 
 use self::eval::EVAL_HELP;
 pub(crate) use self::eval::EvalArgs;
-pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand};
+pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand, HookPhase};
 
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
@@ -321,9 +321,11 @@ pub(crate) enum SchemaOf {
     Scan,
     /// Output of `deloop compare --json`
     Compare,
-    /// Input of `deloop hook behavioral`
+    /// Input of `deloop hook behavioral`, also `input`
+    #[value(alias = "input")]
     HookInput,
-    /// Output of `deloop hook behavioral`
+    /// Output of `deloop hook behavioral`, also `output`
+    #[value(alias = "output")]
     HookOutput,
     /// A line of tool-events.jsonl
     ToolEvent,

@@ -2,7 +2,6 @@
 
 mod agent;
 pub(crate) mod behavioral;
-mod forced_ends;
 
 use std::io::Write;
 

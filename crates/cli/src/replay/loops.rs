@@ -101,7 +101,8 @@ impl Episodes {
 
     /// Adds what was found at one step.
     pub(super) fn add(&mut self, at: &FindingStep<'_>, turns: &SessionTurns, recent: &RecentCalls) {
-        for (rank, finding) in at.decision.findings.iter().filter(|f| !f.is_budget()).enumerate() {
+        let decides = |f: &&Finding| !f.is_budget() && !f.evidence.advisory;
+        for (rank, finding) in at.decision.findings.iter().filter(decides).enumerate() {
             let since = small(at.base + finding.since).min(at.step);
             let Some(index) =
                 self.continued(finding, since, at).or_else(|| self.start(finding, rank, since, at))

@@ -25,6 +25,11 @@ pub(super) struct Before {
 }
 
 impl Before {
+    /// Returns whether it is a regular file, not a link to one.
+    pub(super) fn is_regular(&self) -> bool {
+        self.is_file && !self.is_link
+    }
+
     /// Checks that it is a regular, writable file of the user.
     pub(super) fn check(&self) -> Result<()> {
         let refused = |why: &str| Err(Error::new(ErrorKind::InvalidInput, why.to_owned()));
@@ -168,6 +173,12 @@ impl OpenFolder {
         self.open_in_place(name, rustix::fs::OFlags::RDWR)
     }
 
+    pub(super) fn read(&self, name: &OsStr) -> Result<File> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
+    }
+
     fn open_in_place(&self, name: &OsStr, how: rustix::fs::OFlags) -> Result<File> {
         use rustix::fs::{Mode, OFlags};
         let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -239,6 +250,10 @@ impl OpenFolder {
 
     pub(super) fn append(&self, name: &OsStr) -> Result<File> {
         OpenOptions::new().create(true).append(true).open(self.0.join(name))
+    }
+
+    pub(super) fn read(&self, name: &OsStr) -> Result<File> {
+        OpenOptions::new().read(true).open(self.0.join(name))
     }
 
     pub(super) fn edit(&self, name: &OsStr) -> Result<File> {

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{Error, ErrorKind, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
 use super::folder::{OpenFolder, set_mode};
@@ -85,6 +85,14 @@ impl Target {
         Self::walk(root, relative, Make::Folders)
     }
 
+    /// Does the same as [`Target::below`], but creates no folders.
+    ///
+    /// # Errors
+    /// When a folder in the path doesn't exist or is a link.
+    pub(crate) fn existing_below(root: &Path, relative: &Path) -> Result<Self> {
+        Self::walk(root, relative, Make::Nothing)
+    }
+
     fn walk(root: &Path, relative: &Path, make: Make) -> Result<Self> {
         let mut folder = OpenFolder::open(root)?;
         let mut path = root.to_owned();
@@ -154,6 +162,25 @@ impl Target {
         self.folder.append(&self.name)
     }
 
+    /// Reads the last `most` bytes of the file.
+    ///
+    /// # Errors
+    /// When it doesn't exist, is a link, isn't a regular file or can't be read.
+    pub(crate) fn read_tail(&self, most: u64) -> Result<Vec<u8>> {
+        if !self.folder.look(&self.name)?.is_some_and(|before| before.is_regular()) {
+            return Err(not_a_file());
+        }
+        let mut file = self.folder.read(&self.name)?;
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(not_a_file());
+        }
+        file.seek(SeekFrom::Start(about.len().saturating_sub(most)))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Opens the file for reading and writing. Creates it, accessible only to the user, if it doesn't exist.
     ///
     /// # Errors
@@ -207,6 +234,10 @@ impl Target {
             "another program changed it in the meantime, so nothing was written; run the command again",
         ))
     }
+}
+
+fn not_a_file() -> Error {
+    Error::new(ErrorKind::NotFound, "is missing, or is not a regular file")
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -56,7 +56,7 @@ pub(crate) fn came_back<'a>(
 
 /// Returns whether anything changed since `first`; `None` when a call may have changed something. Making an edit again
 /// isn't progress, but it is a change.
-fn changed(history: &History, first: &CallRecord, record: &CallRecord) -> Option<bool> {
+pub(crate) fn changed(history: &History, first: &CallRecord, record: &CallRecord) -> Option<bool> {
     let others = history.recent().iter().filter(|r| {
         r.ordinal > first.ordinal
             && r.signature != record.signature

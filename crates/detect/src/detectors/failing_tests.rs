@@ -1,10 +1,11 @@
-use deloop_types::{Evidence, Finding, Outcome, Repeats};
+use deloop_types::{Evidence, Finding, Repeats};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::run::Run;
-use crate::{Detector, Happening, Moment, ResultView, test_verdict};
+use super::test_progress::passed;
+use crate::{Detector, Happening, Moment};
 
 /// Finds test runs that fail in a row.
 pub(crate) struct FailingTests;
@@ -66,16 +67,4 @@ impl Detector for FailingTests {
             }
         }
     }
-}
-
-/// Returns whether the tests passed. A failed call means no. Otherwise the runner's closing lines decide, because a
-/// pipe hides the runner's exit code; without them, the outcome of the call does.
-fn passed(result: &ResultView<'_>) -> Option<bool> {
-    match result.record.outcome {
-        Some(outcome) if outcome.failed() => return Some(false),
-        Some(Outcome::Ok) | None => {}
-        Some(_) => return None,
-    }
-    let told = result.result.output.as_str().and_then(test_verdict);
-    told.or(result.record.outcome.map(|o| o == Outcome::Ok))
 }

@@ -1,15 +1,19 @@
 //! The detectors: one file per pattern, with its page beside it.
 
+pub(crate) mod awaited;
 pub(crate) mod call_cycle;
 pub(crate) mod chanting;
 pub(crate) mod counting;
 pub(crate) mod duplicate_turn;
+pub(crate) mod edit_counts;
+pub(crate) mod edits_without_progress;
 pub(crate) mod empty_search;
 pub(crate) mod failing_commands;
 pub(crate) mod failing_run;
 pub(crate) mod failing_tests;
 pub(crate) mod no_progress;
 pub(crate) mod over_budget;
+pub(crate) mod plan_rewrite;
 pub(crate) mod repeated_call;
 pub(crate) mod repeated_edit;
 pub(crate) mod repeated_error;
@@ -18,5 +22,8 @@ pub(crate) mod repeated_target;
 pub(crate) mod run;
 pub(crate) mod similar_call;
 pub(crate) mod similar_turn;
+pub(crate) mod stalled_task;
 pub(crate) mod swarm_repeat;
 pub(crate) mod talk_only;
+pub(crate) mod test_edits_without_green;
+pub(crate) mod test_progress;

@@ -1,9 +1,10 @@
-use deloop_types::{Evidence, Finding, Millis, Repeats};
+use deloop_types::{ArgumentVariation, Evidence, Finding, Millis, Repeats, RunEvidence};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallView, Detector, Happening, Moment, Ring, Words, short_call};
+use super::counting::{came_back, changed};
+use crate::{CallRecord, CallView, Detector, Happening, Moment, Ring, Words, short_call};
 
 /// Finds the same tool called with similar arguments in a row.
 pub(crate) struct SimilarCall;
@@ -36,6 +37,11 @@ pub(crate) struct SimilarCallMemory {
     count: u64,
     since: u64,
     window: Ring<RecordedAction>,
+    /// Hash of the first action's tool and arguments, and how the later ones differ from it.
+    #[serde(default)]
+    signature: u64,
+    #[serde(default)]
+    variation: ArgumentVariation,
 }
 
 /// The run that ended a task, in the form the behavioral hook reports.
@@ -77,8 +83,24 @@ impl SimilarCallMemory {
         }
     }
 
+    /// Returns what the run's calls before `record` show. Calls that left the history aren't considered.
+    fn evidence(&self, moment: &Moment<'_>, record: &CallRecord) -> RunEvidence {
+        let history = moment.history;
+        let in_run = |r: &&CallRecord| u64::from(r.ordinal) + self.count > u64::from(record.ordinal);
+        let run: Vec<&CallRecord> = history.recent().iter().filter(in_run).collect();
+        let ended: Vec<&CallRecord> = run.iter().copied().filter(|r| r.ending.tells()).collect();
+        RunEvidence {
+            outcome: ended.last().and_then(|last| came_back(last, ended.iter().copied())),
+            results: ended.len(),
+            changed: run.first().and_then(|first| changed(history, first, record)),
+            variation: self.variation,
+            other_tools: history.tools().iter().filter(|t| t.name != self.tool).count(),
+        }
+    }
+
+    /// Returns the similarity of the arguments to those of the run's first action, whatever the tool.
     fn similarity(&self, call: &CallView<'_>) -> f64 {
-        if self.count == 0 || self.tool != call.call.tool {
+        if self.count == 0 {
             return 0.0;
         }
         if self.words.is_empty() && call.words().is_empty() { 1.0 } else { self.words.jaccard(call.words()) }
@@ -115,12 +137,19 @@ impl Detector for SimilarCall {
         let score = memory.similarity(call);
         if memory.count > 0 && memory.tool == call.call.tool && score >= params.similarity {
             memory.count += 1;
+            let variation = match shown == memory.first {
+                true if call.record.signature == memory.signature => ArgumentVariation::Identical,
+                true => ArgumentVariation::Details,
+                false => ArgumentVariation::Words,
+            };
+            memory.variation = memory.variation.max(variation);
         } else {
             memory.tool.clone_from(&call.call.tool);
             memory.first = shown.into_owned();
             memory.words = call.words().clone();
             memory.count = 1;
             memory.since = moment.step;
+            (memory.signature, memory.variation) = (call.record.signature, ArgumentVariation::Identical);
         }
         (memory.count >= params.at).then(|| {
             let mut found = Finding::new(self.name(), memory.count);
@@ -134,6 +163,7 @@ impl Detector for SimilarCall {
                 pattern: crate::short_hash(memory.first.as_bytes()),
                 at: call.record.ordinal.into(),
                 details: serde_json::to_value(memory.details()).ok(),
+                run: Some(memory.evidence(moment, &call.record)),
                 ..Evidence::default()
             };
             found

@@ -76,14 +76,9 @@ fn cargo_tests(rest: &[&str]) -> bool {
 /// ```
 #[must_use]
 pub fn test_verdict(output: &str) -> Option<bool> {
-    const TAIL: usize = 16 * 1024;
-    let mut start = output.len().saturating_sub(TAIL);
-    while !output.is_char_boundary(start) {
-        start += 1;
-    }
     let mut verdict = None;
-    for line in output[start..].lines().rev().take(200) {
-        match line_verdict(line.trim()) {
+    for line in closing_lines(output) {
+        match line_verdict(line) {
             Some(false) => return Some(false),
             Some(true) => verdict = Some(true),
             None => {}
@@ -92,7 +87,17 @@ pub fn test_verdict(output: &str) -> Option<bool> {
     verdict
 }
 
-fn line_verdict(line: &str) -> Option<bool> {
+/// Returns the lines that can hold a runner's result, last first.
+pub(super) fn closing_lines(output: &str) -> impl Iterator<Item = &str> {
+    const TAIL: usize = 16 * 1024;
+    let mut start = output.len().saturating_sub(TAIL);
+    while !output.is_char_boundary(start) {
+        start += 1;
+    }
+    output[start..].lines().rev().take(200).map(str::trim)
+}
+
+pub(super) fn line_verdict(line: &str) -> Option<bool> {
     let bare = line.trim_matches(['=', '-', '[', ']', ' ', '!', '.', '*']);
     // cargo test, and cargo on a compile error
     if let Some(rest) = bare.strip_prefix("test result: ") {

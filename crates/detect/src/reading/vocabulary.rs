@@ -6,6 +6,7 @@ use aho_corasick::AhoCorasick;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::PatternList;
 use super::shell::program_name;
 use super::tools::{ToolKind, name_words};
 use crate::short_hash;
@@ -30,6 +31,8 @@ pub struct Lists {
     pub commands: Vec<CommandList>,
     /// What phrases in outputs mean.
     pub phrases: Vec<PhraseList>,
+    /// Names of files, tools and states.
+    pub patterns: Vec<PatternList>,
 }
 
 impl Lists {
@@ -37,7 +40,8 @@ impl Lists {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let tools = self.tools.iter().map(|l| l.name.as_str());
         let commands = self.commands.iter().map(|l| l.name.as_str());
-        tools.chain(commands).chain(self.phrases.iter().map(|l| l.name.as_str()))
+        let patterns = self.patterns.iter().map(|l| l.name.as_str());
+        tools.chain(commands).chain(self.phrases.iter().map(|l| l.name.as_str())).chain(patterns)
     }
 }
 
@@ -190,10 +194,12 @@ impl Vocabulary {
         lists.tools.splice(0..0, own.tools.iter().cloned());
         lists.commands.splice(0..0, own.commands.iter().cloned());
         lists.phrases.extend(own.phrases.iter().cloned());
+        lists.patterns.extend(own.patterns.iter().cloned());
         let without: BTreeSet<&str> = own.without.iter().map(String::as_str).collect();
         lists.tools.retain(|l| !without.contains(l.name.as_str()));
         lists.commands.retain(|l| !without.contains(l.name.as_str()));
         lists.phrases.retain(|l| !without.contains(l.name.as_str()));
+        lists.patterns.retain(|l| !without.contains(l.name.as_str()));
         if without.contains("wrappers") {
             lists.wrappers.clear();
         }

@@ -1,0 +1,106 @@
+//! The input of the hook, and its check against the schema.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::exit::Failure;
+
+/// The action, before or after it is taken.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(title = "Input of deloop hook behavioral")]
+pub(crate) struct Input {
+    /// The current task.
+    #[schemars(extend("minLength" = 1))]
+    pub(super) task_id: String,
+    /// The tool to be called.
+    #[schemars(extend("minLength" = 1))]
+    pub(super) tool_name: String,
+    /// The tool's arguments.
+    #[serde(default)]
+    pub(super) args: Value,
+    /// The session, if one session works on several tasks.
+    pub(super) session_id: Option<String>,
+    /// The time, in milliseconds since 1970.
+    pub(super) timestamp: Option<i64>,
+    /// For post-execute: whether the call succeeded.
+    pub(super) success: Option<bool>,
+    /// For post-execute: the same as `success`.
+    pub(super) ok: Option<bool>,
+    /// For post-execute: what the call returned, a string or any JSON.
+    #[serde(default)]
+    pub(super) output: Value,
+    /// For post-execute: the error, a string or any JSON. An error without `success` means that the call failed.
+    #[serde(default)]
+    pub(super) error: Value,
+}
+
+/// Reads the input.
+///
+/// # Errors
+/// When it isn't JSON, or doesn't match the schema. The message names the field.
+pub(super) fn read(text: &[u8]) -> Result<Input, Failure> {
+    let wrong = |why: &str| Failure::new(format!("the input doesn't match `deloop schema input`: {why}"));
+    let input: Value = deloop_formats::read_json(text).map_err(|e| wrong(&e))?;
+    check(&input, &schemars::schema_for!(Input).to_value()).map_err(|why| wrong(&why))?;
+    serde_json::from_value(input).map_err(|e| wrong(&e.to_string()))
+}
+
+/// Checks an object against the keywords that the schema of a flat object uses.
+fn check(input: &Value, schema: &Value) -> Result<(), String> {
+    let Some(object) = input.as_object() else {
+        return Err(format!("it must be an object, not {}", kind(input)));
+    };
+    for field in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if object.get(field).is_none_or(Value::is_null) {
+            return Err(format!("the input needs a {field}"));
+        }
+    }
+    for (field, rules) in schema["properties"].as_object().into_iter().flatten() {
+        let Some(value) = object.get(field) else { continue };
+        let allowed: Vec<&str> = match &rules["type"] {
+            Value::String(one) => vec![one],
+            Value::Array(many) => many.iter().filter_map(Value::as_str).collect(),
+            _ => continue,
+        };
+        let fits = |name: &&str| *name == kind_name(value) || *name == "number" && value.is_number();
+        if !allowed.iter().any(fits) {
+            let wanted = allowed.iter().find(|name| **name != "null").copied().unwrap_or("null");
+            return Err(format!("`{field}` must be {}, not {}", with_article(wanted), kind(value)));
+        }
+        let least = rules["minLength"].as_u64().unwrap_or(0);
+        if value.as_str().is_some_and(|text| (text.chars().count() as u64) < least) {
+            return Err(format!("the input needs a {field}; it is empty"));
+        }
+    }
+    Ok(())
+}
+
+fn kind(value: &Value) -> &'static str {
+    with_article(kind_name(value))
+}
+
+fn kind_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_i64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn with_article(name: &str) -> &'static str {
+    match name {
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a string",
+        "array" => "a list",
+        "object" => "an object",
+        _ => "null",
+    }
+}
