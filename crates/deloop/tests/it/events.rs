@@ -116,3 +116,33 @@ fn a_forced_end_updates_the_task_and_is_noted() {
     let issues = std::fs::read_to_string(home.path().join("notes/issues.md")).unwrap();
     assert!(issues.contains("force-done fired 3 times"), "{issues}");
 }
+
+/// Findings that decide nothing are told once, without an alert, and never take the place of the counter's.
+#[test]
+fn findings_without_a_ladder_are_told_and_decide_nothing() {
+    let words = ["alpha", "beta", "gamma", "delta", "eta", "theta", "iota", "kappa", "mu", "nu", "xi", "pi"];
+    let call =
+        |tool: &str, word: &str| json!({"type": "call", "tool": tool, "args": {"q": word}, "task": "t1"});
+    let steps: Vec<Value> = words.iter().map(|word| call("grep", word)).collect();
+    let told = events("behavioral", &steps, "");
+    assert_eq!(names(&told), ["loop_detected"]);
+    assert_eq!((&told[0]["finding"]["detector"], &told[0]["level"]), (&json!("stalled-task"), &json!(0)));
+
+    let mut steps: Vec<Value> = words[..3].iter().map(|word| call("grep", word)).collect();
+    steps.extend(vec![call("read", "same"); 8]);
+    let told = events("behavioral", &steps, "");
+    let last: Vec<&Value> = told.iter().filter(|e| e["step"] == 10).collect();
+    let kinds = ["loop_detected", "session.terminated", "alert", "task.update"];
+    assert_eq!(last.iter().map(|e| e["event"].as_str().unwrap()).collect::<Vec<_>>(), kinds);
+    assert!(last.iter().all(|e| e["finding"]["detector"] == "similar-call"), "{last:?}");
+    let home = tempfile::tempdir().unwrap();
+    let input: String = steps.iter().map(|s| format!("{s}\n")).collect();
+    let answers = crate::binary::stream(home.path(), &["-p", "behavioral"], input.as_bytes());
+    let found = &answers[10]["findings"];
+    assert_eq!(
+        (&found[0]["detector"], &found[1]["detector"]),
+        (&json!("similar-call"), &json!("stalled-task"))
+    );
+    let summary = answers[10]["task_update"]["metadata"]["summary"].as_str().unwrap();
+    assert!(summary.contains("8 similar calls of `read`"), "{summary}");
+}

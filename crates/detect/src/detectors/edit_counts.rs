@@ -11,6 +11,8 @@ use crate::{Happening, Moment, Ring, quote, short_hash};
 
 /// Number of files that are counted: those edited last.
 const FILES: usize = 16;
+/// Number of edits of one call that are read.
+const EDITS: usize = 256;
 /// Maximum length of a file's name in a finding, in characters.
 const NAME: usize = 48;
 
@@ -71,7 +73,7 @@ impl EditCounts {
         }
         if let Happening::Call(call) = &moment.event {
             let mut files: Vec<NamedFile> = Vec::new();
-            for edit in file_edits(call.call, call.record.kind) {
+            for edit in file_edits(call.call, call.record.kind).into_iter().take(EDITS) {
                 let file = half(short_hash(edit.path.as_bytes()));
                 if (rule.concerns)(moment, &edit.path) && !files.iter().any(|f| f.file == file) {
                     files.push(NamedFile { file, name: quote(&edit.path, NAME), step: moment.step });

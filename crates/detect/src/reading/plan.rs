@@ -28,6 +28,9 @@ const IDS: &[&str] = &["id", "taskId", "task_id", "todoId"];
 /// The arguments of an item that say how far it is, not what it is.
 const STATES: &[&str] = &["status", "state", "done", "completed", "checked", "activeForm", "active_form"];
 
+/// Number of sections of one text that are read. Text below later headings isn't.
+const SECTIONS: usize = 64;
+
 /// How a call touches a section or an item of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Touch {
@@ -124,6 +127,9 @@ fn sections(text: &str) -> Vec<(String, String)> {
         let heading = if is_heading { Some(title.trim()) } else { at.is_none().then_some("") };
         if let Some(heading) = heading {
             let known = all.iter().position(|(h, _)| h == heading);
+            if known.is_none() && all.len() >= SECTIONS {
+                break;
+            }
             at = Some(known.unwrap_or(all.len()));
             if known.is_none() {
                 all.push((heading.to_owned(), String::new()));
@@ -232,6 +238,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::reading::linear::assert_linear;
 
     fn touched(old: &str, new: &str, whole: bool) -> Vec<Touch> {
         let edit =
@@ -247,6 +254,21 @@ mod tests {
         assert_eq!(touched("", "## B\nx", false), [Touch::Added]);
         assert_eq!(touched("- [ ] a", "- [x] a", false), [], "a check mark is progress");
         assert_eq!(touched("", "# P\n## A\na\n```\n# no heading\n```\n## B\nb", true).len(), 3);
+    }
+
+    #[test]
+    fn hostile_input_stays_linear() {
+        let vocabulary = Vocabulary::builtin();
+        assert_linear(&["# a\n", "x\n", "- [x] a\n", "# a\n# b\nx\n", "```\n"], |text| {
+            let numbered: String =
+                text.lines().enumerate().map(|(n, line)| format!("{line} {n}\n")).collect();
+            for text in [text, &numbered] {
+                assert!(touched(text, text, true).len() <= SECTIONS);
+                touched(text, "", false);
+                touched("a", text, false);
+                plan_items(&Call::new("TodoWrite", json!({"todos": text})), &vocabulary);
+            }
+        });
     }
 
     #[test]
