@@ -145,6 +145,13 @@ impl Reference {
     fn judge(&mut self, step: &Value) -> Answer {
         let worker = Worker::of(step);
         let kind = step["type"].as_str();
+        if kind == Some("state") {
+            // A question: nothing happened.
+            return Answer::go_on();
+        }
+        if kind == Some("swarm_end") {
+            self.swarms.end(step["swarm"].as_str().unwrap_or_default());
+        }
         if kind == Some("intervention") {
             self.ended.remove(&worker.session);
         }

@@ -24,7 +24,7 @@ pub fn steps(seed: u64) -> Vec<Value> {
         }
         let actor = &mut actors[current];
         let mut step =
-            if rng.percent(6) { aside(&mut rng, steps.len()) } else { actor.next(&mut rng, &scene) };
+            if rng.percent(6) { aside(&mut rng, steps.len(), actor) } else { actor.next(&mut rng, &scene) };
         actor.sign(&mut step, steps.len());
         steps.push(step);
     }
@@ -58,9 +58,9 @@ fn shuffled(rng: &mut Rng, value: &Value) -> String {
     }
 }
 
-/// A step that no document counts, or that forgets the session.
-fn aside(rng: &mut Rng, index: usize) -> Value {
-    match rng.below(17) {
+/// A step that no document counts, or that forgets the session or its swarm.
+fn aside(rng: &mut Rng, index: usize, actor: &Actor) -> Value {
+    match rng.below(20) {
         0..=3 => json!({"type": "user", "text": "Please go on.", "origin": "harness"}),
         4..=6 => json!({"type": "user", "text": "Try the other file.", "origin": "human"}),
         7 => json!({"type": "user", "text": "Hm."}),
@@ -72,6 +72,8 @@ fn aside(rng: &mut Rng, index: usize) -> Value {
         13 => json!({"type": "turn", "text": " \n"}),
         14 => json!({"type": "turn", "calls": []}),
         15 if rng.percent(30) => json!({"type": "intervention"}),
+        16..=17 => json!({"type": "state"}),
+        18 if actor.in_swarm() && rng.percent(50) => json!({"type": "swarm_end"}),
         _ => json!({"type": "end"}),
     }
 }

@@ -12,7 +12,7 @@ use deloop_types::{Body, Decision, Event, Role, SessionId, Step, Usage};
 use serde::Serialize;
 
 use crate::args::StreamArgs;
-use crate::config::{self, Config};
+use crate::config::{self, Config, SwarmSettings};
 use crate::events_file::EventsFile;
 use crate::exit::{self, Failure};
 use crate::hook;
@@ -74,12 +74,12 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         Some(_) => config.prices().unwrap_or_default(),
         None => config.prices()?,
     };
-    let Config { profile, options, memory, off, .. } = config;
+    let Config { profile, options, memory, off, swarm, .. } = config;
     let options = match args.deliver.as_slice() {
         [] => options,
         roles => options.with_roles(roles.iter().map(|role| role.role()).collect()),
     };
-    let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options));
+    let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options, swarm));
     let cost = Box::new(hook::cost_of(own_prices));
     let guard = Guard::with(profile, options, Limits::default());
     if let Some(path) = args.checkpoint.as_deref().filter(|p| p.exists()) {
@@ -207,11 +207,12 @@ struct AgentStream {
     journal: SqliteJournal,
     options: Options,
     run: Option<String>,
+    swarm: SwarmSettings,
 }
 
 impl AgentStream {
     /// Opens the database. If that fails, the reason is logged and the agent is guarded in memory.
-    fn open(name: &str, profile: &Profile, options: Options) -> Option<Self> {
+    fn open(name: &str, profile: &Profile, options: Options, swarm: SwarmSettings) -> Option<Self> {
         let journal = State::here().and_then(|state| state.open());
         let journal = journal.map_err(|failure| log(name, &failure)).ok()?;
         Some(Self {
@@ -220,11 +221,12 @@ impl AgentStream {
             journal,
             options,
             run: hook::run_id(),
+            swarm,
         })
     }
 
     fn step(&self, step: Step) -> Result<(Decision, Vec<Event>), Failure> {
-        let context = hook::live_context(self.options, self.run.as_deref(), None, &|_| None);
+        let context = hook::live_context(self.options, self.run.as_deref(), &self.swarm, None, &|_| None);
         let live =
             Live { engine: &self.engine, store: self.journal.store(), journal: &self.journal, context };
         live.step(&self.name, step).map_err(|e| Failure::new(e.to_string()))

@@ -2,7 +2,7 @@ use deloop_types::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentBlock, Fail, Ladder, MemoryBlock, Price, Rules, StopEnds};
+use crate::{AgentBlock, Fail, Ladder, MemoryBlock, Price, Rules, StopEnds, SwarmBlock};
 
 /// The part of the schema that doesn't depend on the detectors.
 #[derive(JsonSchema, Serialize, Deserialize)]
@@ -41,4 +41,6 @@ pub(crate) struct ConfigShape {
     memory: Option<MemoryBlock>,
     /// Model prices in dollars per million tokens, by model name.
     prices: Option<std::collections::BTreeMap<String, Price>>,
+    /// The swarm of the sessions that deloop's hooks and plugins guard.
+    swarm: Option<SwarmBlock>,
 }

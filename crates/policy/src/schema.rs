@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::Registry;
 
 /// The configuration keys that aren't part of a profile.
-pub const CONFIG_KEYS: [&str; 8] =
-    ["$schema", "profile", "mode", "attended", "fail", "agent", "memory", "prices"];
+pub const CONFIG_KEYS: [&str; 9] =
+    ["$schema", "profile", "mode", "attended", "fail", "agent", "memory", "prices", "swarm"];
 
 /// The keys of a profile.
 #[cfg(not(feature = "schema"))]
@@ -48,6 +48,18 @@ pub struct AgentBlock {
 pub struct MemoryBlock {
     /// The folder for learnings.md and issues.md.
     pub folder: Option<String>,
+}
+
+/// The swarm of the sessions that deloop's hooks and plugins guard.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct SwarmBlock {
+    /// The swarm that every session belongs to. `DELOOP_SWARM` in the environment overrides it. In a project's
+    /// configuration, it names a swarm of that project only.
+    pub name: Option<String>,
+    /// Whether the subagents of a session form a swarm of their own, unless the session is in a named one.
+    pub subagents: bool,
 }
 
 /// The price of a model, in dollars per million tokens.

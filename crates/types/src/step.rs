@@ -58,6 +58,10 @@ pub enum Body {
     Intervention,
     /// The session is over and may be forgotten.
     End,
+    /// The step's swarm has completed and may be forgotten.
+    SwarmEnd,
+    /// Asks for the state of the session and of the step's swarm. Nothing happened, and nothing changes.
+    State,
 }
 
 /// One answer of the model: its text and the calls it asked for.
@@ -233,6 +237,17 @@ impl Step {
     /// Creates the end of a session.
     pub fn end(session: impl Into<SessionId>) -> Self {
         Self::new(session, Body::End)
+    }
+
+    /// Creates the end of a swarm.
+    pub fn swarm_end(session: impl Into<SessionId>, swarm: impl Into<String>) -> Self {
+        Self::new(session, Body::SwarmEnd).in_swarm(swarm)
+    }
+
+    /// Asks for the state of a session; with [`Step::by`], of one of its subagents, and with [`Step::in_swarm`], also
+    /// of that swarm.
+    pub fn state(session: impl Into<SessionId>) -> Self {
+        Self::new(session, Body::State)
     }
 
     /// Sets the id of the step's first call. Does nothing unless the step is a turn with calls.

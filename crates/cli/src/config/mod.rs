@@ -7,6 +7,7 @@ mod document;
 mod last_good;
 mod show;
 pub(crate) mod sources;
+mod swarm;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ pub(crate) use self::document::{is_file_name, parse};
 pub(crate) use self::show::run;
 pub(crate) use self::sources::state_folder;
 use self::sources::{Layer, Reach, Sources};
+pub(crate) use self::swarm::SwarmSettings;
 use crate::args::RuleArgs;
 use crate::exit::Failure;
 use crate::notes::NotesFolder;
@@ -32,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) options: Options,
     /// The folder for notes, if one is set.
     pub(crate) memory: Option<NotesFolder>,
+    /// The swarm of live sessions.
+    pub(crate) swarm: SwarmSettings,
     /// Whether `DELOOP=off` is set.
     pub(crate) off: bool,
     /// What happens when deloop itself fails.
@@ -201,7 +205,7 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Defaults<'_>, failure: &F
 fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<Config, Failure> {
     let mut over = Value::Object(serde_json::Map::new());
     let schema = base.checked.then(|| config_schema(&Registry::default()));
-    let (mut profile_from, mut memory_from) = (None, None);
+    let (mut profile_from, mut memory_from, mut swarm_from) = (None, None, None);
     for layer in layers {
         let document = document::of_layer(layer)?;
         if let Some(error) = schema.as_ref().and_then(|schema| unknown_key(&document, schema)) {
@@ -210,6 +214,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         let names = |key: &str| document.get(key).is_some_and(|value| !value.is_null());
         profile_from = if names("profile") { Some(*layer) } else { profile_from };
         memory_from = if names("memory") { Some(*layer) } else { memory_from };
+        swarm_from = if swarm::is_named(&document) { Some(*layer) } else { swarm_from };
         merge(&mut over, document);
     }
     let named = given.args.profile.as_deref().filter(|_| given.profile);
@@ -236,6 +241,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     let attended = given.args.attended || field::<bool>(&document, "attended")?.unwrap_or(false);
     let memory = field::<MemoryBlock>(&document, "memory")?.and_then(|m| m.folder);
     let memory = memory.map(|folder| notes_folder(Path::new(&folder), memory_from)).transpose()?;
+    let swarm = swarm::of(&document, swarm_from, given.environment)?;
     let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
     let profile = if base.checked {
         Profile::from_document(document.clone(), &Registry::default())?
@@ -251,6 +257,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         profile,
         options: Options::new(mode, attended),
         memory,
+        swarm,
         off: is_off(),
         fail,
         notices: Vec::new(),

@@ -12,7 +12,7 @@ use deloop_policy::{Fail, Price, Prices};
 use deloop_types::{Action, Decision, Mode, Usage};
 
 use crate::args::{AgentHook, RuleArgs};
-use crate::config::{self, Config};
+use crate::config::{self, Config, SwarmSettings};
 use crate::exit::{self, Failure};
 use crate::safe_file::{self, Links};
 use crate::state::{State, now};
@@ -21,8 +21,6 @@ use crate::state::{State, now};
 const LONGEST: u64 = deloop_types::limits::EVENT as u64;
 /// Set by `deloop run` for the agent it starts: the run is unattended and deloop may end it.
 pub(crate) const RUN: &str = "DELOOP_RUN";
-/// Names a swarm: a group of workers with one goal, across sessions.
-const SWARM: &str = "DELOOP_SWARM";
 /// Set together with it: the mode of that run.
 pub(crate) const RUN_MODE: &str = "DELOOP_RUN_MODE";
 
@@ -62,12 +60,12 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
     let config = load(&hook.args.rules);
     let notice = config.notice();
     let cost = cost_of(config.prices().unwrap_or_default());
-    let Config { profile, mut options, fail, .. } = config;
+    let Config { profile, mut options, fail, swarm, .. } = config;
     let run = run_id();
     options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
     let state = State::here()?;
     let engine = Engine::new(profile, options);
-    let context = live_context(options, run.as_deref(), notice.as_deref(), &cost);
+    let context = live_context(options, run.as_deref(), &swarm, notice.as_deref(), &cost);
     let handled = state.open().and_then(|journal| {
         let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
         live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))
@@ -91,15 +89,24 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
 pub(crate) fn live_context<'a>(
     options: Options,
     run: Option<&'a str>,
+    swarm: &'a SwarmSettings,
     notice: Option<&'a str>,
     cost: &'a dyn Fn(&Usage) -> Option<f64>,
 ) -> EventContext<'a> {
-    static SWARM_NAME: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(SWARM).ok());
     let open: OpenTranscript = |path| {
         let file = safe_file::open(path, Links::Follow)?;
         Ok((file.metadata()?.len(), Box::new(file)))
     };
-    EventContext { options, now: now(), run, swarm: SWARM_NAME.as_deref(), notice, cost, open }
+    EventContext {
+        options,
+        now: now(),
+        run,
+        swarm: swarm.name.as_deref(),
+        subagent_swarms: swarm.subagents,
+        notice,
+        cost,
+        open,
+    }
 }
 
 /// Returns the cost of a request. The price table is read only when needed, because most events have no usage.

@@ -1,6 +1,8 @@
-//! What can be typed after `deloop log`, `wrong`, `pause`, `resume` and `allow`.
+//! What can be typed after `deloop log`, `state`, `swarm`, `wrong`, `pause`, `resume` and `allow`.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::args::RuleArgs;
 
 pub(crate) const LOG_HELP: &str = "\
 Examples:
@@ -11,6 +13,26 @@ Examples:
 
 Each line shows the time (UTC), agent, session, action, what repeated, whether the message was
 delivered, what the agent did next, and the decision's id for `deloop explain` and `deloop wrong`.";
+
+pub(crate) const STATE_HELP: &str = "\
+Examples:
+  deloop state 3f2a                                  every agent of the session
+  deloop state 3f2a --agent reviewer --profile doom-loop
+  deloop state 3f2a --json | jq .consecutiveCount
+
+Shows the last tool, how many calls in a row were the same, the rungs that the agent has reached,
+and whether it was stopped. Calls in a row are counted by profiles that use repeated-call or
+repeated-target, such as doom-loop. Nothing is changed.";
+
+pub(crate) const SWARM_HELP: &str = "\
+Examples:
+  deloop swarm                        the swarms and the call each of them makes most
+  deloop swarm show nightly           how often each call was made, and by which workers
+  deloop swarm show nightly --json | jq '.fingerprints[0].workers'
+  deloop swarm clear nightly          the swarm has finished: count from zero
+
+Sessions join a swarm through DELOOP_SWARM in their environment, or `[swarm]` in the configuration:
+  DELOOP_SWARM=nightly claude -p 'fix the tests'";
 
 pub(crate) const WRONG_HELP: &str = "\
 Examples:
@@ -67,6 +89,48 @@ pub(crate) struct LogArgs {
     /// Print totals: what was done, and what agents did next
     #[arg(long)]
     pub(crate) summary: bool,
+}
+
+/// `deloop state`
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// The session's id, or the start of it
+    pub(crate) session: String,
+    /// Only this subagent
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Print one JSON object per agent
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+/// `deloop swarm`
+#[derive(Debug, Args)]
+pub(crate) struct SwarmArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<SwarmCommand>,
+}
+
+/// The subcommands of `deloop swarm`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SwarmCommand {
+    /// Show the calls that a swarm makes most, and the workers that made them
+    #[command(after_help = "Example: deloop swarm show nightly --json")]
+    Show {
+        /// The swarm's name
+        name: String,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete the counts of a swarm, for example after it has finished
+    #[command(after_help = "Example: deloop swarm clear nightly")]
+    Clear {
+        /// The swarm's name
+        name: String,
+    },
 }
 
 /// `deloop wrong`

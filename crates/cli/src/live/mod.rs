@@ -7,6 +7,8 @@ pub(crate) mod log;
 mod named;
 pub(crate) mod pause;
 mod redact;
+pub(crate) mod state;
 mod summary;
+pub(crate) mod swarm;
 pub(crate) mod words;
 pub(crate) mod wrong;

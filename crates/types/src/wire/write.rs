@@ -53,7 +53,7 @@ impl Serialize for Step {
                 map.serialize_entry("ok", &delivery.ok)?;
                 map.serialize_entry("step", &delivery.step)?;
             }
-            Body::Compact | Body::Intervention | Body::End => {}
+            Body::Compact | Body::Intervention | Body::End | Body::SwarmEnd | Body::State => {}
         }
         map.end()
     }
@@ -72,6 +72,8 @@ fn kind(body: &Body) -> &'static str {
         Body::Delivery(_) => "delivery",
         Body::Intervention => "intervention",
         Body::End => "end",
+        Body::SwarmEnd => "swarm_end",
+        Body::State => "state",
     }
 }
 
