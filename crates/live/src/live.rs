@@ -194,6 +194,6 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
 }
 
 /// Returns the name of the swarm that the subagents of a session form.
-fn subagent_swarm(session: &SessionId) -> String {
+pub(crate) fn subagent_swarm(session: &SessionId) -> String {
     limits::name(format!("session:{session}"))
 }

@@ -21,6 +21,7 @@ pub mod limits;
 mod millis;
 mod session;
 mod step;
+mod usage;
 mod wire;
 
 pub use action::{Action, Mode, Role, Roles};
@@ -29,5 +30,6 @@ pub use event::{Event, EventKind};
 pub use finding::{CameBack, Evidence, Finding, Repeats, ShortCall};
 pub use millis::Millis;
 pub use session::SessionId;
-pub use step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, Usage, UserText};
+pub use step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, UserText};
+pub use usage::Usage;
 pub use wire::StepError;

@@ -107,7 +107,7 @@ pub(crate) enum Command {
     /// Delete stored session data
     #[command(after_help = "Examples:\n  deloop purge 3f2a1c9e    one session, its decisions and labels\n  \
         deloop purge --yes       everything\n\n\
-        Deletes sessions, decisions, labels, hand-offs and logs. Keeps patterns of `deloop allow`, trusted\n\
+        Deletes sessions, decisions, swarms, labels, hand-offs and logs. Keeps patterns of `deloop allow`, trusted\n\
         configurations and installed hooks.")]
     Purge(PurgeArgs),
     /// List the built-in profiles, or print one as a template for your own

@@ -1,5 +1,6 @@
 //! What deloop knows of a session and of a swarm: in a stream, and with `deloop state`.
 
+use deloop::{Action, Guard, Millis, Profile, Step};
 use serde_json::{Value, json};
 
 use crate::agent_hooks::Agent;
@@ -113,4 +114,59 @@ fn the_command_shows_rungs_and_stops_of_other_profiles() {
     let text = state(&agent, &["s1", "-p", "signature"]);
     assert!(text.contains("Ladder: call-cycle is at rung 3 of 3 (stop"), "{text}");
     assert!(text.contains("Stopped: deloop stopped the"), "{text}");
+}
+
+#[test]
+fn reset_clears_the_state_and_keeps_the_thresholds() {
+    let guard = Guard::new(Profile::named("doom-loop").unwrap());
+    let call = |second: i64| Step::call("s1", "bash", json!({"command": "make"})).at(Millis(second * 1000));
+    for second in 1..=4 {
+        guard.observe(&call(second));
+    }
+    let session = "s1".into();
+    let before = guard.loop_detection_state(&session, None).unwrap();
+    assert_eq!(
+        (before.doom_loop_detected, before.consecutive_count, before.last_warning_time),
+        (true, 4, 4000)
+    );
+
+    // A checkpoint keeps it.
+    let json = serde_json::to_string(&guard.checkpoint(&session).unwrap()).unwrap();
+    let other = Guard::new(Profile::named("doom-loop").unwrap());
+    other.restore(&session, serde_json::from_str(&json).unwrap()).unwrap();
+    assert_eq!(other.loop_detection_state(&session, None).as_ref(), Some(&before));
+
+    guard.reset(&session);
+    assert_eq!(guard.loop_detection_state(&session, None), None);
+    guard.observe(&call(9));
+    let after = guard.loop_detection_state(&session, None).unwrap();
+    assert_eq!((after.doom_loop_detected, after.consecutive_count, after.last_warning_time), (false, 1, 0));
+    assert_eq!((after.threshold, after.fuzzy_threshold), (3, 4));
+    assert_eq!(guard.loop_detection_state(&session, Some("nobody")), None);
+}
+
+/// Five hundred workers that each do something else, and one after the other the same dead end.
+#[test]
+fn a_swarm_of_five_hundred_is_told_and_its_state_survives_a_checkpoint() {
+    let guard = Guard::new(Profile::named("doom-loop").unwrap());
+    let step = |n: usize| {
+        let path = if n % 450 == 0 { "plan.md".to_owned() } else { format!("{n}.rs") };
+        let session = format!("w{}", n % 500);
+        Step::call(session.as_str(), "read", json!({ "path": path })).in_swarm("s")
+    };
+    let told: Vec<usize> = (0..=4500).filter(|n| guard.observe(&step(*n)).action == Action::Nudge).collect();
+    assert_eq!(told, [4050, 4500], "the tenth and the eleventh, 450 calls apart");
+    let state = guard.swarm_state("s").unwrap();
+    assert_eq!((state.workers, state.window, state.calls), (500, 5000, 4501));
+    let first = &state.fingerprints[0];
+    assert_eq!((first.total_calls, first.worker_count), (11, 10));
+    assert!(first.workers.contains(&"w450".to_owned()), "{:?}", first.workers);
+
+    let json = serde_json::to_string(&guard.checkpoint_swarm("s", |_| false).unwrap()).unwrap();
+    let other = Guard::new(Profile::named("doom-loop").unwrap());
+    other.restore_swarm("s", serde_json::from_str(&json).unwrap()).unwrap();
+    assert_eq!(other.swarm_state("s"), Some(state));
+
+    guard.observe(&Step::swarm_end("w0", "s"));
+    assert_eq!(guard.swarm_state("s"), None);
 }

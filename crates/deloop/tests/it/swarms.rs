@@ -196,6 +196,15 @@ fn subagents_of_a_session_form_a_swarm_until_the_session_ends() {
     );
     hook(home, home, None, "s1", &json!({"hook_event_name": "SessionEnd"}));
     assert!(prints(home, &["swarm"]).starts_with("No swarms."));
+
+    hook(home, home, None, "s2", &json!({"agent_id": "sub", "tool_use_id": "c"}));
+    hook(home, home, Some("named"), "s2", &json!({"tool_use_id": "d"}));
+    prints(home, &["purge", "s2"]);
+    let list = prints(home, &["swarm"]);
+    assert!(list.starts_with("named: ") && list.lines().count() == 1, "{list}");
+    let purge = prints(home, &["purge", "--yes"]);
+    assert!(purge.contains("  1 swarm\n"), "{purge}");
+    assert!(prints(home, &["swarm"]).starts_with("No swarms."));
 }
 
 #[test]

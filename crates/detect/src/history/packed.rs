@@ -6,20 +6,23 @@ const WIDTHS: (usize, usize) = (11, 3);
 
 /// Writes pairs of a fingerprint and a worker's slot.
 pub(super) fn pack(calls: impl ExactSizeIterator<Item = (u64, u32)>) -> String {
-    let mut text = String::with_capacity(calls.len() * (WIDTHS.0 + WIDTHS.1));
-    for (about, slot) in calls {
-        put(&mut text, about, WIDTHS.0);
-        put(&mut text, slot.into(), WIDTHS.1);
+    let mut text = vec![0; calls.len() * (WIDTHS.0 + WIDTHS.1)];
+    for ((about, slot), call) in calls.zip(text.chunks_exact_mut(WIDTHS.0 + WIDTHS.1)) {
+        let (one, other) = call.split_at_mut(WIDTHS.0);
+        put(one, about);
+        put(other, slot.into());
     }
-    text
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Reads what [`pack`] wrote; `None` for any other text.
 pub(super) fn unpack(text: &str) -> Option<Vec<(u64, u32)>> {
     let values = digit_values();
     let number = |digits: &[u8]| {
-        let add = |sum: u64, digit: &u8| Some(sum << 6 | u64::from(values[usize::from(*digit)]?));
-        digits.iter().try_fold(0, add)
+        let digits = digits.iter().map(|digit| values[usize::from(*digit)]);
+        let (number, all) =
+            digits.fold((0_u64, 0), |(sum, all), digit| (sum << 6 | u64::from(digit & 63), all | digit));
+        (all < 64).then_some(number)
     };
     let calls = text.as_bytes().chunks(WIDTHS.0 + WIDTHS.1).map(|call| {
         let (about, slot) = call.split_at_checked(WIDTHS.0).filter(|(_, slot)| slot.len() == WIDTHS.1)?;
@@ -28,18 +31,18 @@ pub(super) fn unpack(text: &str) -> Option<Vec<(u64, u32)>> {
     calls.collect()
 }
 
-fn put(text: &mut String, number: u64, width: usize) {
-    for place in (0..width).rev() {
-        #[expect(clippy::cast_possible_truncation, reason = "six bits of it are wanted")]
-        let digit = (number >> (6 * place)) as usize & 63;
-        text.push(char::from(DIGITS[digit]));
+fn put(text: &mut [u8], mut number: u64) {
+    for digit in text.iter_mut().rev() {
+        *digit = DIGITS[usize::try_from(number & 63).unwrap_or(0)];
+        number >>= 6;
     }
 }
 
-fn digit_values() -> [Option<u8>; 256] {
-    let mut values = [None; 256];
+/// Returns the value of each byte, 64 for one that is no digit.
+fn digit_values() -> [u8; 256] {
+    let mut values = [64; 256];
     for (value, digit) in (0..).zip(DIGITS) {
-        values[usize::from(*digit)] = Some(value);
+        values[usize::from(*digit)] = value;
     }
     values
 }

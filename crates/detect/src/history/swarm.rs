@@ -1,5 +1,5 @@
 use deloop_types::ShortCall;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::packed::{pack, unpack};
 use super::swarm_state::{SwarmFingerprint, SwarmState, SwarmWorker};
@@ -18,8 +18,8 @@ const LISTED: usize = 32;
 ///
 /// A swarm remembers 10 calls for each worker that made one of them, at least 200 and at most 10,000. Calls that failed
 /// or found nothing are also kept on their own, by the same rule.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "StoredSwarm", into = "StoredSwarm")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "StoredSwarm")]
 pub struct Swarm {
     calls: Ring<(u64, u32)>,
     in_vain: Ring<(u64, u32)>,
@@ -45,12 +45,21 @@ struct ListedCall {
 }
 
 /// A swarm as JSON.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct StoredSwarm {
     workers: Vec<(u64, Box<str>)>,
     calls: String,
     in_vain: String,
     listed: Vec<ListedCall>,
+}
+
+/// The same, borrowed: a swarm is written after each call.
+#[derive(Serialize)]
+struct WrittenSwarm<'a> {
+    workers: Vec<(u64, &'a str)>,
+    calls: String,
+    in_vain: String,
+    listed: &'a [ListedCall],
 }
 
 impl Swarm {
@@ -186,7 +195,8 @@ impl Swarm {
 
     fn unlist(&mut self, about: u64) {
         if let Some(known) = self.listed.iter().position(|listed| listed.about == about) {
-            self.listed[known].count -= 1;
+            // Stored counts aren't checked against the calls.
+            self.listed[known].count = self.listed[known].count.saturating_sub(1);
             if self.listed[known].count == 0 {
                 self.listed.remove(known);
             }
@@ -205,14 +215,15 @@ fn window(workers: usize) -> usize {
     LEAST.max(PER_WORKER * workers.min(MOST_WORKERS))
 }
 
-impl From<Swarm> for StoredSwarm {
-    fn from(swarm: Swarm) -> Self {
-        Self {
-            calls: pack(swarm.calls.iter().copied()),
-            in_vain: pack(swarm.in_vain.iter().copied()),
-            workers: swarm.slots.into_iter().map(|slot| (slot.id, slot.name)).collect(),
-            listed: swarm.listed,
-        }
+impl Serialize for Swarm {
+    fn serialize<S: Serializer>(&self, ser: S) -> Result<S::Ok, S::Error> {
+        let written = WrittenSwarm {
+            workers: self.slots.iter().map(|slot| (slot.id, &*slot.name)).collect(),
+            calls: pack(self.calls.iter().copied()),
+            in_vain: pack(self.in_vain.iter().copied()),
+            listed: &self.listed,
+        };
+        written.serialize(ser)
     }
 }
 
@@ -231,13 +242,7 @@ impl TryFrom<StoredSwarm> for Swarm {
         for (_, slot) in &in_vain {
             slots.get_mut(*slot as usize).ok_or(WRONG)?.in_vain += 1;
         }
-        let mut listed = stored.listed;
-        for one in &mut listed {
-            let made = calls.iter().filter(|(about, _)| *about == one.about).count();
-            one.count = u32::try_from(made).unwrap_or(u32::MAX);
-        }
-        listed.retain(|one| one.count > 0);
-        Ok(Self { calls: calls.into(), in_vain: in_vain.into(), slots, listed })
+        Ok(Self { calls: calls.into(), in_vain: in_vain.into(), slots, listed: stored.listed })
     }
 }
 
