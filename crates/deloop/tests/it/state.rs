@@ -150,7 +150,7 @@ fn reset_clears_the_state_and_keeps_the_thresholds() {
 fn a_swarm_of_five_hundred_is_told_and_its_state_survives_a_checkpoint() {
     let guard = Guard::new(Profile::named("doom-loop").unwrap());
     let step = |n: usize| {
-        let path = if n % 450 == 0 { "plan.md".to_owned() } else { format!("{n}.rs") };
+        let path = if n.is_multiple_of(450) { "plan.md".to_owned() } else { format!("{n}.rs") };
         let session = format!("w{}", n % 500);
         Step::call(session.as_str(), "read", json!({ "path": path })).in_swarm("s")
     };
