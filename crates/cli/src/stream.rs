@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use deloop_engine::{Engine, Guard, Observed, Options};
+use deloop_engine::{Checkpoint, Engine, Guard, Observed, Options, SwarmCheckpoint};
 use deloop_live::{Live, SqliteJournal};
 use deloop_policy::{Profile, TASK_UPDATE};
 use deloop_store::Limits;
 use deloop_types::{Body, Decision, Event, Role, SessionId, Step, Usage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::StreamArgs;
 use crate::config::{self, Config, SwarmSettings};
@@ -243,28 +243,39 @@ fn log(agent: &str, failure: &Failure) {
     }
 }
 
-/// Every session of a guard, by id.
-type SavedSessions = BTreeMap<String, deloop_engine::Checkpoint>;
+/// Every session and swarm of a guard, by name.
+#[derive(Default, Serialize, Deserialize)]
+struct SavedGuard {
+    sessions: BTreeMap<String, Checkpoint>,
+    swarms: BTreeMap<String, SwarmCheckpoint>,
+}
 
 fn restore(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
     let text = safe_file::read(path, LONGEST_CHECKPOINT, Links::Follow).map_err(|e| told(&e))?;
-    let saved: SavedSessions =
+    let saved: SavedGuard =
         serde_json::from_slice(&text).map_err(|e| told(&format!("not a checkpoint: {e}")))?;
-    for (session, checkpoint) in saved {
+    for (session, checkpoint) in saved.sessions {
         guard.restore(&session.into(), checkpoint).map_err(|e| told(&e))?;
+    }
+    for (swarm, checkpoint) in saved.swarms {
+        guard.restore_swarm(&swarm, checkpoint).map_err(|e| told(&e))?;
     }
     Ok(())
 }
 
 fn save(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
-    let mut saved = SavedSessions::new();
+    let mut saved = SavedGuard::default();
     for session in guard.sessions() {
         let session: SessionId = session;
         if let Some(checkpoint) = guard.checkpoint(&session).map_err(|e| told(&e))? {
-            saved.insert(session.to_string(), checkpoint);
+            saved.sessions.insert(session.to_string(), checkpoint);
         }
+    }
+    for swarm in guard.swarms() {
+        let checkpoint = guard.checkpoint_swarm(&swarm, |_| false).map_err(|e| told(&e))?;
+        saved.swarms.insert(swarm, checkpoint);
     }
     let text = serde_json::to_vec(&saved)?;
     safe_file::replace_named(path, &text).map_err(|e| told(&e))

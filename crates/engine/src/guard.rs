@@ -217,4 +217,10 @@ impl Guard {
     pub fn sessions(&self) -> Vec<SessionId> {
         self.store.sessions().unwrap_or_default()
     }
+
+    /// Returns the names of the stored swarms, in no particular order.
+    #[must_use]
+    pub fn swarms(&self) -> Vec<String> {
+        self.store.swarms().unwrap_or_default()
+    }
 }

@@ -170,3 +170,16 @@ fn a_swarm_of_five_hundred_is_told_and_its_state_survives_a_checkpoint() {
     guard.observe(&Step::swarm_end("w0", "s"));
     assert_eq!(guard.swarm_state("s"), None);
 }
+
+/// Seven calls in one process and four in the next are eleven.
+#[test]
+fn a_swarm_goes_on_in_the_next_process_with_a_checkpoint() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("check.json");
+    let arguments = ["-p", "doom-loop", "--checkpoint", file.to_str().unwrap()];
+    let step = |n: u64| json!({"type": "call", "session": format!("w{n}"), "swarm": "s", "tool": "read", "args": {"path": "a"}});
+    stream(home.path(), &arguments, input(&(0..7).map(step).collect::<Vec<_>>()).as_bytes());
+    let answers = stream(home.path(), &arguments, input(&(7..11).map(step).collect::<Vec<_>>()).as_bytes());
+    let actions: Vec<&Value> = answers.iter().map(|answer| &answer["action"]).collect();
+    assert_eq!(actions, ["continue", "continue", "nudge", "nudge"]);
+}
