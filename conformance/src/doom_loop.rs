@@ -27,6 +27,7 @@ pub(crate) struct DoomLoop {
     fingerprints: Vec<String>,
     awaited: Vec<Awaited>,
     turns: u64,
+    turn_id: Option<String>,
     failed_tests: u64,
     failed_commands: u64,
     talk: u64,
@@ -37,7 +38,11 @@ impl Judge for DoomLoop {
         if turn.is_empty() {
             return Answer::go_on();
         }
-        self.turns += 1;
+        // Pieces with the same id are one turn.
+        if turn.id.is_none() || turn.id != self.turn_id {
+            self.turns += 1;
+        }
+        self.turn_id.clone_from(&turn.id);
         let mut answer = Answer::go_on();
         for call in &turn.calls {
             answer = answer.or(self.repeats(call));

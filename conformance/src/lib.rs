@@ -173,9 +173,16 @@ impl Reference {
     fn judge(&mut self, step: &Value) -> Answer {
         let worker = Worker::of(step);
         let kind = step["type"].as_str();
+        if kind == Some("state") {
+            // A question: nothing happened.
+            return Answer::go_on();
+        }
         let index = self.steps.entry(worker.session.clone()).or_default();
         *index += 1;
         let index = *index - 1;
+        if kind == Some("swarm_end") {
+            self.swarms.end(step["swarm"].as_str().unwrap_or_default());
+        }
         if kind == Some("intervention") {
             self.ended.remove(&worker.session);
         }

@@ -25,7 +25,7 @@ pub fn steps(seed: u64) -> Vec<Value> {
         }
         let actor = &mut actors[current];
         let mut step =
-            if rng.percent(6) { aside(&mut rng, steps.len()) } else { actor.next(&mut rng, &scene) };
+            if rng.percent(6) { aside(&mut rng, steps.len(), actor) } else { actor.next(&mut rng, &scene) };
         actor.sign(&mut rng, &mut step, steps.len());
         steps.push(step);
     }
@@ -59,9 +59,9 @@ fn shuffled(rng: &mut Rng, value: &Value) -> String {
     }
 }
 
-/// A step that no document counts, or that forgets the session.
-fn aside(rng: &mut Rng, index: usize) -> Value {
-    match rng.below(18) {
+/// A step that no document counts, or that forgets the session or its swarm.
+fn aside(rng: &mut Rng, index: usize, actor: &Actor) -> Value {
+    match rng.below(21) {
         0..=3 => json!({"type": "user", "text": "Please go on.", "origin": "harness"}),
         4..=6 => json!({"type": "user", "text": "Try the other file.", "origin": "human"}),
         7 => json!({"type": "user", "text": "Hm."}),
@@ -74,7 +74,10 @@ fn aside(rng: &mut Rng, index: usize) -> Value {
         14 => json!({"type": "turn", "calls": []}),
         15 => json!({"type": "embedding", "step": index, "embedding": [0.6, 0.8]}),
         16 if rng.percent(30) => json!({"type": "intervention"}),
-        _ => json!({"type": "end"}),
+        17..=18 => json!({"type": "state"}),
+        19 if actor.in_swarm() && rng.percent(50) => json!({"type": "swarm_end"}),
+        _ if rng.percent(60) => json!({"type": "end"}),
+        _ => json!({"type": "compact"}),
     }
 }
 

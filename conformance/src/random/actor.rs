@@ -67,6 +67,11 @@ impl Actor {
         }
     }
 
+    /// Whether its steps name a swarm.
+    pub fn in_swarm(&self) -> bool {
+        self.swarm.is_some()
+    }
+
     /// A result that is owed, or the next turn.
     pub fn next(&mut self, rng: &mut Rng, scene: &Scene) -> Value {
         if let Some(step) = self.rest.pop() {

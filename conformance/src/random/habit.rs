@@ -89,7 +89,7 @@ impl Habit {
                 Self::Talk((0..kinds).map(|_| sentence(rng, length)).collect())
             }
             14 | 17 => Self::Edit(rng.pick(&["src/auth.py", "tests/auth_test.py", "src/api.test.ts"])),
-            15 => Self::Plan(editing::Planning::choose(rng)),
+            15 => return (Self::Plan(editing::Planning::choose(rng)), turns + 6),
             16 => return (Self::Task, turns + 10),
             _ => {
                 let width = 2 + rng.below(3);

@@ -79,6 +79,8 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Doctor(_) => doctor::run(out),
         Command::Run(args) => run::run(&args),
         Command::Log(args) => live::log::run(&args, out),
+        Command::State(args) => live::state::run(&args, out),
+        Command::Swarm(args) => live::swarm::run(&args, out),
         Command::Wrong(args) => live::wrong::run(&args, out),
         Command::Pause(args) => live::pause::pause(&args, out),
         Command::Resume(args) => live::pause::resume(&args, out),

@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 
 use crate::args::{Cli, Command};
+use crate::live::args::SwarmCommand;
 
 /// Escapes everything written to it.
 pub(crate) struct Escaped<W> {
@@ -54,6 +55,8 @@ fn is_for_programs(command: &Command) -> bool {
         Command::Scan(args) => args.json || args.csv,
         Command::Compare(args) => args.json,
         Command::Log(args) => args.json,
+        Command::State(args) => args.json,
+        Command::Swarm(args) => matches!(args.command, Some(SwarmCommand::Show { json: true, .. })),
         Command::Stream(_)
         | Command::Steps(_)
         | Command::Hook(_)

@@ -80,15 +80,16 @@ fn purge_all(
     confirmed: bool,
     out: &mut dyn Write,
 ) -> Result<u8, Failure> {
-    let (sessions, decisions) = match store {
+    let (sessions, decisions, swarms) = match store {
         Some(store) => (
             Store::<()>::sessions(store.store()).map_err(failure)?.len(),
             store.decisions(&DecisionFilter::default(), ALL).map_err(failure)?.len(),
+            Store::<()>::swarms(store.store()).map_err(failure)?.len(),
         ),
-        None => (0, 0),
+        None => (0, 0, 0),
     };
     let files = FILES.map(|(what, folder, prefix, suffix)| (what, state.files(folder, prefix, suffix)));
-    let counts = [("session", sessions), ("decision", decisions)];
+    let counts = [("session", sessions), ("decision", decisions), ("swarm", swarms)];
     let counts = counts.into_iter().chain(files.iter().map(|(what, files)| (*what, files.len())));
     let lines: Vec<String> = counts.filter(|(_, count)| *count > 0).map(line).collect();
     if lines.is_empty() {

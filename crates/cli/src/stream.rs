@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use deloop_engine::{Engine, Guard, Observed, Options};
+use deloop_engine::{Checkpoint, Engine, Guard, Observed, Options, SwarmCheckpoint};
 use deloop_live::{EmbeddingSource, Live, SqliteJournal};
 use deloop_policy::{Profile, TASK_UPDATE};
 use deloop_store::Limits;
 use deloop_types::{Body, Decision, Event, Role, SessionId, Step, Usage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::StreamArgs;
-use crate::config::{self, Config};
+use crate::config::{self, Config, SwarmSettings};
 use crate::embedding::StreamEmbeddings;
 use crate::events_file::EventsFile;
 use crate::exit::{self, Failure};
@@ -84,13 +84,13 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         }
         (Err(failure), None) => return Err(failure),
     };
-    let Config { profile, options, memory, off, .. } = config;
+    let Config { profile, options, memory, off, swarm, .. } = config;
     let options = match args.deliver.as_slice() {
         [] => options,
         roles => options.with_roles(roles.iter().map(|role| role.role()).collect()),
     };
     let ends_tasks = profile.watches.iter().flat_map(|w| &w.ladder.rungs).any(|rung| rung.task_update);
-    let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options));
+    let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options, swarm));
     let cost = Box::new(hook::cost_of(own_prices));
     let guard = Guard::with(profile, options, Limits::default());
     if let Some(path) = args.checkpoint.as_deref().filter(|p| p.exists()) {
@@ -250,11 +250,12 @@ struct AgentStream {
     run: Option<String>,
     /// The folder that the agent works in.
     project: Option<String>,
+    swarm: SwarmSettings,
 }
 
 impl AgentStream {
     /// Opens the database. If that fails, the reason is logged and the agent is guarded in memory.
-    fn open(name: &str, profile: &Profile, options: Options) -> Option<Self> {
+    fn open(name: &str, profile: &Profile, options: Options, swarm: SwarmSettings) -> Option<Self> {
         let journal = State::here().and_then(|state| state.open());
         let journal = journal.map_err(|failure| log(name, &failure)).ok()?;
         Some(Self {
@@ -264,6 +265,7 @@ impl AgentStream {
             options,
             run: hook::run_id(),
             project: std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned()),
+            swarm,
         })
     }
 
@@ -272,7 +274,7 @@ impl AgentStream {
         step: Step,
         embeddings: Option<&dyn EmbeddingSource>,
     ) -> Result<(Decision, Vec<Event>), Failure> {
-        let mut context = hook::live_context(self.options, self.run.as_deref(), None, &|_| None);
+        let mut context = hook::live_context(self.options, self.run.as_deref(), &self.swarm, None, &|_| None);
         context.project = self.project.as_deref();
         context.embeddings = embeddings;
         let live =
@@ -291,28 +293,39 @@ fn log(agent: &str, failure: &Failure) {
     }
 }
 
-/// Every session of a guard, by id.
-type SavedSessions = BTreeMap<String, deloop_engine::Checkpoint>;
+/// Every session and swarm of a guard, by name.
+#[derive(Default, Serialize, Deserialize)]
+struct SavedGuard {
+    sessions: BTreeMap<String, Checkpoint>,
+    swarms: BTreeMap<String, SwarmCheckpoint>,
+}
 
 fn restore(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
     let text = safe_file::read(path, LONGEST_CHECKPOINT, Links::Follow).map_err(|e| told(&e))?;
-    let saved: SavedSessions =
+    let saved: SavedGuard =
         serde_json::from_slice(&text).map_err(|e| told(&format!("not a checkpoint: {e}")))?;
-    for (session, checkpoint) in saved {
+    for (session, checkpoint) in saved.sessions {
         guard.restore(&session.into(), checkpoint).map_err(|e| told(&e))?;
+    }
+    for (swarm, checkpoint) in saved.swarms {
+        guard.restore_swarm(&swarm, checkpoint).map_err(|e| told(&e))?;
     }
     Ok(())
 }
 
 fn save(guard: &Guard, path: &Path) -> Result<(), Failure> {
     let told = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
-    let mut saved = SavedSessions::new();
+    let mut saved = SavedGuard::default();
     for session in guard.sessions() {
         let session: SessionId = session;
         if let Some(checkpoint) = guard.checkpoint(&session).map_err(|e| told(&e))? {
-            saved.insert(session.to_string(), checkpoint);
+            saved.sessions.insert(session.to_string(), checkpoint);
         }
+    }
+    for swarm in guard.swarms() {
+        let checkpoint = guard.checkpoint_swarm(&swarm, |_| false).map_err(|e| told(&e))?;
+        saved.swarms.insert(swarm, checkpoint);
     }
     let text = serde_json::to_vec(&saved)?;
     safe_file::replace_named(path, &text).map_err(|e| told(&e))

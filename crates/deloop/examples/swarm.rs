@@ -29,6 +29,11 @@ fn main() -> Result<(), ProfileError> {
     }
     assert!(!nudged.is_empty(), "ten reads of one file by five workers are found");
     assert!(nudged.iter().all(|(action, detector)| *action == Action::Nudge && detector == "swarm-repeat"));
+    // Who made which call, and how often.
+    let state = guard.swarm_state("migration").unwrap_or_default();
+    let most = &state.fingerprints[0];
+    println!("{}: {} calls by {}", most.call, most.total_calls, most.workers.join(", "));
+    assert_eq!((most.total_calls, most.worker_count), (15, 5));
     // When the work is done.
     guard.reset_swarm("migration");
     Ok(())

@@ -27,10 +27,12 @@
 //! deloop = { version = "0.1", default-features = false }
 //! ```
 
+pub use deloop_detect::{SwarmFingerprint, SwarmState};
 pub use deloop_engine::{
-    Checkpoint, Engine, Guard, Observed, Options, RestoreError, Session, SwarmCheckpoint,
+    AgentReport, Checkpoint, Engine, Guard, LoopDetectionState, Observed, Options, RestoreError, Session,
+    SwarmCheckpoint,
 };
-pub use deloop_policy::{Ladder, PROFILES, Profile, ProfileError, Registry, Rules, Rung};
+pub use deloop_policy::{Ladder, PROFILES, Profile, ProfileError, ReachedRung, Registry, Rules, Rung};
 pub use deloop_types::{
     Action, Body, Call, CameBack, Decision, Delivery, Event, EventKind, Finding, Millis, Mode, Origin,
     Outcome, Repeats, Role, Roles, SessionId, ShortCall, Step, StepError, ToolResult, Turn, Usage, UserText,

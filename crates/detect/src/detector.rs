@@ -1,6 +1,6 @@
 use std::any::Any;
 
-use deloop_types::Finding;
+use deloop_types::{Finding, Millis};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -69,6 +69,25 @@ pub trait Detector: Send + Sync + 'static {
 
     /// Checks what just happened.
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding>;
+
+    /// Returns the current streak, for detectors that count calls in a row. By default there is none.
+    fn streak(&self, _params: &Self::Params, _memory: &Self::Memory) -> Option<Streak> {
+        None
+    }
+
+    /// Notes that a finding of this detector led to a message or a refusal at this time. By default it isn't stored.
+    fn warned(&self, _memory: &mut Self::Memory, _at: Millis) {}
+}
+
+/// How often in a row a detector has counted the same thing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Streak {
+    /// Number of occurrences in a row, including the first.
+    pub count: u64,
+    /// The count from which it is a finding.
+    pub at: u64,
+    /// When one of its findings last led to a message or a refusal.
+    pub warned: Option<Millis>,
 }
 
 /// A detector of any type, as stored in registries.
@@ -108,6 +127,12 @@ pub trait Tuned: Send + Sync {
 
     /// Checks what just happened.
     fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding>;
+
+    /// See [`Detector::streak`].
+    fn streak(&self, memory: &Memory) -> Option<Streak>;
+
+    /// See [`Detector::warned`].
+    fn warned(&self, memory: &mut Memory, at: Millis);
 }
 
 /// The state that a session stores for one detector.
@@ -121,11 +146,17 @@ impl Memory {
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         self.0.to_json()
     }
+
+    fn own_mut<D: Detector>(&mut self) -> Option<&mut D::Memory> {
+        // `as_any_mut` on the box itself would return the box, which is a memory too.
+        self.0.as_mut().as_any_mut().downcast_mut::<D::Memory>()
+    }
 }
 
 trait ErasedMemory: Send {
     fn to_json(&self) -> Result<Value, serde_json::Error>;
-    fn as_any(&mut self) -> &mut dyn Any;
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 impl<M: Serialize + Send + 'static> ErasedMemory for M {
@@ -133,7 +164,11 @@ impl<M: Serialize + Send + 'static> ErasedMemory for M {
         serde_json::to_value(self)
     }
 
-    fn as_any(&mut self) -> &mut dyn Any {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
         self
     }
 }
@@ -179,8 +214,16 @@ impl<D: Detector> Tuned for With<D> {
     }
 
     fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
-        // `as_any` on the box itself would return the box, which is a memory too.
-        let memory = memory.0.as_mut().as_any().downcast_mut::<D::Memory>()?;
-        self.detector.look(&self.params, moment, memory)
+        self.detector.look(&self.params, moment, memory.own_mut::<D>()?)
+    }
+
+    fn streak(&self, memory: &Memory) -> Option<Streak> {
+        self.detector.streak(&self.params, memory.0.as_ref().as_any().downcast_ref::<D::Memory>()?)
+    }
+
+    fn warned(&self, memory: &mut Memory, at: Millis) {
+        if let Some(memory) = memory.own_mut::<D>() {
+            self.detector.warned(memory, at);
+        }
     }
 }

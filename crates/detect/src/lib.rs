@@ -13,11 +13,13 @@ mod progress;
 mod reading;
 mod registry;
 
-pub use detector::{AnyDetector, Detector, Memory, Tuned};
+pub use detector::{AnyDetector, Detector, Memory, Streak, Tuned};
 pub use detectors::similar_call::{LoopDetails, RecordedAction};
 pub use fingerprint::{Fingerprint, SCHEME, short_hash};
 pub use fold::{FoldContext, fold, signature};
-pub use history::{CallRecord, History, Ledger, Ring, Swarm, ToolTally, WINDOW};
+pub use history::{
+    CallRecord, History, Ledger, Ring, Swarm, SwarmFingerprint, SwarmState, SwarmWorker, ToolTally, WINDOW,
+};
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use progress::Progress;
 pub use reading::*;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use deloop_detect::{
-    AnyDetector, DETECTORS, FoldContext, Happening, History, Ledger, Memory, Swarm, SwarmCount, ToolKind,
-    Tools, fold, signature, target,
+    AnyDetector, DETECTORS, FoldContext, Happening, History, Ledger, Memory, Swarm, SwarmCount, SwarmWorker,
+    ToolKind, Tools, fold, short_call, signature, target,
 };
 use deloop_types::{Body, Finding, Step};
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
             }
             Body::Turn(turn) => {
                 if let Some(swarm) = &step.swarm {
-                    let worker = session.bytes().map(u64::from).sum();
+                    let worker = SwarmWorker { session: &session, agent: None };
                     counts.extend(turn.calls.iter().map(|call| {
                         let kind = tools.kind(&call.tool);
                         assert_ne!(kind, ToolKind::Poll);
@@ -65,7 +65,8 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
                         let swarm = swarms.entry(swarm.clone()).or_default();
                         let vain = swarm.in_vain(signature(call, &tools).short());
                         let (in_vain, in_vain_workers) = (vain.calls, vain.workers);
-                        Some(SwarmCount { in_vain, in_vain_workers, ..swarm.push(about, worker) })
+                        let short = || short_call(&call.tool, &call.args);
+                        Some(SwarmCount { in_vain, in_vain_workers, ..swarm.push(about, worker, short) })
                     }));
                 }
             }
@@ -78,7 +79,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
             if let (Some(swarm), Happening::Result(view)) = (&step.swarm, &moment.event)
                 && view.record.ending.in_vain()
             {
-                let worker = session.bytes().map(u64::from).sum();
+                let worker = SwarmWorker { session: &session, agent: None };
                 swarms.entry(swarm.clone()).or_default().push_in_vain(view.record.signature, worker);
             }
             last = tuned.look(moment, memory).or(last.take());

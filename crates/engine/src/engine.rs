@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use deloop_detect::{
-    CallRecord, Ending, FoldContext, Happening, History, Swarm, SwarmCount, fold, short_hash, signature,
-    target,
+    CallRecord, Ending, FoldContext, Happening, History, Swarm, SwarmCount, SwarmWorker, fold, short_call,
+    signature, target,
 };
 use deloop_policy::{
     AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Profile, decide, events,
@@ -90,6 +90,11 @@ impl Engine {
     /// # Errors
     /// When the store fails.
     pub fn observe<S: Store<Session>>(&self, store: &S, step: &Step) -> Result<Observed, StoreError> {
+        match (&step.body, &step.swarm) {
+            (Body::State, _) => return self.state(store, step),
+            (Body::SwarmEnd, Some(swarm)) => store.forget_swarm(swarm)?,
+            _ => {}
+        }
         let embedded = self.embedded(step);
         let step = embedded.as_ref().unwrap_or(step);
         let swarm = self.swarm_counts(store, step)?;
@@ -160,15 +165,18 @@ impl Engine {
         let about: Vec<(u64, u64, bool)> = store
             .look(self, &step.session, agent)?
             .unwrap_or_else(|| turn.calls.iter().map(|call| about(call, false)).collect());
-        let count = |swarm: &mut Swarm, (target, call, known): &(u64, u64, bool)| {
-            if *known {
+        let count = |swarm: &mut Swarm, call: &Call, (target, signature, known): (u64, u64, bool)| {
+            if known {
                 return None;
             }
-            let in_vain = swarm.in_vain(*call);
+            let in_vain = swarm.in_vain(signature);
             let (in_vain, in_vain_workers) = (in_vain.calls, in_vain.workers);
-            Some(SwarmCount { in_vain, in_vain_workers, ..swarm.push(*target, worker(step)) })
+            let made = swarm.push(target, worker(step), || short_call(&call.tool, &call.args));
+            Some(SwarmCount { in_vain, in_vain_workers, ..made })
         };
-        store.swarm(swarm, |swarm| about.iter().map(|about| count(swarm, about)).collect())
+        store.swarm(swarm, |swarm| {
+            turn.calls.iter().zip(about).map(|(call, about)| count(swarm, call, about)).collect()
+        })
     }
 
     fn fold(&self, session: &mut Session, step: &Step, swarm: &[Option<SwarmCount>]) -> Folded {
@@ -256,7 +264,10 @@ impl Engine {
             roles: self.options.roles,
             at_result: matches!(step.body, Body::Result(_)),
         };
-        let Decided { decision, clear, ends_session } = decide(&self.profile, found, ladder, &context);
+        let Decided { decision, clear, ends_session, by } = decide(&self.profile, found, ladder, &context);
+        if let (Some(by), Some(ts)) = (by.filter(|_| decision.action >= Action::Nudge), step.ts) {
+            self.profile.watches[by].detector.warned(&mut memories[by], ts);
+        }
         if decision.action == Action::Block {
             let message = decision.message.as_deref().unwrap_or_default();
             decision.calls.iter().for_each(|id| history.refuse(id, message));
@@ -299,9 +310,9 @@ impl Folded {
     }
 }
 
-/// Identifies the worker of a swarm that made a step.
-fn worker(step: &Step) -> u64 {
-    short_hash(format!("{}\0{}", step.session, step.agent.as_deref().unwrap_or_default()).as_bytes())
+/// Returns the worker of a swarm that made a step.
+fn worker(step: &Step) -> SwarmWorker<'_> {
+    SwarmWorker { session: step.session.as_str(), agent: step.agent.as_deref() }
 }
 
 impl Codec<Session> for Engine {

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
-use deloop_detect::Swarm;
+use deloop_detect::{Swarm, SwarmState};
 use deloop_policy::Profile;
 use deloop_store::{Limits, MemoryStore, Store};
 use deloop_types::{Decision, SessionId, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::{Checkpoint, EmbedFn, Engine, Observed, Options, RestoreError, Session};
+use crate::{Checkpoint, EmbedFn, Engine, LoopDetectionState, Observed, Options, RestoreError, Session};
 
 /// Watches any number of sessions in this process and returns a decision after each step.
 ///
@@ -118,6 +118,57 @@ impl Guard {
         let _ = self.store.forget_swarm(swarm);
     }
 
+    /// Returns what the detectors of repeated calls know of an agent of a session, `None` being the main agent. Returns
+    /// `None` when there is no such session or agent, or when the profile uses neither `repeated-call` nor
+    /// `repeated-target`. [`Guard::reset`] clears the state; the thresholds belong to the profile and stay.
+    ///
+    /// ```
+    /// # use deloop_engine::Guard;
+    /// # use deloop_policy::Profile;
+    /// # use deloop_types::{Millis, Step};
+    /// let guard = Guard::new(Profile::named("doom-loop")?);
+    /// for second in 1..=3 {
+    ///     let call = Step::call("s1", "bash", serde_json::json!({"command": "make"}));
+    ///     guard.observe(&call.at(Millis(second * 1000)));
+    /// }
+    /// let state = guard.loop_detection_state(&"s1".into(), None).unwrap();
+    /// assert_eq!(
+    ///     serde_json::to_value(&state)?,
+    ///     serde_json::json!({"doomLoopDetected": true, "lastTool": "bash", "consecutiveCount": 3, "threshold": 3,
+    ///         "fuzzyThreshold": 4, "lastWarningTime": 3000}),
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn loop_detection_state(
+        &self,
+        session: &SessionId,
+        agent: Option<&str>,
+    ) -> Option<LoopDetectionState> {
+        // The memory store doesn't fail.
+        self.engine.loop_detection_state(&self.store, session, agent).ok().flatten()
+    }
+
+    /// Returns how often a swarm made each of its recent calls, and which workers did; `None` when it made none.
+    ///
+    /// ```
+    /// # use deloop_engine::Guard;
+    /// # use deloop_policy::Profile;
+    /// # use deloop_types::Step;
+    /// # let guard = Guard::new(Profile::named("doom-loop")?);
+    /// for worker in ["w1", "w2"] {
+    ///     guard.observe(&Step::call(worker, "read", serde_json::json!({"path": "plan.md"})).in_swarm("docs"));
+    /// }
+    /// let state = guard.swarm_state("docs").unwrap();
+    /// assert_eq!(state.fingerprints[0].call, "read(plan.md)");
+    /// assert_eq!(state.fingerprints[0].workers, ["w1", "w2"]);
+    /// # Ok::<(), deloop_policy::ProfileError>(())
+    /// ```
+    #[must_use]
+    pub fn swarm_state(&self, swarm: &str) -> Option<SwarmState> {
+        self.engine.swarm_state(&self.store, swarm).ok().flatten()
+    }
+
     /// Returns the state of a session; `None` when there is no such session.
     ///
     /// # Errors
@@ -168,7 +219,7 @@ impl Guard {
                 sessions.insert(session.to_string(), checkpoint);
             }
         }
-        let swarm = self.store.swarm(swarm, |s| s.clone())?;
+        let swarm = self.store.look_swarm(swarm, Swarm::clone)?.unwrap_or_default();
         Ok(SwarmCheckpoint { swarm, sessions })
     }
 
@@ -187,5 +238,11 @@ impl Guard {
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionId> {
         self.store.sessions().unwrap_or_default()
+    }
+
+    /// Returns the names of the stored swarms, in no particular order.
+    #[must_use]
+    pub fn swarms(&self) -> Vec<String> {
+        self.store.swarms().unwrap_or_default()
     }
 }

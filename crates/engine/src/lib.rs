@@ -5,9 +5,13 @@
 mod checkpoint;
 mod engine;
 mod guard;
+mod loop_detection_state;
+mod report;
 mod session;
 
 pub use checkpoint::{Checkpoint, RestoreError};
 pub use engine::{EmbedFn, Engine, Observed, Options};
 pub use guard::{Guard, SwarmCheckpoint};
+pub use loop_detection_state::LoopDetectionState;
+pub use report::{AgentReport, LOOP_DETECTION_STATE, SWARM_STATE};
 pub use session::Session;

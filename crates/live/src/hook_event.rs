@@ -86,6 +86,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         }
         if event.kind == HookKind::SessionEnd {
             live.close(state, NudgeOutcome::Ended)?;
+            live.forget_subagents(&self.session)?;
         }
         let mut steps = event.steps(&mut state.agent(event.subagent.as_deref()).seen);
         state.transcript.name_turns(&mut steps);

@@ -1,6 +1,6 @@
 use deloop_engine::{Engine, Observed, Options, Session};
 use deloop_store::{Store, StoreError};
-use deloop_types::{Action, Body, Decision, Event, Millis, SessionId, Step, Usage};
+use deloop_types::{Action, Body, Decision, Event, Millis, SessionId, Step, Usage, limits};
 
 use crate::embedding::{AwaitedEmbedding, EmbeddingSource};
 use crate::exemptions::{Exemptions, Reason};
@@ -21,6 +21,8 @@ pub struct EventContext<'a> {
     pub run: Option<&'a str>,
     /// The swarm: a group of workers with one goal, across sessions.
     pub swarm: Option<&'a str>,
+    /// Whether the subagents of a session form a swarm of their own. A swarm that is named takes precedence.
+    pub subagent_swarms: bool,
     /// The session that started this one, if the environment names it.
     pub controller: Option<&'a str>,
     /// The folder that the agent works in, if its events don't name it.
@@ -185,10 +187,12 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         self.observe(step).map(drop)
     }
 
-    fn observe(&self, mut step: Step) -> Result<(Step, Observed), StoreError> {
+    pub(crate) fn observe(&self, mut step: Step) -> Result<(Step, Observed), StoreError> {
         step.ts = Some(self.context.now);
         if step.swarm.is_none() {
-            step.swarm = self.context.swarm.map(str::to_owned);
+            let own = || self.context.subagent_swarms && step.agent.is_some();
+            let named = self.context.swarm.map(str::to_owned);
+            step.swarm = named.or_else(|| own().then(|| subagent_swarm(&step.session)));
         }
         if step.controller.is_none() {
             step.controller = self.context.controller.map(SessionId::from);
@@ -199,6 +203,22 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             usage.cost_usd = (self.context.cost)(usage);
         }
         let observed = self.engine.observe(self.store, &step)?;
+        if step.body == Body::End {
+            self.forget_subagents(&step.session)?;
+        }
         Ok((step, observed))
     }
+
+    /// Clears the swarm of a session's subagents, because the session has ended.
+    pub(crate) fn forget_subagents(&self, session: &SessionId) -> Result<(), StoreError> {
+        match self.context.subagent_swarms {
+            true => self.store.forget_swarm(&subagent_swarm(session)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns the name of the swarm that the subagents of a session form.
+pub(crate) fn subagent_swarm(session: &SessionId) -> String {
+    limits::name(format!("session:{session}"))
 }

@@ -15,6 +15,10 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
     /// # Errors
     /// When the store or the journal fails. Nothing is changed then.
     pub fn step(&self, program: &str, step: Step) -> Result<(Decision, Vec<Event>), StoreError> {
+        if step.body == Body::State {
+            let (_, observed) = self.observe(step)?;
+            return Ok((observed.decision, observed.events));
+        }
         self.journal.atomically(|| {
             self.journal.called(program, self.context.now)?;
             self.handle(program, step)

@@ -2,7 +2,9 @@ use deloop_types::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, StopEnds};
+use crate::{
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, StopEnds, SwarmBlock,
+};
 
 /// The part of the schema that doesn't depend on the detectors.
 #[derive(JsonSchema, Serialize, Deserialize)]
@@ -47,4 +49,6 @@ pub(crate) struct ConfigShape {
     embeddings: Option<EmbeddingsBlock>,
     /// Where hooks write events.
     events: Option<EventsBlock>,
+    /// The swarm of the sessions that deloop's hooks and plugins guard.
+    swarm: Option<SwarmBlock>,
 }

@@ -54,6 +54,8 @@ pub struct Decided {
     pub clear: bool,
     /// Whether the decision is a stop that ends the session.
     pub ends_session: bool,
+    /// The index of the detector whose ladder led to it.
+    pub by: Option<usize>,
 }
 
 /// Decides about one step from its findings and the ladders. The strongest rung wins, then the detector that comes
@@ -72,7 +74,7 @@ pub fn decide(
     let done = |decision: Decision, clear| {
         let decision = with_user_message(capped(decision, context.mode));
         let ends_session = decision.action == Action::Stop && profile.stop_ends == StopEnds::Session;
-        Decided { decision, clear, ends_session }
+        Decided { decision, clear, ends_session, by: None }
     };
     let mut decision = Decision::go_on(context.session.clone(), context.step);
     if let Some(stopped) = ladder.stopped() {
@@ -93,6 +95,7 @@ pub fn decide(
         let first = std::cmp::Reverse((found[c.found].watch, c.found));
         (c.action, c.level, first)
     });
+    let by = strongest.map(|best| found[best.found].watch);
     let mut clear = false;
     if let Some(best) = strongest {
         let one = &found[best.found];
@@ -131,7 +134,7 @@ pub fn decide(
         decision = held_back(decision, &found);
     }
     decision.findings = listed(found);
-    done(decision, clear)
+    Decided { by, ..done(decision, clear) }
 }
 
 /// Returns the question to ask in place of a refusal. The rung's own text would claim that it has happened.

@@ -9,18 +9,18 @@ const MOST: usize = 16;
 /// The state of one agent's ladders, and which of its messages were delivered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LadderState {
-    occurrences: Vec<Occurrence>,
+    pub(crate) occurrences: Vec<Occurrence>,
     given: Vec<(u16, u64)>,
-    episodes: Vec<Episode>,
+    pub(crate) episodes: Vec<Episode>,
     /// The current stop, until a person writes or the session ends.
     pub(crate) stopped: Option<Box<Decision>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Occurrence {
-    watch: u16,
+pub(crate) struct Occurrence {
+    pub(crate) watch: u16,
     pattern: u64,
-    count: u64,
+    pub(crate) count: u64,
     last: u64,
 }
 

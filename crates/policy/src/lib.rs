@@ -14,6 +14,7 @@ mod ladder;
 mod ladder_state;
 mod prices;
 mod profile;
+mod reached;
 mod root_cause;
 mod schema;
 mod task_update;
@@ -28,9 +29,11 @@ pub use ladder::{Ladder, Rung, RungUnit};
 pub use ladder_state::LadderState;
 pub use prices::{Prices, undated};
 pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Watch, profile_text};
+pub use reached::ReachedRung;
 pub use root_cause::{RootCause, root_cause};
 pub use schema::{
-    AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, config_schema,
+    AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, SwarmBlock,
+    config_schema,
 };
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate};
 pub use template::render;

@@ -6,8 +6,19 @@ use serde_json::{Value, json};
 use crate::Registry;
 
 /// The configuration keys that aren't part of a profile.
-pub const CONFIG_KEYS: [&str; 10] =
-    ["$schema", "profile", "mode", "attended", "fail", "agent", "memory", "prices", "embeddings", "events"];
+pub const CONFIG_KEYS: [&str; 11] = [
+    "$schema",
+    "profile",
+    "mode",
+    "attended",
+    "fail",
+    "agent",
+    "memory",
+    "prices",
+    "embeddings",
+    "events",
+    "swarm",
+];
 
 /// The keys of a profile.
 #[cfg(not(feature = "schema"))]
@@ -76,6 +87,18 @@ pub struct EmbeddingsBlock {
 pub struct EventsBlock {
     /// The file to append to, one event per line.
     pub file: Option<String>,
+}
+
+/// The swarm of the sessions that deloop's hooks and plugins guard.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct SwarmBlock {
+    /// The swarm that every session belongs to. `DELOOP_SWARM` in the environment overrides it. In a project's
+    /// configuration, it names a swarm of that project only.
+    pub name: Option<String>,
+    /// Whether the subagents of a session form a swarm of their own, unless the session is in a named one.
+    pub subagents: bool,
 }
 
 /// The price of a model, in dollars per million tokens.

@@ -1,6 +1,7 @@
 //! The requirements for every backend, as a test suite that each of them runs.
 
-use deloop_types::SessionId;
+use deloop_detect::SwarmWorker;
+use deloop_types::{SessionId, ShortCall};
 
 use crate::{Codec, Store, StoreError};
 
@@ -19,6 +20,12 @@ impl Codec<Vec<u64>> for Numbers {
     fn thaw(&self, text: &str) -> Result<Vec<u64>, StoreError> {
         text.split(',').filter(|n| !n.is_empty()).map(|n| n.parse().map_err(StoreError::decode)).collect()
     }
+}
+
+/// Returns the main agent of a session as a worker of a swarm.
+#[must_use]
+pub fn worker(session: &str) -> SwarmWorker<'_> {
+    SwarmWorker { session, agent: None }
 }
 
 /// Runs the suite on an empty store.
@@ -42,11 +49,20 @@ pub fn check<S: Store<Vec<u64>>>(store: &S) {
     store.forget(&a).expect("forgetting what is not there");
     assert_eq!(push(&a, 3), [3], "a forgotten session starts fresh");
 
-    let count = |swarm: &str, target, worker| store.swarm(swarm, |s| s.push(target, worker)).expect("swarm");
-    assert_eq!((count("s", 1, 1).calls, count("s", 1, 2).workers), (1, 2));
-    assert_eq!(count("t", 1, 1).calls, 1, "swarms are isolated");
+    let count = |swarm: &str, by: &str| {
+        store.swarm(swarm, |s| s.push(1, worker(by), ShortCall::default)).expect("swarm")
+    };
+    assert_eq!((count("s", "a").calls, count("s", "b").workers), (1, 2));
+    assert_eq!(count("t", "a").calls, 1, "swarms are isolated");
+    let state = |swarm: &str| store.look_swarm(swarm, deloop_detect::Swarm::state).expect("look swarm");
+    assert_eq!(state("s").expect("it is stored").fingerprints[0].workers, ["a", "b"]);
+    assert_eq!(state("u"), None, "looking makes nothing");
+    let mut names = store.swarms().expect("swarms");
+    names.sort();
+    assert_eq!(names, ["s", "t"]);
     store.forget_swarm("s").expect("forget swarm");
-    assert_eq!(count("s", 1, 1).calls, 1, "a forgotten swarm starts fresh");
+    store.forget_swarm("s").expect("forgetting what is not there");
+    assert_eq!(count("s", "a").calls, 1, "a forgotten swarm starts fresh");
 
     std::thread::scope(|scope| {
         for thread in 0..4 {

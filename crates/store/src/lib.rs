@@ -127,13 +127,19 @@ pub trait Store<T>: Send + Sync {
     /// When the backend fails.
     fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError>;
 
+    /// Reads the state of a swarm, if there is one.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError>;
+
     /// Deletes a session. It isn't an error if there is no such session.
     ///
     /// # Errors
     /// When the backend fails.
     fn forget(&self, session: &SessionId) -> Result<(), StoreError>;
 
-    /// Deletes a swarm.
+    /// Deletes a swarm. It isn't an error if there is no such swarm.
     ///
     /// # Errors
     /// When the backend fails.
@@ -144,4 +150,10 @@ pub trait Store<T>: Send + Sync {
     /// # Errors
     /// When the backend fails.
     fn sessions(&self) -> Result<Vec<SessionId>, StoreError>;
+
+    /// Returns the names of the stored swarms, in no particular order.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn swarms(&self) -> Result<Vec<String>, StoreError>;
 }

@@ -12,8 +12,9 @@ const SHARDS: usize = 16;
 
 /// Limits of a [`MemoryStore`].
 ///
-/// A session takes up to about 6 KiB and a swarm about 6.5 KiB, so the defaults add up to 65 MiB. Raise `sessions` if
-/// you run more agents than that at the same time.
+/// A session takes up to about 6 KiB. A swarm of up to 20 workers takes up to about 14 KiB, and a larger one about
+/// 0.4 KiB more per worker, up to 1,000 of them. With small swarms, the defaults add up to 75 MiB. Raise `sessions` if you
+/// run more agents than that at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of sessions. The least recently used are dropped first. Default: 10,000.
@@ -166,6 +167,10 @@ impl<T: Send> Store<T> for MemoryStore<T> {
         Ok(done)
     }
 
+    fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
+        Ok(lock(&self.swarms).entries.get(swarm).map(|(_, swarm)| see(swarm)))
+    }
+
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
         self.shard(session).remove(session);
         Ok(())
@@ -183,12 +188,17 @@ impl<T: Send> Store<T> for MemoryStore<T> {
         }
         Ok(sessions)
     }
+
+    fn swarms(&self) -> Result<Vec<String>, StoreError> {
+        Ok(lock(&self.swarms).entries.keys().map(ToString::to_string).collect())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Numbers, check};
+    use crate::contract::{Numbers, check, worker};
+    use deloop_types::ShortCall;
 
     #[test]
     fn keeps_the_contract() {
@@ -232,7 +242,8 @@ mod tests {
     #[test]
     fn the_longest_unused_swarm_goes_first() {
         let store = MemoryStore::<Vec<u64>>::new(Limits { swarms: 3, ..Limits::default() });
-        let calls = |swarm: &str| Store::<Vec<u64>>::swarm(&store, swarm, |s| s.push(1, 1).calls).unwrap();
+        let push = |s: &mut Swarm| s.push(1, worker("a"), ShortCall::default).calls;
+        let calls = |swarm: &str| Store::<Vec<u64>>::swarm(&store, swarm, push).unwrap();
         assert_eq!(["a", "b", "c", "a", "d", "a", "b"].map(calls), [1, 1, 1, 2, 1, 3, 1]);
     }
 

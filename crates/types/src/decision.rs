@@ -46,7 +46,7 @@ pub struct Decision {
     /// The decision before the mode capped it.
     #[cfg_attr(feature = "schema", schemars(default))]
     pub would: Option<Box<Decision>>,
-    /// Fields that the profile adds, such as `task_update`.
+    /// Fields that the profile adds, such as `task_update`, and the answer to a `state` step.
     #[cfg_attr(feature = "schema", schemars(flatten))]
     pub extra: Map<String, Value>,
 }

@@ -22,6 +22,7 @@ mod millis;
 mod notice;
 mod session;
 mod step;
+mod usage;
 mod wire;
 
 pub use action::{Action, Mode, Role, Roles};
@@ -31,7 +32,6 @@ pub use finding::{ArgumentVariation, CameBack, Evidence, Finding, Repeats, RunEv
 pub use millis::Millis;
 pub use notice::ControllerNotice;
 pub use session::SessionId;
-pub use step::{
-    Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, TurnEmbedding, Usage, UserText,
-};
+pub use step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, TurnEmbedding, UserText};
+pub use usage::Usage;
 pub use wire::StepError;

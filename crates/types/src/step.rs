@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Millis, SessionId};
+use crate::{Millis, SessionId, Usage};
 
 /// One thing that happened in an agent's session.
 ///
@@ -60,6 +60,10 @@ pub enum Body {
     Intervention,
     /// The session is over and may be forgotten.
     End,
+    /// The step's swarm has completed and may be forgotten.
+    SwarmEnd,
+    /// Asks for the state of the session and of the step's swarm. Nothing happened, and nothing changes.
+    State,
 }
 
 /// One answer of the model: its text and the calls it asked for.
@@ -147,24 +151,6 @@ pub enum Origin {
     Human,
     /// The program around the agent: an automatic "continue".
     Harness,
-}
-
-/// What a request to the model used.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Usage {
-    /// The model's name.
-    pub model: Option<String>,
-    /// Input tokens, without those from the cache.
-    pub input_tokens: u64,
-    /// Output tokens.
-    pub output_tokens: u64,
-    /// Tokens read from the provider's cache.
-    pub cache_read_tokens: u64,
-    /// Tokens written to the provider's cache.
-    pub cache_write_tokens: u64,
-    /// The cost in dollars, if the agent reports it.
-    pub cost_usd: Option<f64>,
 }
 
 /// Whether the message of an earlier decision reached the agent.
@@ -258,6 +244,17 @@ impl Step {
     /// Creates the end of a session.
     pub fn end(session: impl Into<SessionId>) -> Self {
         Self::new(session, Body::End)
+    }
+
+    /// Creates the end of a swarm.
+    pub fn swarm_end(session: impl Into<SessionId>, swarm: impl Into<String>) -> Self {
+        Self::new(session, Body::SwarmEnd).in_swarm(swarm)
+    }
+
+    /// Asks for the state of a session; with [`Step::by`], of one of its subagents, and with [`Step::in_swarm`], also
+    /// of that swarm.
+    pub fn state(session: impl Into<SessionId>) -> Self {
+        Self::new(session, Body::State)
     }
 
     /// Sets the id of the step's first call. Does nothing unless the step is a turn with calls.
@@ -393,15 +390,6 @@ impl ToolResult {
     pub fn ended(&self) -> Option<Outcome> {
         let ok = self.ok.or_else(|| self.error_type.as_ref().map(|_| false));
         self.outcome.or_else(|| ok.map(|ok| if ok { Outcome::Ok } else { Outcome::Error }))
-    }
-}
-
-impl Usage {
-    /// Returns all tokens, including those read from and written to the cache.
-    #[must_use]
-    pub fn all_tokens(&self) -> u64 {
-        let parts = [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens];
-        parts.into_iter().fold(0, u64::saturating_add)
     }
 }
 

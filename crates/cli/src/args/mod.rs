@@ -18,7 +18,8 @@ use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
 use crate::live::args::{
-    ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, WRONG_HELP, WrongArgs,
+    ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, STATE_HELP, SWARM_HELP,
+    StateArgs, SwarmArgs, WRONG_HELP, WrongArgs,
 };
 use crate::run::args::{RUN_HELP, RunArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
@@ -107,7 +108,7 @@ pub(crate) enum Command {
     /// Delete stored session data
     #[command(after_help = "Examples:\n  deloop purge 3f2a1c9e    one session, its decisions and labels\n  \
         deloop purge --yes       everything\n\n\
-        Deletes sessions, decisions, labels, hand-offs and logs. Keeps patterns of `deloop allow`, trusted\n\
+        Deletes sessions, decisions, swarms, labels, hand-offs and logs. Keeps patterns of `deloop allow`, trusted\n\
         configurations and installed hooks.")]
     Purge(PurgeArgs),
     /// List the built-in profiles, or print one as a template for your own
@@ -124,6 +125,12 @@ pub(crate) enum Command {
     /// Show recent decisions and the reason for each
     #[command(after_help = LOG_HELP)]
     Log(LogArgs),
+    /// Show what deloop currently knows of a running session: calls in a row, ladders, stops
+    #[command(after_help = STATE_HELP)]
+    State(StateArgs),
+    /// List, show or clear swarms: workers whose calls are counted together
+    #[command(after_help = SWARM_HELP)]
+    Swarm(SwarmArgs),
     /// Explain a decision or a detector
     #[command(after_help = "Examples:\n  deloop explain d3f2a1         a decision from `deloop log`\n  \
         deloop explain no-progress    a detector, with examples")]

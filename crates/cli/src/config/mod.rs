@@ -7,6 +7,7 @@ mod document;
 mod last_good;
 mod show;
 pub(crate) mod sources;
+mod swarm;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub(crate) use self::document::{is_file_name, parse};
 pub(crate) use self::show::run;
 pub(crate) use self::sources::state_folder;
 use self::sources::{Layer, Reach, Sources};
+pub(crate) use self::swarm::SwarmSettings;
 use crate::args::RuleArgs;
 use crate::exit::Failure;
 use crate::notes::NotesFolder;
@@ -37,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) embeddings: EmbeddingsBlock,
     /// The file that hooks append events to, if one is set.
     pub(crate) events: Option<(NotesFolder, String)>,
+    /// The swarm of live sessions.
+    pub(crate) swarm: SwarmSettings,
     /// Whether `DELOOP=off` is set.
     pub(crate) off: bool,
     /// What happens when deloop itself fails.
@@ -206,7 +210,7 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Defaults<'_>, failure: &F
 fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<Config, Failure> {
     let mut over = Value::Object(serde_json::Map::new());
     let schema = base.checked.then(|| config_schema(&Registry::default()));
-    let (mut profile_from, mut memory_from, mut events_from) = (None, None, None);
+    let (mut profile_from, mut memory_from, mut events_from, mut swarm_from) = (None, None, None, None);
     for layer in layers {
         let document = document::of_layer(layer)?;
         if let Some(error) = schema.as_ref().and_then(|schema| unknown_key(&document, schema)) {
@@ -222,6 +226,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
                 layer.path.display()
             )));
         }
+        swarm_from = if swarm::is_named(&document) { Some(*layer) } else { swarm_from };
         merge(&mut over, document);
     }
     let named = given.args.profile.as_deref().filter(|_| given.profile);
@@ -251,6 +256,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     let events = field::<EventsBlock>(&document, "events")?.and_then(|events| events.file);
     let events = events.map(|file| events_file(Path::new(&file), events_from)).transpose()?;
     let embeddings = field::<EmbeddingsBlock>(&document, "embeddings")?.unwrap_or_default();
+    let swarm = swarm::of(&document, swarm_from, given.environment)?;
     let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
     let profile = if base.checked {
         Profile::from_document(document.clone(), &Registry::default())?
@@ -268,6 +274,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         memory,
         embeddings,
         events,
+        swarm,
         off: is_off(),
         fail,
         notices: Vec::new(),

@@ -12,7 +12,7 @@ use deloop_policy::{Fail, Price, Prices};
 use deloop_types::{Action, Decision, Event, Mode, Usage};
 
 use crate::args::{AgentHook, RuleArgs};
-use crate::config::{self, Config};
+use crate::config::{self, Config, SwarmSettings};
 use crate::embedding::{self, EmbeddingRequests, HookEmbeddings};
 use crate::exit::{self, Failure};
 use crate::notes::NotesFolder;
@@ -23,8 +23,6 @@ use crate::state::{State, now};
 const LONGEST: u64 = deloop_types::limits::EVENT as u64;
 /// Set by `deloop run` for the agent it starts: the run is unattended and deloop may end it.
 pub(crate) const RUN: &str = "DELOOP_RUN";
-/// Names a swarm: a group of workers with one goal, across sessions.
-const SWARM: &str = "DELOOP_SWARM";
 /// Names the session that started this one. It is told when this one loops.
 const CONTROLLER: &str = "DELOOP_CONTROLLER";
 /// Set together with it: the mode of that run.
@@ -81,7 +79,7 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Answered, F
     let engine = Engine::new(config.profile.clone(), options);
     let handled = state.open().and_then(|journal| {
         let embeddings = HookEmbeddings::open(&config, &journal);
-        let mut context = live_context(options, run.as_deref(), notice.as_deref(), &cost);
+        let mut context = live_context(options, run.as_deref(), &config.swarm, notice.as_deref(), &cost);
         context.embeddings = embeddings.as_ref().map(|source| source as &dyn EmbeddingSource);
         let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
         let handled = live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))?;
@@ -121,10 +119,10 @@ fn append(folder: &NotesFolder, file: &str, events: &[Event]) -> Result<(), Fail
 pub(crate) fn live_context<'a>(
     options: Options,
     run: Option<&'a str>,
+    swarm: &'a SwarmSettings,
     notice: Option<&'a str>,
     cost: &'a dyn Fn(&Usage) -> Option<f64>,
 ) -> EventContext<'a> {
-    static SWARM_NAME: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(SWARM).ok());
     static CONTROLLER_NAME: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(CONTROLLER).ok());
     let open: OpenTranscript = |path| {
         let file = safe_file::open(path, Links::Follow)?;
@@ -134,7 +132,8 @@ pub(crate) fn live_context<'a>(
         options,
         now: now(),
         run,
-        swarm: SWARM_NAME.as_deref(),
+        swarm: swarm.name.as_deref(),
+        subagent_swarms: swarm.subagents,
         controller: CONTROLLER_NAME.as_deref().filter(|name| !name.is_empty()),
         project: None,
         embeddings: None,

@@ -1,6 +1,8 @@
-//! What can be typed after `deloop log`, `wrong`, `pause`, `resume` and `allow`.
+//! What can be typed after `deloop log`, `state`, `swarm`, `wrong`, `pause`, `resume` and `allow`.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::args::RuleArgs;
 
 pub(crate) const LOG_HELP: &str = "\
 Examples:
@@ -16,6 +18,26 @@ delivered, what the agent did next, and the decision's id for `deloop explain` a
 `--weekly` counts each loop once, in the week deloop first acted on it. Loops that you marked as
 wrong don't count. The trend compares the loops per session of the last 4 weeks with the 4 weeks
 before; it is steady unless the change is larger than chance would explain.";
+
+pub(crate) const STATE_HELP: &str = "\
+Examples:
+  deloop state 3f2a                                  every agent of the session
+  deloop state 3f2a --agent reviewer --profile doom-loop
+  deloop state 3f2a --json | jq .consecutiveCount
+
+Shows the last tool, how many calls in a row were the same, the rungs that the agent has reached,
+and whether it was stopped. Calls in a row are counted by profiles that use repeated-call or
+repeated-target, such as doom-loop. Nothing is changed.";
+
+pub(crate) const SWARM_HELP: &str = "\
+Examples:
+  deloop swarm                        the swarms and the call each of them makes most
+  deloop swarm show nightly           how often each call was made, and by which workers
+  deloop swarm show nightly --json | jq '.fingerprints[0].workers'
+  deloop swarm clear nightly          the swarm has finished: count from zero
+
+Sessions join a swarm through DELOOP_SWARM in their environment, or `[swarm]` in the configuration:
+  DELOOP_SWARM=nightly claude -p 'fix the tests'";
 
 pub(crate) const WRONG_HELP: &str = "\
 Examples:
@@ -75,6 +97,48 @@ pub(crate) struct LogArgs {
     /// Print how often each agent and project loops per week, and the trend
     #[arg(long, conflicts_with_all = ["summary", "follow", "since"])]
     pub(crate) weekly: bool,
+}
+
+/// `deloop state`
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// The session's id, or the start of it
+    pub(crate) session: String,
+    /// Only this subagent
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Print one JSON object per agent
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+/// `deloop swarm`
+#[derive(Debug, Args)]
+pub(crate) struct SwarmArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<SwarmCommand>,
+}
+
+/// The subcommands of `deloop swarm`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SwarmCommand {
+    /// Show the calls that a swarm makes most, and the workers that made them
+    #[command(after_help = "Example: deloop swarm show nightly --json")]
+    Show {
+        /// The swarm's name
+        name: String,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete the counts of a swarm, for example after it has finished
+    #[command(after_help = "Example: deloop swarm clear nightly")]
+    Clear {
+        /// The swarm's name
+        name: String,
+    },
 }
 
 /// `deloop wrong`

@@ -1,10 +1,10 @@
-use deloop_types::{Evidence, Finding, Repeats};
+use deloop_types::{Evidence, Finding, Millis, Repeats};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::run::Run;
-use crate::{Detector, Happening, Moment, short_call};
+use super::run::WarnedRun;
+use crate::{Detector, Happening, Moment, Streak, short_call};
 
 /// Finds the same tool called with identical arguments in a row.
 pub(crate) struct RepeatedCall;
@@ -26,7 +26,7 @@ impl Default for RepeatedCallParams {
 
 impl Detector for RepeatedCall {
     type Params = RepeatedCallParams;
-    type Memory = Run;
+    type Memory = WarnedRun;
 
     fn name(&self) -> &'static str {
         "repeated-call"
@@ -41,8 +41,9 @@ impl Detector for RepeatedCall {
         include_str!("repeated-call.md")
     }
 
-    fn look(&self, params: &Self::Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut WarnedRun) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
+        let run = &mut memory.run;
         run.extend(call.signature.short(), moment.step);
         (run.count >= params.at).then(|| {
             let short = short_call(&call.call.tool, &call.call.args);
@@ -59,5 +60,13 @@ impl Detector for RepeatedCall {
                 found
             }
         })
+    }
+
+    fn streak(&self, params: &Self::Params, memory: &WarnedRun) -> Option<Streak> {
+        Some(memory.streak(params.at))
+    }
+
+    fn warned(&self, memory: &mut WarnedRun, at: Millis) {
+        memory.warned = Some(at);
     }
 }

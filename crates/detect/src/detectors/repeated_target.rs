@@ -1,10 +1,10 @@
-use deloop_types::{Evidence, Finding, Repeats};
+use deloop_types::{Evidence, Finding, Millis, Repeats};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::run::Run;
-use crate::{Detector, Happening, Moment, short_call};
+use super::run::WarnedRun;
+use crate::{Detector, Happening, Moment, Streak, short_call};
 
 /// Finds the same tool called on the same target in a row, whatever its optional arguments.
 pub(crate) struct RepeatedTarget;
@@ -26,7 +26,7 @@ impl Default for RepeatedTargetParams {
 
 impl Detector for RepeatedTarget {
     type Params = RepeatedTargetParams;
-    type Memory = Run;
+    type Memory = WarnedRun;
 
     fn name(&self) -> &'static str {
         "repeated-target"
@@ -41,8 +41,9 @@ impl Detector for RepeatedTarget {
         include_str!("repeated-target.md")
     }
 
-    fn look(&self, params: &Self::Params, moment: &Moment<'_>, run: &mut Run) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut WarnedRun) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
+        let run = &mut memory.run;
         run.extend(call.target().short(), moment.step);
         (run.count >= params.at).then(|| {
             let short = short_call(&call.call.tool, &call.call.args);
@@ -59,5 +60,13 @@ impl Detector for RepeatedTarget {
                 found
             }
         })
+    }
+
+    fn streak(&self, params: &Self::Params, memory: &WarnedRun) -> Option<Streak> {
+        Some(memory.streak(params.at))
+    }
+
+    fn warned(&self, memory: &mut WarnedRun, at: Millis) {
+        memory.warned = Some(at);
     }
 }

@@ -1,6 +1,9 @@
 //! A run: the same thing several times in a row.
 
+use deloop_types::Millis;
 use serde::{Deserialize, Serialize};
+
+use crate::Streak;
 
 /// The length of the current run and where it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,5 +29,20 @@ impl Run {
     /// Ends the run.
     pub(crate) fn end(&mut self) {
         *self = Self::default();
+    }
+}
+
+/// A run, and when the agent last got a message about one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WarnedRun {
+    pub(crate) run: Run,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) warned: Option<Millis>,
+}
+
+impl WarnedRun {
+    /// Returns the current streak of a detector that finds a run from `at` occurrences.
+    pub(crate) fn streak(self, at: u64) -> Streak {
+        Streak { count: self.run.count, at, warned: self.warned }
     }
 }

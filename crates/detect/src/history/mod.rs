@@ -10,15 +10,18 @@ use crate::{Ending, Progress};
 
 mod about;
 mod ledger;
+mod packed;
 mod record;
 mod ring;
 mod swarm;
+mod swarm_state;
 
 use about::About;
 pub use ledger::Ledger;
 pub use record::CallRecord;
 pub use ring::Ring;
 pub use swarm::Swarm;
+pub use swarm_state::{SwarmFingerprint, SwarmState, SwarmWorker};
 
 /// Number of calls in a history: enough for three laps of a cycle of fourteen.
 pub const WINDOW: usize = 44;

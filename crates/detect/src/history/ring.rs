@@ -13,6 +13,12 @@ impl<T> Default for Ring<T> {
     }
 }
 
+impl<T> From<Vec<T>> for Ring<T> {
+    fn from(items: Vec<T>) -> Self {
+        Self(items.into())
+    }
+}
+
 impl<T> Ring<T> {
     /// Adds an entry and keeps no more than `most`.
     pub fn push(&mut self, item: T, most: usize) {
@@ -25,6 +31,11 @@ impl<T> Ring<T> {
             self.0.reserve_exact(self.0.len().clamp(4, 64).min(most - self.0.len()));
         }
         self.0.push_back(item);
+    }
+
+    /// Removes and returns the oldest entry.
+    pub fn pop(&mut self) -> Option<T> {
+        self.0.pop_front()
     }
 
     /// Returns the number of entries.

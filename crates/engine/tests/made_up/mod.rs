@@ -20,6 +20,9 @@ fn step() -> impl Strategy<Value = Step> {
             made.agent = agent.map(str::to_owned);
             made.swarm = swarm.filter(|_| session != "a").map(str::to_owned);
             made.ts = ts;
+            if made.body == Body::SwarmEnd && made.swarm.is_none() {
+                made.body = Body::State;
+            }
             made
         },
     )
@@ -46,6 +49,7 @@ fn body() -> impl Strategy<Value = Body> {
         1 => select(vec!["again and again ", "a", "```\n"]).prop_map(|text| Body::Chunk(text.to_owned())),
         1 => (0..40_u64, any::<bool>()).prop_map(|(step, ok)| Body::Delivery(Delivery::new(step, ok))),
         1 => select(vec![Body::End, Body::Compact, Body::Compact]),
+        1 => select(vec![Body::State, Body::State, Body::SwarmEnd]),
     ]
 }
 

@@ -250,6 +250,16 @@ impl<T: Send> Store<T> for SqliteStore {
         })
     }
 
+    fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
+        let text: Option<String> = self.see(|connection| {
+            let sql = "SELECT state FROM swarms WHERE swarm = ?1";
+            connection.query_row(sql, [swarm], |row| row.get(0)).optional()
+        })?;
+        // As in a change, state written by another release is an empty swarm.
+        let state = text.map(|text| serde_json::from_str::<Swarm>(&text).unwrap_or_default());
+        Ok(state.map(|state| see(&state)))
+    }
+
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
         self.change(|connection| {
             connection.execute("DELETE FROM sessions WHERE session = ?1", [session.as_str()])?;
@@ -269,6 +279,14 @@ impl<T: Send> Store<T> for SqliteStore {
             let mut select = connection.prepare_cached("SELECT session FROM sessions")?;
             let names = select.query_map([], |row| row.get::<_, String>(0))?;
             names.map(|name| name.map(SessionId::from)).collect()
+        })
+    }
+
+    fn swarms(&self) -> Result<Vec<String>, StoreError> {
+        self.see(|connection| {
+            let mut select = connection.prepare_cached("SELECT swarm FROM swarms")?;
+            let names = select.query_map([], |row| row.get(0))?;
+            names.collect()
         })
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::contract::{Numbers, check};
+use crate::contract::{Numbers, check, worker};
 
 fn open(folder: &Path, bounds: Bounds) -> SqliteStore {
     SqliteStore::open(&folder.join("state/deloop.db"), bounds).unwrap()
@@ -166,4 +166,34 @@ fn a_file_of_an_earlier_release_goes_on() {
     drop(old);
     let store = SqliteStore::open(&path, Bounds::default()).unwrap();
     assert_eq!(push(&store, "a", 2, 8), 2, "its sessions go on");
+}
+
+/// What `docs/swarms.md` says of the cost of a call.
+#[test]
+#[ignore = "a measurement; run it with --release and --nocapture"]
+#[expect(clippy::print_stdout, clippy::disallowed_methods, reason = "the figures are what the test is for")]
+fn the_cost_of_a_call_in_a_swarm() {
+    for workers in [3, 50, 500, 1000] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), Bounds::default());
+        let names: Vec<String> = (0..workers).map(|n| format!("5f0c3d1e-8a2b-4c7d-9e6f-{n:012}")).collect();
+        let call = |swarm: &mut Swarm, n: usize| {
+            let short = || deloop_types::ShortCall { tool: "bash".to_owned(), about: format!("cat {n}.md") };
+            swarm.push(n as u64 % 4000, worker(&names[n % workers]), short)
+        };
+        let change = |work: &mut dyn FnMut(&mut Swarm)| Store::<Vec<u64>>::swarm(&store, "s", work).unwrap();
+        change(&mut |swarm| (0..12_000).for_each(|n| _ = call(swarm, n)));
+        let mut times: Vec<_> = (0..200)
+            .map(|n| {
+                let start = std::time::Instant::now();
+                change(&mut |swarm| _ = call(swarm, n));
+                start.elapsed()
+            })
+            .collect();
+        times.sort();
+        let bytes: i64 = store
+            .see(|connection| connection.query_row("SELECT length(state) FROM swarms", [], |row| row.get(0)))
+            .unwrap();
+        println!("{workers} workers: {bytes} bytes, {:?} a call (median of 200)", times[100]);
+    }
 }

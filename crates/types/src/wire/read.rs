@@ -6,10 +6,8 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
 use crate::limits;
-use crate::step::{
-    Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, TurnEmbedding, Usage, UserText,
-};
-use crate::{Millis, SessionId};
+use crate::step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, TurnEmbedding, UserText};
+use crate::{Millis, SessionId, Usage};
 
 /// Why a line isn't a [`Step`]. The message names the fix.
 #[derive(Debug)]
@@ -54,7 +52,8 @@ impl std::error::Error for StepError {
     }
 }
 
-const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, embedding, intervention, end";
+const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, embedding, intervention, end, \
+                     swarm_end, state";
 
 /// One thing that happened in an agent's session, as one JSON object per line.
 #[derive(Default, Deserialize)]
@@ -62,8 +61,8 @@ const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, 
 #[serde(default)]
 #[cfg_attr(feature = "schema", schemars(title = "Step", rename = "Step"))]
 struct Line<'a> {
-    /// Determines which fields apply: turn, call, result, user, usage, chunk, compact, delivery,
-    /// embedding, intervention or end.
+    /// Determines which fields apply: turn, call, result, user, usage, chunk, compact, delivery, embedding,
+    /// intervention, end, swarm_end or state.
     #[serde(borrow, rename = "type")]
     #[cfg_attr(feature = "schema", schemars(with = "Kind", required))]
     kind: Option<Cow<'a, str>>,
@@ -145,7 +144,7 @@ struct CallLine {
 /// The types of Steps, for the schema.
 #[cfg(feature = "schema")]
 #[derive(JsonSchema)]
-#[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "snake_case"))]
 #[expect(dead_code, reason = "only its schema is used")]
 enum Kind {
     Turn,
@@ -159,6 +158,8 @@ enum Kind {
     Embedding,
     Intervention,
     End,
+    SwarmEnd,
+    State,
 }
 
 /// A time on the wire, for the schema.
@@ -287,6 +288,9 @@ impl Line<'_> {
             }),
             "intervention" => Body::Intervention,
             "end" => Body::End,
+            "swarm_end" if self.swarm.is_none() => return Err(missing("swarm")),
+            "swarm_end" => Body::SwarmEnd,
+            "state" => Body::State,
             other => return Err(StepError::UnknownType(other.to_owned())),
         };
         Ok(Step {
@@ -326,6 +330,7 @@ mod tests {
         assert!(error(r#"{"type":"call","tool":"a","ts":"noon"}"#).contains("RFC 3339"));
         assert!(error("nope").starts_with("not JSON"));
         assert!(error(r#"{"type":"delivery","ok":true}"#).contains("`step`"));
+        assert!(error(r#"{"type":"swarm_end"}"#).contains("a `swarm_end` step needs the field `swarm`"));
     }
 
     #[test]
@@ -339,7 +344,12 @@ mod tests {
     fn what_can_be_read_can_be_written_and_read_again() {
         let nested = format!(r#"{{"type":"call","tool":"t","args":{}{}}}"#, "[".repeat(126), "]".repeat(126));
         let cents = r#"{"type":"usage","cost_usd":0.30000000000000004,"input_tokens":1}"#;
-        for line in [nested.as_str(), cents, r#"{"type":"call","tool":"t","args":1e23}"#] {
+        let plain = [
+            r#"{"type":"call","tool":"t","args":1e23}"#,
+            r#"{"type":"swarm_end","swarm":"w"}"#,
+            r#"{"type":"state","agent":"a"}"#,
+        ];
+        for line in [nested.as_str(), cents].into_iter().chain(plain) {
             let step: Step = line.parse().unwrap();
             let written = serde_json::to_string(&step).unwrap();
             assert_eq!(written.parse::<Step>().unwrap(), step, "{written}");

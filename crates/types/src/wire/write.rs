@@ -57,7 +57,7 @@ impl Serialize for Step {
                 map.serialize_entry("step", &embedding.step)?;
                 map.serialize_entry("embedding", &embedding.vector)?;
             }
-            Body::Compact | Body::Intervention | Body::End => {}
+            Body::Compact | Body::Intervention | Body::End | Body::SwarmEnd | Body::State => {}
         }
         map.end()
     }
@@ -77,6 +77,8 @@ fn kind(body: &Body) -> &'static str {
         Body::Embedding(_) => "embedding",
         Body::Intervention => "intervention",
         Body::End => "end",
+        Body::SwarmEnd => "swarm_end",
+        Body::State => "state",
     }
 }
 

@@ -16,6 +16,7 @@ use deloop_types::{Decision, Millis};
 use rusqlite::Connection;
 
 use super::{DecisionOrigin, Journal, Pardon, SessionSource};
+use crate::live::subagent_swarm;
 pub use weeks::WatchedSession;
 
 /// A journal in an SQLite file, with the store in the same file.
@@ -51,8 +52,8 @@ impl SqliteJournal {
         self.store.see(work)
     }
 
-    /// Deletes a session with its decisions, or everything but the allowed patterns. Returns the number of sessions
-    /// deleted.
+    /// Deletes a session with its decisions and the swarm of its subagents, or everything but the allowed patterns.
+    /// Returns the number of sessions deleted.
     ///
     /// # Errors
     /// When the file can't be written.
@@ -63,10 +64,10 @@ impl SqliteJournal {
                 connection.execute(&sql, [session])?;
             }
             if session.is_none() {
-                connection.execute_batch(
-                    "DELETE FROM swarms; DELETE FROM embeddings; DELETE FROM embedding_failures",
-                )?;
+                connection.execute_batch("DELETE FROM embeddings; DELETE FROM embedding_failures")?;
             }
+            let swarm = session.map(|session| subagent_swarm(&session.into()));
+            connection.execute("DELETE FROM swarms WHERE ?1 IS NULL OR swarm = ?1", [swarm])?;
             connection.execute("DELETE FROM sessions WHERE ?1 IS NULL OR session = ?1", [session])
         })?;
         // Deleted rows stay in the file and its log until those are rewritten.
