@@ -14,7 +14,6 @@ mod corpus;
 mod dialects;
 mod doctor;
 mod documents;
-mod doom_loop;
 mod embeddings;
 mod escapes;
 mod eval;

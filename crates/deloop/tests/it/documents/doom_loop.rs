@@ -1,12 +1,52 @@
-//! The doom-loop document: its prompts for commands and talk, its thresholds, and what a rejection leaves alone.
+//! The doom-loop document: its texts character by character, its prompts for commands and talk, its thresholds, and what
+//! a rejection leaves alone.
 
 use serde_json::{Value, json};
 
 use super::{text, user_config};
 use crate::binary::stream;
 
+/// What the document prints for {tool} and {N}, copied from it.
+const INITIAL: &str = "\
+[System] You've called {tool} with the same arguments 3 times.
+This indicates a stuck state. Either:
+1. Try a DIFFERENT approach or tool
+2. If blocked, explain what's preventing progress
+3. If the task is complete, say so explicitly";
+const WARNING: &str = "\
+[System] WARNING: You've called {tool} {N} times with identical arguments.
+This is a stuck state.
+1. Try a DIFFERENT approach or tool
+2. If blocked, explain the blocker";
+const CRITICAL: &str = "\
+[System] CRITICAL: You've called {tool} with the same arguments {N} times.
+You are in a doom loop. You MUST:
+1. STOP calling {tool} immediately
+2. Explain what you're stuck on
+3. Try a completely different approach
+Further identical calls will be rejected.";
+const TESTS: &str = "\
+[System] You've had {N} consecutive test failures. Step back and rethink:
+1. Re-read the error messages carefully
+2. Consider whether your approach is fundamentally wrong
+3. Try a DIFFERENT fix strategy instead of iterating on the same one";
+const GLOBAL: &str = "\
+[System] GLOBAL DOOM LOOP: {totalCalls} calls to {tool} across
+{workerCount} workers. The entire swarm is stuck on this approach.
+1. Try a fundamentally different strategy
+2. Do NOT retry the same tool/parameters
+3. Consider whether the task goal itself needs re-evaluation";
+
+fn fill(text: &str, values: &[(&str, String)]) -> Value {
+    values.iter().fold(text.to_owned(), |text, (key, value)| text.replace(key, value)).into()
+}
+
 fn answers(steps: &[Value]) -> Vec<Value> {
     stream(tempfile::tempdir().unwrap().path(), &["-p", "doom-loop"], &text(steps))
+}
+
+fn shell(command: &str) -> Value {
+    json!({"type": "call", "tool": "bash", "args": {"command": command}})
 }
 
 fn failing(commands: &[&str]) -> Vec<Value> {
@@ -82,4 +122,70 @@ fn thresholds_can_be_set() {
     let answers = stream(home.path(), &["-p", "doom-loop"], &text(&steps));
     let nudged: Vec<usize> = (0..9).filter(|n| answers[*n]["action"] == "nudge").collect();
     assert_eq!(nudged, [3, 8]);
+}
+
+#[test]
+fn the_texts_of_repetitions_are_the_documents() {
+    let steps =
+        vec![json!({"type": "call", "id": null, "tool": "search_code", "args": {"query": "main"}}); 12];
+    for (n, answer) in (1..).zip(answers(&steps)) {
+        let values = [("{tool}", "search_code".to_owned()), ("{N}", n.to_string())];
+        let (action, text) = match n {
+            1 | 2 => ("continue", Value::Null),
+            3 => ("nudge", fill(INITIAL, &values)),
+            4 | 5 => ("nudge", fill(WARNING, &values)),
+            _ => ("block", fill(CRITICAL, &values)),
+        };
+        assert_eq!((&answer["action"], &answer["message"]), (&json!(action), &text), "call {n}");
+        // "Further identical calls will be rejected", and so they are.
+        assert_eq!(answer["calls"], if n < 6 { json!([]) } else { json!(["#0"]) });
+    }
+}
+
+#[test]
+fn the_text_of_test_failures_is_the_documents() {
+    let run = |n: u32| {
+        let call = json!({"type": "call", "id": n.to_string(), "tool": "bash", "args": {"command": "cargo test", "try": n}});
+        let edit = json!({"type": "call", "tool": "edit_file", "args": {"path": "a.rs", "content": n}});
+        [edit, call, json!({"type": "result", "id": n.to_string(), "ok": false, "output": "1 failed"})]
+    };
+    let steps: Vec<Value> = (1..=5).flat_map(run).collect();
+    for (n, answer) in (1..).zip(answers(&steps).iter().skip(2).step_by(3)) {
+        let text = if n < 3 { Value::Null } else { fill(TESTS, &[("{N}", n.to_string())]) };
+        assert_eq!(answer["message"], text, "failure {n}");
+    }
+}
+
+#[test]
+fn the_text_of_the_global_loop_is_the_documents_and_reaches_each_worker() {
+    let call = |n: usize| json!({"type": "call", "session": format!("w{}", n % 4), "swarm": "s", "tool": "fetch", "args": {"url": "https://x.test"}});
+    let other = |n: usize| json!({"type": "call", "session": format!("w{}", n % 4), "tool": "note", "args": {"topic": n}});
+    let steps: Vec<Value> = (0..14).flat_map(|n| [call(n), other(n)]).collect();
+    let mut told = Vec::new();
+    for (n, answer) in (1..).zip(answers(&steps).iter().step_by(2)) {
+        let values = [
+            ("{totalCalls}", n.to_string()),
+            ("{tool}", "fetch".to_owned()),
+            ("{workerCount}", "4".to_owned()),
+        ];
+        let text = if n < 10 { Value::Null } else { fill(GLOBAL, &values) };
+        assert_eq!(answer["message"], text, "call {n}");
+        told.extend(answer["message"].as_str().map(|_| answer["session"].clone()));
+    }
+    told.sort_by_key(ToString::to_string);
+    told.dedup();
+    assert_eq!(told, ["w0", "w1", "w2", "w3"]);
+}
+
+#[test]
+fn reads_of_one_file_are_one_fingerprint_unless_the_command_is_complex() {
+    let counts = |commands: [&str; 4]| {
+        let last = answers(&commands.map(shell)).pop().unwrap();
+        (last["level"].clone(), last["findings"][0]["detector"].clone())
+    };
+    let found = (json!(2), json!("repeated-target"));
+    assert_eq!(counts(["cat foo.ts", "head foo.ts", "tail foo.ts", "head -n 5 foo.ts"]), found);
+    for complex in ["cat foo.ts | wc", "cat foo.ts > x", "cat foo.ts; ls"] {
+        assert_eq!(counts(["cat foo.ts", "head foo.ts", "tail foo.ts", complex]), (json!(0), Value::Null));
+    }
 }
