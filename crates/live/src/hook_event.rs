@@ -3,7 +3,7 @@
 use deloop_detect::short_hash;
 use deloop_engine::Session;
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
-use deloop_policy::{Rules, notice};
+use deloop_policy::{Rules, TASK_UPDATE, notice};
 use deloop_store::{Store, StoreError};
 use deloop_types::{Action, Body, ControllerNotice, Decision, Event, Role, SessionId};
 
@@ -24,6 +24,8 @@ pub struct Handled {
     pub is_news: bool,
     /// The events, for people and other programs.
     pub events: Vec<Event>,
+    /// The decisions that ended a task.
+    pub task_ends: Vec<Decision>,
 }
 
 impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
@@ -54,13 +56,13 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             let session = SessionId::from(event.session.as_str());
             let handler = Handler { live: self, agent, event: &event, exemptions, session };
             let before = state.notice.clone();
-            let mut events = Vec::new();
-            let reply = handler.run(&mut state, &mut events)?;
+            let mut handled = Handled::default();
+            let reply = handler.run(&mut state, &mut handled)?;
             let reply = handler.notify(&mut state, &reply).unwrap_or(reply);
             let news = |notice: &SessionNotice| before.is_none_or(|before| before.text != notice.text);
             let is_news = state.notice.as_ref().is_some_and(news);
             self.end(&handler.session, &state)?;
-            Ok(Handled { reply, is_news, events })
+            Ok(Handled { reply, is_news, ..handled })
         })
     }
 }
@@ -74,7 +76,7 @@ struct Handler<'a, S, J> {
 }
 
 impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
-    fn run(&self, state: &mut SessionState, events: &mut Vec<Event>) -> Result<Reply, StoreError> {
+    fn run(&self, state: &mut SessionState, handled: &mut Handled) -> Result<Reply, StoreError> {
         let (live, event) = (self.live, self.event);
         let news = transcript::since(self.agent, event, &mut state.transcript, live.context.open);
         if event.kind == HookKind::Prompt && event.is_human(&state.agent(None).seen) {
@@ -114,7 +116,10 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
                 live.delivery(&self.session, agent, step, false)?;
             }
             let (mut decided, found) = live.enter(self.agent.name(), step, agent, &self.exemptions)?;
-            events.extend(found);
+            handled.events.extend(found);
+            if decided.extra.contains_key(TASK_UPDATE) {
+                handled.task_ends.push(decided.clone());
+            }
             notices.append(&mut decided.notices);
             if decided.action >= decision.action {
                 decision = decided;

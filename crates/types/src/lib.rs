@@ -15,6 +15,7 @@
 
 mod action;
 mod decision;
+mod embedding;
 mod event;
 mod finding;
 pub mod limits;
@@ -27,11 +28,12 @@ mod wire;
 
 pub use action::{Action, Mode, Role, Roles};
 pub use decision::Decision;
+pub use embedding::TurnEmbedding;
 pub use event::{Event, EventKind};
 pub use finding::{ArgumentVariation, CameBack, Evidence, Finding, Repeats, RunEvidence, ShortCall};
 pub use millis::Millis;
 pub use notice::ControllerNotice;
 pub use session::SessionId;
-pub use step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, TurnEmbedding, UserText};
+pub use step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, UserText};
 pub use usage::Usage;
 pub use wire::StepError;

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Millis, SessionId, Usage};
+use crate::{Millis, SessionId, TurnEmbedding, Usage};
 
 /// One thing that happened in an agent's session.
 ///
@@ -161,24 +161,6 @@ pub struct Delivery {
     pub step: u64,
     /// Whether it reached the agent.
     pub ok: bool,
-}
-
-/// The embedding of an earlier turn's text.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct TurnEmbedding {
-    /// The `step` of the decision about that turn.
-    pub step: u64,
-    /// The embedding.
-    pub vector: Vec<f32>,
-}
-
-impl TurnEmbedding {
-    /// Creates the embedding of the turn at `step`.
-    #[must_use]
-    pub fn new(step: u64, vector: Vec<f32>) -> Self {
-        Self { step, vector }
-    }
 }
 
 impl Step {

@@ -11,11 +11,12 @@ use deloop_live::{EmbeddingSource, EventContext, Live, OpenTranscript};
 use deloop_policy::{Fail, Price, Prices};
 use deloop_types::{Action, Decision, Event, Mode, Usage};
 
+use super::behavioral;
 use crate::args::{AgentHook, RuleArgs};
 use crate::config::{self, Config, SwarmSettings};
 use crate::embedding::{self, EmbeddingRequests, HookEmbeddings};
 use crate::exit::{self, Failure};
-use crate::notes::NotesFolder;
+use crate::notes;
 use crate::safe_file::{self, Links};
 use crate::state::{State, now};
 
@@ -36,11 +37,11 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
     std::panic::set_hook(Box::new(|_| {}));
     let reply = catch_unwind(AssertUnwindSafe(|| answer(agent, hook)))
         .unwrap_or_else(|panic| Err(Failure::new(format!("a bug in deloop: {}", words(&*panic)))));
-    let Answered { reply, requests } = reply.unwrap_or_else(|failure| {
+    let HookAnswer { reply, requests } = reply.unwrap_or_else(|failure| {
         if let (Ok(state), Failure::Message(why)) = (State::here(), failure) {
             state.log(&hook.agent, &why);
         }
-        Answered::default()
+        HookAnswer::default()
     });
     // An agent that doesn't read the reply has already continued.
     let _ = out.write_all(reply.stdout.as_bytes()).and_then(|()| out.flush());
@@ -60,12 +61,12 @@ pub(crate) fn load(rules: &RuleArgs) -> Config {
 
 /// The reply to an event, and what to compute after it.
 #[derive(Default)]
-struct Answered {
+struct HookAnswer {
     reply: Reply,
     requests: EmbeddingRequests,
 }
 
-fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Answered, Failure> {
+fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
     let event = agent.decode(&bytes).map_err(|e| Failure::new(e.0))?;
@@ -88,31 +89,44 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Answered, F
     match handled {
         Err(Failure::Message(why)) if fail == Fail::Closed => {
             state.log(&hook.agent, &why);
-            Ok(Answered { reply: closed(agent, &event, &why), ..Answered::default() })
+            Ok(HookAnswer { reply: closed(agent, &event, &why), ..HookAnswer::default() })
         }
         Ok((handled, requests)) => {
             if let Some(notice) = notice.filter(|_| handled.is_news) {
                 state.log(&hook.agent, &notice);
             }
-            if let Some((folder, file)) = &config.events
-                && let Err(Failure::Message(why)) = append(folder, file, &handled.events)
-            {
-                state.log(&hook.agent, &why);
+            let written = [append(&config, &handled.events), note(&config, &state, &handled.task_ends)];
+            for failure in written.into_iter().filter_map(Result::err) {
+                if let Failure::Message(why) = failure {
+                    state.log(&hook.agent, &why);
+                }
             }
-            Ok(Answered { reply: handled.reply, requests })
+            Ok(HookAnswer { reply: handled.reply, requests })
         }
         Err(failure) => Err(failure),
     }
 }
 
 /// Appends events to the file that the configuration names.
-fn append(folder: &NotesFolder, file: &str, events: &[Event]) -> Result<(), Failure> {
+fn append(config: &Config, events: &[Event]) -> Result<(), Failure> {
+    let Some((folder, file)) = &config.events else { return Ok(()) };
     let mut lines = Vec::new();
     for event in events {
         serde_json::to_writer(&mut lines, event)?;
         lines.push(b'\n');
     }
     if lines.is_empty() { Ok(()) } else { folder.append(file, &lines) }
+}
+
+/// Notes the ends of tasks in the memory folder, if the configuration names one. The session stands for its task.
+fn note(config: &Config, state: &State, ends: &[Decision]) -> Result<(), Failure> {
+    let Some(folder) = &config.memory else { return Ok(()) };
+    for decision in ends {
+        let session = decision.session.as_str();
+        let times = behavioral::count_forced(state.folder(), session)?;
+        notes::write(folder, session, decision, times)?;
+    }
+    Ok(())
 }
 
 /// Returns the context of a live session.

@@ -3,7 +3,7 @@ use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::reading::{Measure, TurnContent};
+use crate::reading::{SimilarityMeasure, TurnContent};
 use crate::{Detector, Happening, Moment, Ring};
 
 /// Finds turns in a row that are similar to one of the last few.
@@ -17,7 +17,7 @@ pub(crate) struct SimilarTurnParams {
     /// Number of similar turns in a row that make a finding.
     at: u64,
     /// What turns are compared by.
-    by: Measure,
+    by: SimilarityMeasure,
     /// Minimum similarity, 0 to 1.
     similarity: f64,
     /// Number of earlier turns that a turn is compared with.
@@ -26,7 +26,7 @@ pub(crate) struct SimilarTurnParams {
 
 impl Default for SimilarTurnParams {
     fn default() -> Self {
-        Self { at: 3, by: Measure::Words, similarity: 0.85, window: 5 }
+        Self { at: 3, by: SimilarityMeasure::Words, similarity: 0.85, window: 5 }
     }
 }
 
@@ -96,7 +96,7 @@ impl Detector for SimilarTurn {
                 memory.before = memory.run;
                 memory.judge(params)
             }
-            Happening::Embedding(late) if params.by == Measure::Embeddings => {
+            Happening::Embedding(late) if params.by == SimilarityMeasure::Embeddings => {
                 let turn = (0..=params.window)
                     .find(|back| memory.window.back(*back).is_some_and(|(step, _)| *step == late.step))?;
                 memory.window.back_mut(turn)?.1.embed(&late.vector);

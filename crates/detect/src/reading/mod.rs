@@ -41,7 +41,7 @@ pub use redaction::{SECRET, is_secret_name, redact};
 pub(crate) use requested::requested_times;
 pub use short::{clean, is_invisible, quote, short_call, telling_argument};
 pub(crate) use short::{room_for, telling};
-pub(crate) use similarity::{Measure, TurnContent};
+pub(crate) use similarity::{SimilarityMeasure, TurnContent};
 pub use sketch::Sketch;
 pub(crate) use sought::sought;
 pub use target::target;

@@ -16,7 +16,7 @@ const LENGTH: f32 = 32_767.0;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Measure {
+pub(crate) enum SimilarityMeasure {
     /// The share of their words that two turns have in common.
     #[default]
     Words,
@@ -34,8 +34,8 @@ pub(crate) struct TurnContent {
 
 impl TurnContent {
     /// Returns the content of a turn: its text, or its calls if it has no text. A turn with neither has none.
-    pub(crate) fn of(turn: &Turn, by: Measure) -> Option<Self> {
-        let embedding = turn.embedding.as_deref().filter(|_| by == Measure::Embeddings);
+    pub(crate) fn of(turn: &Turn, by: SimilarityMeasure) -> Option<Self> {
+        let embedding = turn.embedding.as_deref().filter(|_| by == SimilarityMeasure::Embeddings);
         if let Some(text) = turn.said() {
             return Some(Self { words: Words::of_text(text), embedding: embedding.and_then(Embedding::new) });
         }
@@ -98,7 +98,7 @@ mod tests {
     fn content(text: &str, vector: &[f32]) -> TurnContent {
         let mut turn = Turn::new(text, Vec::new());
         turn.embedding = Some(vector.to_vec());
-        TurnContent::of(&turn, Measure::Embeddings).unwrap()
+        TurnContent::of(&turn, SimilarityMeasure::Embeddings).unwrap()
     }
 
     #[test]
@@ -106,7 +106,8 @@ mod tests {
         let a = content("analyze the price movement", &[0.9, 0.1, 0.4]);
         let b = content("examine how prices changed", &[0.8, 0.15, 0.45]);
         assert!(a.similarity(&b) > 0.98, "{}", a.similarity(&b));
-        let by_words = |text: &str| TurnContent::of(&Turn::new(text, Vec::new()), Measure::Words).unwrap();
+        let by_words =
+            |text: &str| TurnContent::of(&Turn::new(text, Vec::new()), SimilarityMeasure::Words).unwrap();
         let (a, b) = (by_words("analyze the price movement"), by_words("examine how prices changed"));
         assert!(a.similarity(&b) < 0.01);
     }

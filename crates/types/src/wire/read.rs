@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
 use crate::limits;
-use crate::step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, TurnEmbedding, UserText};
-use crate::{Millis, SessionId, Usage};
+use crate::step::{Body, Call, Delivery, Origin, Outcome, Step, ToolResult, Turn, UserText};
+use crate::{Millis, SessionId, TurnEmbedding, Usage};
 
 /// Why a line isn't a [`Step`]. The message names the fix.
 #[derive(Debug)]

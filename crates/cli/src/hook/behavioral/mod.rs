@@ -24,7 +24,8 @@ use crate::learnings::known_patterns;
 use crate::notes::{self, NotesFolder};
 use crate::safe_file::{self, Make, Target};
 use crate::state::{now, prepare_folder};
-use task_file::{LockedFile, SavedTask, count_forced};
+pub(crate) use task_file::count_forced;
+use task_file::{LockedFile, SavedTask};
 
 pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     if let Some(phase) = args.print_shim {

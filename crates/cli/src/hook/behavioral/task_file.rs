@@ -108,7 +108,7 @@ impl LockedFile {
 }
 
 /// Counts a forced end of a session. Returns their number.
-pub(super) fn count_forced(state: &Path, session: &str) -> Result<u64, Failure> {
+pub(crate) fn count_forced(state: &Path, session: &str) -> Result<u64, Failure> {
     let mut file = LockedFile::open(state, Fingerprint::of_bytes(format!("session\0{session}").as_bytes()))?;
     let mut saved: SavedSession = file.read();
     saved.forced += 1;

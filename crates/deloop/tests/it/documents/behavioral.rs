@@ -181,6 +181,20 @@ fn forced_ends_of_all_tasks_of_a_session_count() {
 }
 
 /// Without a forced end there is nothing to learn.
+/// In an agent's own hook, too, a forced end is noted where the user wants it.
+#[test]
+fn an_agents_hook_notes_a_forced_end() {
+    let mut agent = Agent::new("claude-code", "behavioral", "enforce");
+    let notes = agent.home.path().join("notes");
+    super::user_config(agent.home.path(), "deloop.toml", &format!("[memory]\nfolder = {notes:?}\n"));
+    for _ in 0..8 {
+        agent.before("make check");
+        assert!(!notes.join("issues.md").exists());
+    }
+    let learnings = std::fs::read_to_string(notes.join("learnings.md")).unwrap();
+    assert!(learnings.contains("- Task s1: Bash looped 8 times."), "{learnings}");
+}
+
 #[test]
 fn nothing_is_noted_below_level_three() {
     let home = tempfile::tempdir().unwrap();
