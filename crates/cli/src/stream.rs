@@ -224,7 +224,11 @@ impl AgentStream {
     }
 
     fn step(&self, step: Step) -> Result<(Decision, Vec<Event>), Failure> {
-        let context = hook::live_context(self.options, self.run.as_deref(), None, &|_| None);
+        let run = self.run.as_deref();
+        let handoff = run.filter(|_| step.agent.is_none());
+        let handoff = handoff.and_then(|run| hook::handoff_for(&self.journal, run, step.session.as_str()));
+        let mut context = hook::live_context(self.options, run, None, &|_| None);
+        context.handoff = handoff.as_deref();
         let live =
             Live { engine: &self.engine, store: self.journal.store(), journal: &self.journal, context };
         live.step(&self.name, step).map_err(|e| Failure::new(e.to_string()))

@@ -116,7 +116,12 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
                 live.outcome(&nudge, NudgeOutcome::Ended)?;
             }
         }
-        self.answer(decision, refused.as_ref(), agent)
+        let handoff = match event.kind {
+            // Nothing follows that could carry it.
+            HookKind::Stop | HookKind::SessionEnd => None,
+            _ => live.due_handoff(self.agent.name(), &self.session, agent)?,
+        };
+        self.answer(decision, refused.as_ref(), handoff.as_ref(), agent)
     }
 
     /// Shows the user the notice about the configuration, once per session. Returns the reply that carries it, if this
@@ -143,6 +148,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         &self,
         mut decision: Decision,
         refused: Option<&StandingRefusal>,
+        handoff: Option<&Decision>,
         agent: &mut AgentState,
     ) -> Result<Reply, StoreError> {
         let (live, event) = (self.live, self.event);
@@ -151,6 +157,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         let standing = [
             agent.pending.as_ref().map(|p| (&p.decision, p.patterns.as_slice())),
             refused.map(|r| (&r.decision, &[][..])),
+            handoff.map(|handoff| (handoff, &[][..])),
         ];
         for (earlier, patterns) in standing.into_iter().flatten().filter(|(d, _)| d.action <= cap) {
             if earlier.action > decision.action {
@@ -162,7 +169,12 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         if let Some(id) = decision.id.as_ref().filter(|_| carried > Action::Continue) {
             live.journal.delivered(id, &event.name)?;
         }
+        let is_handoff = handoff.is_some_and(|handoff| handoff.id == decision.id);
+        if let Some(state) = agent.handoff.as_mut().filter(|_| is_handoff) {
+            state.delivered = carried >= Action::Nudge;
+        }
         match decision.action {
+            _ if is_handoff => {}
             Action::Continue | Action::Warn => {}
             Action::Nudge | Action::Ask | Action::Block if carried >= Action::Nudge => {
                 let arrived = |p: &mut UndeliveredMessage| p.lost && p.decision.id == decision.id;

@@ -6,6 +6,7 @@
 //! [`Journal`], for hooks ([`Live::hook_event`]) and for programs that send Steps ([`Live::step`]).
 
 mod exemptions;
+mod handoff;
 mod hook_event;
 mod journal;
 mod live;
@@ -20,7 +21,8 @@ pub use hook_event::Handled;
 #[cfg(feature = "sqlite")]
 pub use journal::SqliteJournal;
 pub use journal::{
-    DecisionFilter, DecisionOrigin, HookCalls, Journal, NullJournal, Pardon, RecordedDecision, SessionSource,
+    DecisionFilter, DecisionOrigin, HookCalls, Journal, NullJournal, Pardon, RecordedDecision, RunAttempt,
+    SessionSource,
 };
 pub use live::{EventContext, Live};
 pub use outcome_tracking::{NudgeOutcome, TURNS};

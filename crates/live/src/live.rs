@@ -18,6 +18,9 @@ pub struct EventContext<'a> {
     pub now: Millis,
     /// The `deloop run` that started the agent.
     pub run: Option<&'a str>,
+    /// What the main agent of the run's first session must know of the attempt before it. Only used together with
+    /// `run`.
+    pub handoff: Option<&'a str>,
     /// The swarm: a group of workers with one goal, across sessions.
     pub swarm: Option<&'a str>,
     /// A notice about the configuration for the user.

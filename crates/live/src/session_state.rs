@@ -5,6 +5,7 @@ use deloop_formats::hooks::{HookCall, Seen};
 use deloop_types::Decision;
 use serde::{Deserialize, Serialize};
 
+use crate::handoff::HandoffState;
 use crate::outcome_tracking::{Pattern, TrackedNudge};
 use crate::recent_calls::RecentCall;
 use crate::transcript::TranscriptPosition;
@@ -55,6 +56,9 @@ pub(crate) struct AgentState {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) put_off: bool,
     pub(crate) recent_calls: Vec<RecentCall>,
+    /// Whether it got the hand-off of an earlier attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) handoff: Option<HandoffState>,
 }
 
 /// A message that hasn't been delivered yet.

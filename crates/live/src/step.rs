@@ -47,7 +47,15 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         }
         let agent = state.agent(step.agent.as_deref());
         self.pause(&session, &exemptions, agent)?;
-        let (decision, events) = self.enter(program, step, agent, &exemptions)?;
+        let takes_messages = match &step.body {
+            Body::Turn(turn) => !turn.calls.is_empty(),
+            Body::Result(_) => step.agent.is_none(),
+            _ => false,
+        };
+        let (mut decision, events) = self.enter(program, step, agent, &exemptions)?;
+        if takes_messages && decision.action < Action::Nudge && !exemptions.paused {
+            decision = self.give_handoff(program, decision, agent)?;
+        }
         if decision.action >= Action::Nudge {
             if let Some(id) = &decision.id {
                 self.journal.delivered(id, "stream")?;

@@ -314,6 +314,8 @@ pub(crate) enum SchemaOf {
     Scan,
     /// Output of `deloop compare --json`
     Compare,
+    /// The file of `deloop run --json`
+    RunResult,
     /// Input of `deloop hook behavioral`
     HookInput,
     /// Output of `deloop hook behavioral`

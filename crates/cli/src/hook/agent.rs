@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use deloop_engine::{Engine, Options};
-use deloop_formats::hooks::{HookAgent, HookEvent, Reply, hook_agent};
-use deloop_live::{EventContext, Live, OpenTranscript};
+use deloop_formats::hooks::{HookAgent, HookEvent, HookKind, Reply, hook_agent};
+use deloop_live::{EventContext, Live, OpenTranscript, SqliteJournal};
 use deloop_policy::{Fail, Price, Prices};
 use deloop_types::{Action, Decision, Mode, Usage};
 
@@ -25,6 +25,8 @@ pub(crate) const RUN: &str = "DELOOP_RUN";
 const SWARM: &str = "DELOOP_SWARM";
 /// Set together with it: the mode of that run.
 pub(crate) const RUN_MODE: &str = "DELOOP_RUN_MODE";
+/// Set together with it when the run is a retry: the id of the first attempt. The message itself is in the journal.
+pub(crate) const RUN_HANDOFF: &str = "DELOOP_RUN_HANDOFF";
 
 pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> {
     if config::is_off() {
@@ -67,8 +69,12 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
     options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
     let state = State::here()?;
     let engine = Engine::new(profile, options);
-    let context = live_context(options, run.as_deref(), notice.as_deref(), &cost);
     let handled = state.open().and_then(|journal| {
+        let is_main = event.subagent.is_none() && event.kind != HookKind::Other;
+        let handoff = run.as_deref().filter(|_| is_main);
+        let handoff = handoff.and_then(|run| handoff_for(&journal, run, &event.session));
+        let mut context = live_context(options, run.as_deref(), notice.as_deref(), &cost);
+        context.handoff = handoff.as_deref();
         let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
         live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))
     });
@@ -99,7 +105,13 @@ pub(crate) fn live_context<'a>(
         let file = safe_file::open(path, Links::Follow)?;
         Ok((file.metadata()?.len(), Box::new(file)))
     };
-    EventContext { options, now: now(), run, swarm: SWARM_NAME.as_deref(), notice, cost, open }
+    EventContext { options, now: now(), run, handoff: None, swarm: SWARM_NAME.as_deref(), notice, cost, open }
+}
+
+/// Returns the hand-off for a session of a retried run. Without it the agent goes on all the same.
+pub(crate) fn handoff_for(journal: &SqliteJournal, run: &str, session: &str) -> Option<String> {
+    let first = std::env::var(RUN_HANDOFF).ok()?;
+    journal.handoff_for(run, &first, session).ok().flatten()
 }
 
 /// Returns the cost of a request. The price table is read only when needed, because most events have no usage.

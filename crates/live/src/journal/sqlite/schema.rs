@@ -53,11 +53,28 @@ const TABLES: &str = "
     CREATE TABLE session_state(session TEXT PRIMARY KEY, updated_ms INTEGER NOT NULL, state TEXT NOT NULL);
 ";
 
+/// Added after the other tables, so that a file may have those and not this one.
+const RUNS: &str = "
+    CREATE TABLE IF NOT EXISTS runs(
+        run TEXT PRIMARY KEY,
+        first TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        started_ms INTEGER NOT NULL,
+        after TEXT,
+        handoff TEXT,
+        session TEXT
+    );
+";
+
 /// Returns whether the tables exist.
 pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(exists(connection, "journal")? && exists(connection, "runs")?)
+}
+
+fn exists(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
     // `table_exists` would use the schema from when the file was opened.
-    connection
-        .query_row("SELECT count(*) > 0 FROM sqlite_master WHERE name = 'journal'", [], |row| row.get(0))
+    let sql = "SELECT count(*) > 0 FROM sqlite_master WHERE name = ?1";
+    connection.prepare_cached(sql)?.query_row([table], |row| row.get(0))
 }
 
 /// Creates the tables.
@@ -66,8 +83,12 @@ pub(super) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     if is_current(connection)? {
         return Ok(());
     }
-    connection.execute_batch(TABLES)?;
-    connection.execute_batch(&format!(
-        "CREATE TABLE journal(version INTEGER); INSERT INTO journal VALUES({VERSION})"
-    ))
+    connection.execute_batch(RUNS)?;
+    if !exists(connection, "journal")? {
+        connection.execute_batch(TABLES)?;
+        connection.execute_batch(&format!(
+            "CREATE TABLE journal(version INTEGER); INSERT INTO journal VALUES({VERSION})"
+        ))?;
+    }
+    Ok(())
 }
