@@ -5,6 +5,7 @@ use std::path::Path;
 
 use deloop_detect::{clean, quote};
 use deloop_live::{RecentCall, RecordedDecision};
+use deloop_types::Outcome;
 
 use crate::live::explain::{ended, read};
 use crate::redaction::Redaction;
@@ -41,23 +42,27 @@ pub(super) fn message(stop: &RecordedDecision, handoff: Option<&Path>, instructi
     text
 }
 
-/// Returns the calls that led to the stop, the most frequent first, each with how often and how it ended.
+/// Returns the calls that led to the stop, the most frequent first, each with how often it was made and how it ended when
+/// it ran.
 fn calls(stop: &RecordedDecision) -> Vec<String> {
     let recent: Vec<RecentCall> = read(stop.recent_calls.as_deref());
-    let mut groups: Vec<(&RecentCall, Vec<&'static str>)> = Vec::new();
+    let mut groups: Vec<Vec<&RecentCall>> = Vec::new();
     for call in &recent {
-        let how = if call.output.is_some() { ended(call.came) } else { "no result" };
-        match groups.iter_mut().find(|(first, _)| first.print == call.print) {
-            Some((_, endings)) => endings.push(how),
-            None => groups.push((call, vec![how])),
+        match groups.iter_mut().find(|group| group[0].print == call.print) {
+            Some(group) => group.push(call),
+            None => groups.push(vec![call]),
         }
     }
-    groups.sort_by_key(|(_, endings)| std::cmp::Reverse(endings.len()));
-    let words = |(call, mut endings): (&RecentCall, Vec<&str>)| {
-        let times = if endings.len() == 1 { "once".to_owned() } else { format!("{} times", endings.len()) };
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    let words = |group: Vec<&RecentCall>| {
+        let times = if group.len() == 1 { "once".to_owned() } else { format!("{} times", group.len()) };
+        // deloop's own refusals are recorded as cancelled.
+        let ran = group.iter().filter(|c| c.output.is_some() && c.came != Some(Outcome::Cancelled));
+        let mut endings: Vec<&str> = ran.map(|call| ended(call.came)).collect();
         endings.sort_unstable();
         endings.dedup();
-        format!("`{}` {times} ({})", quote(&call.call, 80), endings.join(", "))
+        let how = if endings.is_empty() { String::new() } else { format!(" ({})", endings.join(", ")) };
+        format!("`{}` {times}{how}", quote(&group[0].call, 80))
     };
     groups.into_iter().take(CALLS).map(words).collect()
 }
