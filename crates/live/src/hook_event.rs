@@ -46,7 +46,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             };
             let (mut state, exemptions) = self.begin(&source)?;
             event.calls.retain(|call| !exemptions.allows(&call.call));
-            event.again = state.agent(event.subagent.as_deref()).let_through;
+            event.again = state.agent(event.subagent.as_deref()).let_through.is_some();
             let session = SessionId::from(event.session.as_str());
             let handler = Handler { live: self, agent, event: &event, exemptions, session };
             let before = state.notice.clone();
@@ -92,7 +92,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         if steps.is_empty() && !self.exemptions.paused {
             // An event without a step gets the current stop, too.
             let stop = live.engine.standing_stop(live.store, &self.session, event.subagent.as_deref())?;
-            decision = stop.unwrap_or(decision);
+            // A stop that ends a task doesn't stand, but the call it was about hasn't been made yet.
+            let let_through = agent.let_through.as_deref().filter(|_| event.kind == HookKind::Permission);
+            decision = stop.or_else(|| let_through.cloned()).unwrap_or(decision);
         }
         for step in steps {
             if let (Body::Turn(_), Some(pending)) = (&step.body, &mut agent.pending)
@@ -192,7 +194,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
             }
             Action::Stop => {
                 agent.pending = None;
-                agent.let_through |= event.kind == HookKind::PreCall && carried == Action::Continue;
+                if event.kind == HookKind::PreCall && carried == Action::Continue {
+                    agent.let_through = Some(Box::new(decision.clone()));
+                }
             }
         }
         if carried >= Action::Block && event.kind == HookKind::PreCall {

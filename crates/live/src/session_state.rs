@@ -42,10 +42,10 @@ pub(crate) struct AgentState {
     /// A message not delivered yet, because its event couldn't carry it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pending: Option<UndeliveredMessage>,
-    /// Whether a call was allowed although the run is to be stopped, because a later event can stop it. If another call
-    /// comes, none did.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) let_through: bool,
+    /// The stop because of which a call should not have been made, although it was allowed, because a later event can stop
+    /// the run. If another call comes, none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) let_through: Option<Box<Decision>>,
     /// A call to refuse if it is the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refuse: Option<StandingRefusal>,
@@ -127,7 +127,7 @@ impl AgentState {
 
     pub(crate) fn forget_decisions(&mut self) {
         (self.pending, self.refuse) = (None, None);
-        self.let_through = false;
+        self.let_through = None;
     }
 }
 

@@ -11,6 +11,7 @@ use deloop_live::{EventContext, Live, OpenTranscript, SqliteJournal};
 use deloop_policy::{Fail, Price, Prices};
 use deloop_types::{Action, Decision, Mode, Usage};
 
+use super::transcript_wait;
 use crate::args::{AgentHook, RuleArgs};
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
@@ -67,6 +68,7 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<Reply, Fail
     let Config { profile, mut options, fail, .. } = config;
     let run = run_id();
     options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
+    transcript_wait::for_words(agent, &event, &profile);
     let state = State::here()?;
     let engine = Engine::new(profile, options);
     let handled = state.open().and_then(|journal| {

@@ -2,6 +2,7 @@
 
 mod agent;
 pub(crate) mod behavioral;
+mod transcript_wait;
 
 use std::io::Write;
 

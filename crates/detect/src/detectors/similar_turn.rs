@@ -51,6 +51,10 @@ impl Detector for SimilarTurn {
         include_str!("similar-turn.md")
     }
 
+    fn reads_words(&self) -> bool {
+        true
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let Happening::Turn(turn) = &moment.event else { return None };
         let words = Words::of_text(&content(turn)?);

@@ -112,6 +112,12 @@ impl HookAgent for ClaudeCodeHook {
                 decision.action
             }
             (PostCall | Batch, Stop) => Stop,
+            // A session that was ended for good takes no further prompt.
+            (Prompt, Stop) => {
+                out.insert("decision".to_owned(), json!("block"));
+                out.insert("reason".to_owned(), json!(message(decision)));
+                Stop
+            }
             // `continue: false` is ignored after a failure; the batch that follows stops.
             (Failure, Stop) => return Encoded::nothing(),
             (PreCall | PostCall | Failure | Batch | Prompt | SessionStart, _) => {
@@ -147,5 +153,5 @@ fn batched(sent: &Sent) -> Option<HookCall> {
     let mut result = ToolResult::default();
     result.outcome = outcome;
     result.output = sent.tool_response.clone();
-    Some(HookCall { call: sent.call()?, result: Some(result) })
+    Some(HookCall { call: sent.call()?, result: Some(result), in_transcript: None })
 }
