@@ -49,7 +49,8 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         self.pause(&session, &exemptions, agent)?;
         let takes_messages = match &step.body {
             Body::Turn(turn) => !turn.calls.is_empty(),
-            Body::Result(_) => step.agent.is_none(),
+            Body::Result(_) => true,
+            Body::User(user) => user.origin == Origin::Human,
             _ => false,
         };
         let (mut decision, events) = self.enter(program, step, agent, &exemptions)?;

@@ -38,7 +38,7 @@ struct Runner<'a> {
 }
 
 /// What follows an attempt.
-enum Next {
+enum AfterAttempt {
     /// Another attempt.
     Again(Retry),
     /// The end of the run, with its exit code.
@@ -54,8 +54,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         let attempt = runner.attempt(&attempts, retry.take())?;
         attempts.push(attempt);
         match runner.next(&attempts)? {
-            Next::Again(another) => retry = Some(another),
-            Next::End(outcome, code) => break (outcome, code),
+            AfterAttempt::Again(another) => retry = Some(another),
+            AfterAttempt::End(outcome, code) => break (outcome, code),
         }
     };
     if let Some(path) = &args.json {
@@ -88,13 +88,15 @@ impl<'a> Runner<'a> {
     }
 
     /// Decides what follows the last attempt.
-    fn next(&self, attempts: &[Attempt]) -> Result<Next, Failure> {
-        let Some(last) = attempts.last() else { return Ok(Next::End(RunOutcome::Failed, exit::NOT_STARTED)) };
+    fn next(&self, attempts: &[Attempt]) -> Result<AfterAttempt, Failure> {
+        let Some(last) = attempts.last() else {
+            return Ok(AfterAttempt::End(RunOutcome::Failed, exit::NOT_STARTED));
+        };
         if let Some(error) = &last.error {
             say(&format!("{}: {error}", self.args.command[0].to_string_lossy()));
             let missing = error.kind() == std::io::ErrorKind::NotFound;
             let code = if missing { exit::NOT_FOUND } else { exit::NOT_STARTED };
-            return Ok(Next::End(RunOutcome::Failed, code));
+            return Ok(AfterAttempt::End(RunOutcome::Failed, code));
         }
         let Some(stop) = &last.stop else {
             let code = last.exit_code.unwrap_or(u8::MAX);
@@ -103,9 +105,9 @@ impl<'a> Runner<'a> {
                 (0, _) => RunOutcome::Retried,
                 _ => RunOutcome::Failed,
             };
-            return Ok(Next::End(outcome, code));
+            return Ok(AfterAttempt::End(outcome, code));
         };
-        let stopped = Ok(Next::End(RunOutcome::Stopped, exit::STOPPED));
+        let stopped = Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED));
         if last.signalled {
             // Whoever sent the signal wants the run to end, not to begin again.
             return stopped;
@@ -113,7 +115,7 @@ impl<'a> Runner<'a> {
         match self.args.on_stop {
             OnStop::Retry if attempts.len() < self.args.attempts() => {
                 say(&format!("starting attempt {} of {}", attempts.len() + 1, self.args.attempts()));
-                Ok(Next::Again(retry(last, stop, None)))
+                Ok(AfterAttempt::Again(retry(last, stop, None)))
             }
             OnStop::End | OnStop::Retry => stopped,
             OnStop::Run => {
@@ -122,7 +124,7 @@ impl<'a> Runner<'a> {
                     stop,
                     &RunResult::new(attempts, RunOutcome::Stopped, exit::STOPPED, None),
                 )?;
-                Ok(Next::End(RunOutcome::Handled, code))
+                Ok(AfterAttempt::End(RunOutcome::Handled, code))
             }
             OnStop::Person => self.ask(last, stop),
         }

@@ -10,15 +10,15 @@ use deloop_live::RecordedDecision;
 
 use super::attempt::{Attempt, code};
 use super::result::RunOutcome;
-use super::{Next, Runner, retry, say};
+use super::{AfterAttempt, Runner, retry, say};
 use crate::exit::{self, Failure};
 
 impl Runner<'_> {
     /// Asks what to do. Without a terminal, the exit code tells the pipeline that a person must continue.
-    pub(super) fn ask(&self, last: &Attempt, stop: &RecordedDecision) -> Result<Next, Failure> {
+    pub(super) fn ask(&self, last: &Attempt, stop: &RecordedDecision) -> Result<AfterAttempt, Failure> {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             say("a person must continue: read the summary, then resume the session or start again");
-            return Ok(Next::End(RunOutcome::HandedOver, exit::HANDED_OVER));
+            return Ok(AfterAttempt::End(RunOutcome::HandedOver, exit::HANDED_OVER));
         }
         let agent = installable(&stop.agent);
         let resume = agent.as_ref().and_then(|agent| self.resume(agent, &stop.session));
@@ -29,18 +29,18 @@ impl Runner<'_> {
             };
             say(&format!("[r] retry, {open}[e] end?"));
             let Some(answer) = self.processes.line()? else {
-                return Ok(Next::End(RunOutcome::Stopped, exit::STOPPED));
+                return Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED));
             };
             match (answer.trim().to_ascii_lowercase().as_str(), &resume) {
                 ("r" | "retry", _) => {
                     say("an instruction for the agent, or Enter for none:");
                     let Some(instruction) = self.processes.line()? else {
-                        return Ok(Next::End(RunOutcome::Stopped, exit::STOPPED));
+                        return Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED));
                     };
-                    return Ok(Next::Again(retry(last, stop, Some(&instruction))));
+                    return Ok(AfterAttempt::Again(retry(last, stop, Some(&instruction))));
                 }
                 ("o" | "open", Some(words)) => return self.open(words),
-                ("e" | "end", _) => return Ok(Next::End(RunOutcome::Stopped, exit::STOPPED)),
+                ("e" | "end", _) => return Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED)),
                 _ => {}
             }
         }
@@ -62,16 +62,16 @@ impl Runner<'_> {
         Some(std::iter::once(program).chain(words).collect())
     }
 
-    fn open(&self, words: &[String]) -> Result<Next, Failure> {
+    fn open(&self, words: &[String]) -> Result<AfterAttempt, Failure> {
         let mut command = Command::new(&words[0]);
         match self.processes.start(command.args(&words[1..])) {
             Ok(process) => {
                 let status = self.processes.wait(&process)?;
-                Ok(Next::End(RunOutcome::HandedOver, code(status)))
+                Ok(AfterAttempt::End(RunOutcome::HandedOver, code(status)))
             }
             Err(error) => {
                 say(&format!("{}: {error}", words[0]));
-                Ok(Next::End(RunOutcome::HandedOver, exit::HANDED_OVER))
+                Ok(AfterAttempt::End(RunOutcome::HandedOver, exit::HANDED_OVER))
             }
         }
     }
