@@ -3,6 +3,7 @@
 mod bench_scan;
 mod check;
 mod e2e;
+mod harness;
 mod instructions;
 mod phrases;
 mod pin;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     match arguments.next().as_deref() {
         Some("check") => check::run(),
         Some("e2e") => e2e::run(arguments),
+        Some("harness") => harness::run(arguments),
         Some("report-test") => report_test::run(),
         Some("phrases") => phrases::run(),
         Some("shape") => shape::run(),
