@@ -251,7 +251,8 @@ fn a_person_at_a_terminal_chooses() {
         let line = format!("'{}' {}", env!("CARGO_BIN_EXE_deloop"), words.join(" "));
         let mut terminal = Command::new("/usr/bin/script");
         terminal.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(home).env_clear();
-        terminal.env("HOME", home).env("PATH", "/usr/bin:/bin").env("BIN", env!("CARGO_BIN_EXE_deloop"));
+        terminal.env("HOME", home).env("BIN", env!("CARGO_BIN_EXE_deloop"));
+        terminal.env("PATH", format!("{}:/usr/bin:/bin", home.display()));
         terminal.env("SHELL", "/bin/sh");
         // The terminal echoes the answers whenever they come; deloop reads them when it asks.
         run(&mut terminal, typed.as_bytes())
@@ -274,6 +275,21 @@ fn a_person_at_a_terminal_chooses() {
     let output = typed(home.path(), &script, "e\n");
     assert_eq!(output.status.code(), Some(86), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(result(home.path())["outcome"], "stopped");
+
+    // The session opens in the agent, without a shell; a name that could be an option isn't offered.
+    for (session, offered) in [("s-1", true), ("--evil", false), ("$(id)", false)] {
+        let home = tempfile::tempdir().unwrap();
+        let claude = home.path().join("claude");
+        std::fs::write(&claude, "#!/bin/sh\necho \"$@\" > opened; exit 4\n").unwrap();
+        std::fs::set_permissions(&claude, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let output = typed(home.path(), &format!("SESSION='{session}'; stuck 30"), "o\ne\n");
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(shown.contains("[o] open"), offered, "{shown}");
+        assert_eq!(output.status.code(), Some(if offered { 4 } else { 86 }), "{shown}");
+        let opened = std::fs::read_to_string(home.path().join("opened")).ok();
+        assert_eq!(opened.as_deref(), offered.then_some("--resume s-1\n"));
+        assert_eq!(result(home.path())["outcome"], if offered { "handed_over" } else { "stopped" });
+    }
 }
 
 #[test]
