@@ -68,13 +68,19 @@ const outcome = (metadata) => {
 export const Deloop = async ({ client }) => {
   if (process.env.DELOOP?.toLowerCase() === "off") return {}
   const ask = start()
-  // Messages not delivered yet, by session; calls that have started and not ended; the message each call belongs to.
+  // Messages not delivered yet, by session; calls that have started and not ended; the message each call belongs to; the
+  // model's words, by message.
   const untold = new Map()
   const open = new Set()
   const turns = new Map()
+  const words = new Map()
 
   const keep = (session, decision) => {
     if (["nudge", "ask"].includes(decision?.action) && decision.message) untold.set(session, decision.message)
+  }
+  const remember = (map, key, value) => {
+    map.set(key, value)
+    if (map.size > 256) map.delete(map.keys().next().value)
   }
   const stop = async (session) => {
     try {
@@ -94,12 +100,14 @@ export const Deloop = async ({ client }) => {
       const text = parts.filter((p) => p.type === "text" && !p.synthetic).map((p) => p.text).join("\n")
       if (!text) return
       untold.delete(sessionID)
-      await ask({ type: "user", session: sessionID, text, origin: "human" })
+      keep(sessionID, await ask({ type: "user", session: sessionID, text, origin: "human" }))
     },
 
     "tool.execute.before": async ({ tool, sessionID: session, callID: id }, { args }) => {
       open.add(id)
-      const decision = await ask({ type: "call", session, id, tool, args, turn_id: turns.get(id) })
+      const turn_id = turns.get(id)
+      const decision = await ask({ type: "turn", session, text: words.get(turn_id), calls: [{ id, tool, args }], turn_id })
+      if (decision?.action === "warn") told(decision.user_message ?? "deloop: the agent repeats itself")
       if (decision?.action === "block" || decision?.action === "stop") {
         open.delete(id)
         await ask({ type: "result", session, id, outcome: "denied" })
@@ -138,8 +146,12 @@ export const Deloop = async ({ client }) => {
       }
       const part = type === "message.part.updated" ? properties.part : undefined
       if (part?.type === "tool" && part.state?.status === "pending") {
-        turns.set(part.callID, part.messageID)
-        if (turns.size > 256) turns.delete(turns.keys().next().value)
+        remember(turns, part.callID, part.messageID)
+      }
+      // A text is complete only after its calls have started, so its pieces are put together as they come.
+      if (part?.type === "text") remember(words, part.messageID, part.text)
+      if (type === "message.part.delta" && properties.field === "text" && words.has(properties.messageID)) {
+        words.set(properties.messageID, words.get(properties.messageID) + properties.delta)
       }
       // A tool that throws has no `tool.execute.after`.
       if (part?.type === "tool" && part.state?.status === "error" && open.delete(part.callID)) {

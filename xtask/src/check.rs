@@ -118,7 +118,7 @@ impl Check {
     fn through_the_command(&mut self) {
         let Some(deloop) = build_deloop() else { return self.failed.push("build".to_owned()) };
         self.step("decisions", cargo(&["xtask", "pin", "--deloop"]).arg(&deloop));
-        let mut e2e = cargo(&["xtask", "e2e", "claude-code", "codex", "gemini", "--deloop"]);
+        let mut e2e = cargo(&["xtask", "e2e", "claude-code", "codex", "gemini", "harness", "--deloop"]);
         let skipped = self.skipped.len();
         self.optional("agents", e2e.arg(deloop), "they could not be installed; see above");
         let mut rows = cargo(&["xtask", "documents", "--ran"]);

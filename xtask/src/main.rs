@@ -4,6 +4,7 @@ mod bench_scan;
 mod check;
 mod documents;
 mod e2e;
+mod harness;
 mod instructions;
 mod phrases;
 mod pin;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Some("check") => check::run(),
         Some("documents") => documents::run(arguments),
         Some("e2e") => e2e::run(arguments),
+        Some("harness") => harness::run(arguments),
         Some("report-test") => report_test::run(),
         Some("phrases") => phrases::run(),
         Some("shape") => shape::run(),

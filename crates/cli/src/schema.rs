@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::args::{SchemaArgs, SchemaOf};
 use crate::exit::{self, Failure};
 use crate::hook::behavioral::{Input, Output, ToolEvent};
+use crate::run::result::RunResult;
 use crate::scan::Comparison;
 use crate::scan::report::ScanReport;
 
@@ -26,6 +27,7 @@ fn schema(of: SchemaOf) -> Value {
         SchemaOf::Event => schemars::schema_for!(Event).to_value(),
         SchemaOf::Scan => schemars::schema_for!(ScanReport).to_value(),
         SchemaOf::Compare => schemars::schema_for!(Comparison).to_value(),
+        SchemaOf::RunResult => schemars::schema_for!(RunResult).to_value(),
         SchemaOf::HookInput => schemars::schema_for!(Input).to_value(),
         SchemaOf::HookOutput => schemars::schema_for!(Output).to_value(),
         SchemaOf::ToolEvent => schemars::schema_for!(ToolEvent).to_value(),

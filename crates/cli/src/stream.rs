@@ -274,7 +274,11 @@ impl AgentStream {
         step: Step,
         embeddings: Option<&dyn EmbeddingSource>,
     ) -> Result<(Decision, Vec<Event>), Failure> {
-        let mut context = hook::live_context(self.options, self.run.as_deref(), &self.swarm, None, &|_| None);
+        let run = self.run.as_deref();
+        let handoff = run.filter(|_| step.agent.is_none());
+        let handoff = handoff.and_then(|run| hook::handoff_for(&self.journal, run, step.session.as_str()));
+        let mut context = hook::live_context(self.options, run, &self.swarm, None, &|_| None);
+        context.handoff = handoff.as_deref();
         context.project = self.project.as_deref();
         context.embeddings = embeddings;
         let live =

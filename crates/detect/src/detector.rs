@@ -67,6 +67,11 @@ pub trait Detector: Send + Sync + 'static {
         json!({"type": "object", "properties": properties, "additionalProperties": open})
     }
 
+    /// Returns whether it compares the model's words, so that they must be known when a turn is judged.
+    fn reads_words(&self) -> bool {
+        false
+    }
+
     /// Checks what just happened.
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding>;
 
@@ -115,6 +120,9 @@ pub trait AnyDetector: Send + Sync {
 pub trait Tuned: Send + Sync {
     /// Returns the detector's name.
     fn name(&self) -> &'static str;
+
+    /// See [`Detector::reads_words`].
+    fn reads_words(&self) -> bool;
 
     /// Creates the memory for a new session.
     fn fresh(&self) -> Memory;
@@ -203,6 +211,10 @@ impl<D: Detector> AnyDetector for D {
 impl<D: Detector> Tuned for With<D> {
     fn name(&self) -> &'static str {
         Detector::name(self.detector)
+    }
+
+    fn reads_words(&self) -> bool {
+        Detector::reads_words(self.detector)
     }
 
     fn fresh(&self) -> Memory {

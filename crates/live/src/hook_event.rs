@@ -52,7 +52,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             };
             let (mut state, exemptions) = self.begin(&source)?;
             event.calls.retain(|call| !exemptions.allows(&call.call));
-            event.again = state.agent(event.subagent.as_deref()).let_through;
+            event.again = state.agent(event.subagent.as_deref()).let_through.is_some();
             let session = SessionId::from(event.session.as_str());
             let handler = Handler { live: self, agent, event: &event, exemptions, session };
             let before = state.notice.clone();
@@ -105,7 +105,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         if steps.is_empty() && !self.exemptions.paused {
             // An event without a step gets the current stop, too.
             let stop = live.engine.standing_stop(live.store, &self.session, event.subagent.as_deref())?;
-            decision = stop.unwrap_or(decision);
+            // A stop that ends a task doesn't stand, but the call it was about hasn't been made yet.
+            let let_through = agent.let_through.as_deref().filter(|_| event.kind == HookKind::Permission);
+            decision = stop.or_else(|| let_through.cloned()).unwrap_or(decision);
         }
         for step in steps {
             if let (Body::Turn(_), Some(pending)) = (&step.body, &mut agent.pending)
@@ -134,7 +136,12 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
                 live.outcome(&nudge, NudgeOutcome::Ended)?;
             }
         }
-        self.answer(with_notices(decision, &notices), refused.as_ref(), agent)
+        let handoff = match event.kind {
+            // Nothing follows that could carry it.
+            HookKind::Stop | HookKind::SessionEnd => None,
+            _ => live.due_handoff(self.agent.name(), &self.session, agent)?,
+        };
+        self.answer(with_notices(decision, &notices), refused.as_ref(), handoff.as_ref(), agent)
     }
 
     /// Shows the user the notice about the configuration, once per session. Returns the reply that carries it, if this
@@ -161,6 +168,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         &self,
         mut decision: Decision,
         refused: Option<&StandingRefusal>,
+        handoff: Option<&Decision>,
         agent: &mut AgentState,
     ) -> Result<Reply, StoreError> {
         let (live, event) = (self.live, self.event);
@@ -169,6 +177,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         let standing = [
             agent.pending.as_ref().map(|p| (&p.decision, p.patterns.as_slice())),
             refused.map(|r| (&r.decision, &[][..])),
+            handoff.map(|handoff| (handoff, &[][..])),
         ];
         for (earlier, patterns) in standing.into_iter().flatten().filter(|(d, _)| d.action <= cap) {
             if earlier.action > decision.action {
@@ -180,7 +189,12 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         if let Some(id) = decision.id.as_ref().filter(|_| carried > Action::Continue) {
             live.journal.delivered(id, &event.name)?;
         }
+        let is_handoff = handoff.is_some_and(|handoff| handoff.id == decision.id);
+        if let Some(state) = agent.handoff.as_mut().filter(|_| is_handoff) {
+            state.delivered = carried >= Action::Nudge;
+        }
         match decision.action {
+            _ if is_handoff => {}
             Action::Continue | Action::Warn => {}
             Action::Nudge | Action::Ask | Action::Block if carried >= Action::Nudge => {
                 let arrived = |p: &mut UndeliveredMessage| p.lost && p.decision.id == decision.id;
@@ -198,7 +212,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
             }
             Action::Stop => {
                 agent.pending = None;
-                agent.let_through |= event.kind == HookKind::PreCall && carried == Action::Continue;
+                if event.kind == HookKind::PreCall && carried == Action::Continue {
+                    agent.let_through = Some(Box::new(decision.clone()));
+                }
             }
         }
         if carried >= Action::Block && event.kind == HookKind::PreCall {
@@ -216,7 +232,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
 
 /// Returns the decision with notices about other agents added to its message. They need no action of their own, so they
 /// go out as a nudge if there is nothing stronger.
-fn with_notices(mut decision: Decision, notices: &[ControllerNotice]) -> Decision {
+pub(crate) fn with_notices(mut decision: Decision, notices: &[ControllerNotice]) -> Decision {
     if notices.is_empty() || decision.action == Action::Stop {
         return decision;
     }

@@ -7,6 +7,7 @@
 
 mod embedding;
 mod exemptions;
+mod handoff;
 mod hook_event;
 mod journal;
 mod live;
@@ -20,7 +21,8 @@ pub use embedding::{AwaitedEmbedding, EmbeddingSource};
 pub use exemptions::{CALL, InvalidPattern, check_pattern};
 pub use hook_event::Handled;
 pub use journal::{
-    DecisionFilter, DecisionOrigin, HookCalls, Journal, NullJournal, Pardon, RecordedDecision, SessionSource,
+    DecisionFilter, DecisionOrigin, HookCalls, Journal, NullJournal, Pardon, RecordedDecision, RunAttempt,
+    SessionSource,
 };
 #[cfg(feature = "sqlite")]
 pub use journal::{SqliteJournal, WatchedSession};

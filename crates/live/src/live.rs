@@ -19,6 +19,9 @@ pub struct EventContext<'a> {
     pub now: Millis,
     /// The `deloop run` that started the agent.
     pub run: Option<&'a str>,
+    /// What the main agent of the run's first session must know of the attempt before it. Only used together with
+    /// `run`.
+    pub handoff: Option<&'a str>,
     /// The swarm: a group of workers with one goal, across sessions.
     pub swarm: Option<&'a str>,
     /// Whether the subagents of a session form a swarm of their own. A swarm that is named takes precedence.

@@ -2,10 +2,11 @@
 
 use deloop_detect::Fingerprint;
 use deloop_formats::hooks::{HookCall, Seen};
-use deloop_types::{Action, Decision};
+use deloop_types::{Action, ControllerNotice, Decision};
 use serde::{Deserialize, Serialize};
 
 use crate::embedding::AwaitedEmbedding;
+use crate::handoff::HandoffState;
 use crate::outcome_tracking::{Pattern, TrackedNudge};
 use crate::recent_calls::RecentCall;
 use crate::transcript::TranscriptPosition;
@@ -42,10 +43,10 @@ pub(crate) struct AgentState {
     /// A message not delivered yet, because its event couldn't carry it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pending: Option<UndeliveredMessage>,
-    /// Whether a call was allowed although the run is to be stopped, because a later event can stop it. If another call
-    /// comes, none did.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) let_through: bool,
+    /// The stop because of which a call should not have been made, although it was allowed, because a later event can stop
+    /// the run. If another call comes, none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) let_through: Option<Box<Decision>>,
     /// A call to refuse if it is the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refuse: Option<StandingRefusal>,
@@ -59,6 +60,12 @@ pub(crate) struct AgentState {
     /// The latest turn, if its embedding isn't known yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) awaited: Option<AwaitedEmbedding>,
+    /// Whether it got the hand-off of an earlier attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) handoff: Option<HandoffState>,
+    /// Notices about other agents that the program couldn't take yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notices: Vec<ControllerNotice>,
 }
 
 /// A message that hasn't been delivered yet.
@@ -137,7 +144,7 @@ impl AgentState {
 
     pub(crate) fn forget_decisions(&mut self) {
         (self.pending, self.refuse) = (None, None);
-        self.let_through = false;
+        self.let_through = None;
     }
 }
 

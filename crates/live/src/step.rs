@@ -3,6 +3,7 @@ use deloop_store::{Store, StoreError};
 use deloop_types::{Action, Body, Decision, Event, Origin, Step};
 
 use crate::Live;
+use crate::hook_event::with_notices;
 use crate::journal::{Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, patterns};
 
@@ -52,16 +53,29 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         }
         let agent = state.agent(step.agent.as_deref());
         self.pause(&session, &exemptions, agent)?;
+        let takes_messages = match &step.body {
+            Body::Turn(turn) => !turn.calls.is_empty(),
+            Body::Result(_) => true,
+            Body::User(user) => user.origin == Origin::Human,
+            _ => false,
+        };
         let late = match self.arrived_embedding(&session, agent) {
             Some(step) => Some(self.enter(program, step, agent, &exemptions)?),
             None => None,
         };
         let (mut decision, mut events) = self.enter(program, step, agent, &exemptions)?;
+        agent.notices.append(&mut decision.notices);
         if let Some((late, found)) = late {
             events.splice(..0, found);
             if late.action > decision.action {
                 decision = late;
             }
+        }
+        if takes_messages && !exemptions.paused {
+            decision = with_notices(decision, &std::mem::take(&mut agent.notices));
+        }
+        if takes_messages && decision.action < Action::Nudge && !exemptions.paused {
+            decision = self.give_handoff(program, decision, agent)?;
         }
         if decision.action >= Action::Nudge {
             if let Some(id) = &decision.id {

@@ -147,8 +147,8 @@ fn news(items: Vec<Item>, event: &HookEvent, position: &mut TranscriptPosition) 
 fn belongs(turn: &deloop_types::Turn, event: &HookEvent) -> bool {
     match event.kind {
         HookKind::PreCall => {
-            let mine = |id: &str| event.calls.iter().any(|c| c.call.id.as_deref() == Some(id));
-            let named = event.calls.iter().any(|c| c.call.id.is_some());
+            let mine = |id: &str| event.calls.iter().any(|c| c.transcript_id() == Some(id));
+            let named = event.calls.iter().any(|c| c.transcript_id().is_some());
             let ids: Vec<&str> = turn.calls.iter().filter_map(|c| c.id.as_deref()).collect();
             !named || ids.is_empty() || ids.iter().any(|id| mine(id))
         }

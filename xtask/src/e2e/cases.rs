@@ -5,15 +5,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::agents::Agent;
-use super::healthy;
 use super::hooks::Hooks;
-use super::model::script::{Act, CLOSING, Script};
-use super::model::{FakeModel, Record};
+use super::model::FakeModel;
+use super::model::script::{Act, Script};
 use super::person::Person;
 use super::place::{self, Place};
-use super::sandbox::{self, Ended, Isolation, Launch};
+use super::sandbox::{self, Isolation, Launch};
+use super::seen::Seen;
 use super::setup::Agents;
 use super::stand_in::Want;
+use super::{documents, healthy, retry};
 
 /// One column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,18 @@ pub(super) enum Case {
     Hanging,
     /// The hook cannot write its state: the agent goes on.
     ReadOnly,
+    /// `deloop run` starts the agent again after a stop, and the new session is told why.
+    Retry,
+    /// The behavioral document's example.
+    Behavioral,
+    /// The signature document's example.
+    Signature,
+    /// The doom-loop document's example.
+    DoomLoop,
+    /// The turn-similarity document's example.
+    TurnSimilarity,
+    /// The turn-hash document's example.
+    TurnHash,
 }
 
 /// What came of a case.
@@ -54,19 +67,17 @@ pub(super) enum Verdict {
     Skipped(String),
 }
 
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 /// Identical calls when nothing is expected to end them.
 const LOOP: usize = 6;
 /// Calls when deloop shall block or stop: more than any ladder needs, also when an agent loses an output under load.
 const LONG_LOOP: usize = 30;
-/// One of these is on the screen after deloop ended a run.
-const SAID: [&str; 3] = ["deloop stopped the run", "[deloop] Stopped", "deloop is stopping the run"];
 /// Identical calls with a broken hook; each may cost its timeout, twice.
 const BROKEN_LOOP: usize = 2;
 
 impl Case {
     /// Every case, in the order of the table.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Baseline,
         Self::Nudge,
         Self::Block,
@@ -79,6 +90,12 @@ impl Case {
         Self::Killed,
         Self::Hanging,
         Self::ReadOnly,
+        Self::Retry,
+        Self::Behavioral,
+        Self::Signature,
+        Self::DoomLoop,
+        Self::TurnSimilarity,
+        Self::TurnHash,
     ];
 
     /// As on the command line.
@@ -96,14 +113,29 @@ impl Case {
             Self::Killed => "killed",
             Self::Hanging => "hanging",
             Self::ReadOnly => "read-only",
+            Self::Retry => "retry",
+            Self::Behavioral => "behavioral",
+            Self::Signature => "signature",
+            Self::DoomLoop => "doom-loop",
+            Self::TurnSimilarity => "turn-similarity",
+            Self::TurnHash => "turn-hash",
         }
+    }
+
+    /// The profile that is configured, if it is not the default: that of the document.
+    pub(super) fn profile(self) -> Option<&'static str> {
+        use Case::{Behavioral, DoomLoop, Signature, TurnHash, TurnSimilarity};
+        matches!(self, Behavioral | Signature | DoomLoop | TurnSimilarity | TurnHash).then(|| self.name())
     }
 
     fn want(self) -> Option<Want> {
         match self {
             Self::Baseline => None,
             Self::Nudge => Some(Want::Nudge),
-            Self::Stop => Some(Want::Stop),
+            Self::Stop | Self::Retry => Some(Want::Stop),
+            Self::Behavioral | Self::Signature | Self::DoomLoop | Self::TurnSimilarity | Self::TurnHash => {
+                Some(Want::Stop)
+            }
             Self::Healthy => Some(Want::Quiet),
             // With a hook that works these would refuse calls, so that a fault that was not there shows.
             Self::Block | Self::Paused | Self::Allowed | Self::Wrong => Some(Want::Block),
@@ -111,34 +143,26 @@ impl Case {
         }
     }
 
-    fn calls(self) -> usize {
+    pub(super) fn calls(self) -> usize {
         match self {
             Self::Block | Self::Stop | Self::Paused | Self::Allowed | Self::Wrong => LONG_LOOP,
             Self::Hanging => BROKEN_LOOP,
-            Self::Baseline | Self::Nudge | Self::Healthy | Self::Missing | Self::Killed | Self::ReadOnly => {
-                LOOP
-            }
+            _ => LOOP,
         }
     }
 
     fn script(self, agent: &dyn Agent, place: &Place) -> Script {
-        if self == Self::Healthy {
-            return healthy::script(&place.work);
+        match self {
+            Self::Healthy => return healthy::script(&place.work),
+            _ if self.profile().is_some() => return documents::script(self),
+            _ => {}
         }
         let acts = agent.stuck_on().iter().map(|command| Act::Shell(command.to_string())).collect();
+        if self == Self::Retry {
+            return retry::script(acts);
+        }
         Script::Loop { acts, max: self.calls() }
     }
-}
-
-/// What is known after a run.
-struct Seen<'a> {
-    ended: &'a Ended,
-    record: &'a Record,
-    place: &'a Place,
-    /// See [`Hooks::speaks_at`].
-    speaks_at: Option<usize>,
-    /// See [`Agent::remembers`].
-    remembers: bool,
 }
 
 /// Runs one case of one agent in a new folder under `runs`.
@@ -146,8 +170,9 @@ pub(super) fn run(case: Case, agent: &dyn Agent, agents: &Agents, hooks: &dyn Ho
     if let Some(why) = agent.cannot(case) {
         return Verdict::Unsupported(why);
     }
-    if hooks.speaks_at().is_some() && matches!(case, Case::Paused | Case::Allowed | Case::Wrong) {
-        return Verdict::Unsupported("a stand-in has no commands for people");
+    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry);
+    if hooks.speaks_at().is_some() && (commands || case.profile().is_some()) {
+        return Verdict::Unsupported("a stand-in has no commands and no profiles");
     }
     if case == Case::ReadOnly && sandbox::isolation() == Isolation::None {
         return Verdict::Skipped("needs a mount namespace".to_owned());
@@ -170,7 +195,7 @@ fn attempt(
     let model = FakeModel::start(case.script(agent, &place)).map_err(broken)?;
     let start = agent.start(&place, model.port()).map_err(broken)?;
     if let Some(want) = case.want() {
-        hooks.install(agent, &place, want)?;
+        hooks.install(agent, &place, want, case.profile())?;
     }
     damage(case, &place).map_err(broken)?;
     let mut environment = vec![
@@ -181,33 +206,45 @@ fn attempt(
         ("TERM".to_owned(), "dumb".into()),
     ];
     environment.extend(start.environment.into_iter().map(|(name, value)| (name.to_owned(), value.into())));
-    let mut program = agents.program(&agent.package());
-    let mut arguments = start.arguments;
-    let launcher = case.want().map_or(&[][..], |want| hooks.launcher(agent, want));
-    if !launcher.is_empty() {
-        arguments.insert(0, program.to_string_lossy().into_owned());
-        arguments.splice(0..0, launcher.iter().map(|word| word.to_string()));
-        program = place.deloop();
-    }
-    let launch = Launch {
-        program,
-        arguments,
+    let program = agents.program(agent.package().as_ref());
+    let further = case.profile().and_then(|_| agent.further(&start.arguments));
+    let mut words = launcher(case, agent, hooks, &place);
+    let mut launch = Launch {
+        program: if words.is_empty() { program.clone() } else { place.deloop() },
+        arguments: start.arguments,
         environment,
         read_only: (case == Case::ReadOnly).then(|| place.state()),
         limit: LIMIT,
     };
+    if !words.is_empty() {
+        words.push(program.to_string_lossy().into_owned());
+        launch.arguments.splice(0..0, words);
+    }
     let person = Person::new(case, &place)?;
     let ended = sandbox::run(&launch, &place.work, &place.root).map_err(broken)?;
     let said_wrong = person.leave();
+    let before = model.record().session.len();
+    let later = match further {
+        Some(arguments) => {
+            (launch.program, launch.arguments) = (program, arguments);
+            let logs = place.root.join("later");
+            std::fs::create_dir_all(&logs).map_err(broken)?;
+            Some((sandbox::run(&launch, &place.work, &logs).map_err(broken)?, before))
+        }
+        None => None,
+    };
     let record = model.record();
     let requests: String = record.all.iter().map(|request| format!("{request}\n")).collect();
     place::write(&place.root.join("requests.jsonl"), &requests).map_err(broken)?;
     let seen = Seen {
         ended: &ended,
+        later,
         record: &record,
         place: &place,
         speaks_at: hooks.speaks_at(),
         remembers: agent.remembers(),
+        hears_late: agent.hears_late(),
+        by_signal: agent.ends_by_signal_only(),
     };
     seen.expect(case != Case::Wrong || said_wrong, "there was no nudge to call wrong")?;
     let said = seen.judge(case)?;
@@ -216,6 +253,15 @@ fn attempt(
         ended.code.map_or("-".to_owned(), |code| code.to_string()),
         ended.took.as_secs_f32()
     ))
+}
+
+/// What goes before the agent's own command line, without the agent's program.
+fn launcher(case: Case, agent: &dyn Agent, hooks: &dyn Hooks, place: &Place) -> Vec<String> {
+    if case == Case::Retry {
+        return retry::launcher(place);
+    }
+    let words = case.want().map_or(&[][..], |want| hooks.launcher(agent, want));
+    words.iter().map(ToString::to_string).collect()
 }
 
 /// Breaks the hook as the case asks for.
@@ -231,116 +277,5 @@ fn damage(case: Case, place: &Place) -> std::io::Result<()> {
             fs::create_dir_all(place.state())
         }
         _ => Ok(()),
-    }
-}
-
-impl Seen<'_> {
-    fn judge(&self, case: Case) -> Result<String, String> {
-        if self.ended.timed_out {
-            return Err(format!("still running after {} s; {}", LIMIT.as_secs(), self.figures()));
-        }
-        match case {
-            Case::Baseline | Case::Missing | Case::Killed | Case::Hanging => {
-                self.expect(self.told_at().is_none(), "the model read a text of deloop")?;
-                self.went_on(case.calls())
-            }
-            Case::ReadOnly if self.remembers => {
-                self.expect(self.requests() == case.calls() + 1, "the model was not asked once a call")?;
-                self.expect(self.ended.code == Some(0), "the exit code is not 0")?;
-                Ok(format!(
-                    "{} of {} calls ran, and deloop remembers without its folder",
-                    self.ran(),
-                    case.calls()
-                ))
-            }
-            Case::ReadOnly => self.went_on(case.calls()),
-            Case::Nudge => self.was_told(case.calls()),
-            Case::Block => self.was_refused(),
-            Case::Stop => self.was_stopped(case.calls()),
-            Case::Healthy => self.was_untouched(),
-            Case::Paused | Case::Allowed => {
-                self.expect(self.told_at().is_none(), "the model read a text of deloop")?;
-                self.went_on(case.calls())
-            }
-            Case::Wrong => {
-                self.expect(self.told_at().is_some(), "the model read no nudge")?;
-                self.went_on(case.calls())
-            }
-        }
-    }
-
-    fn went_on(&self, calls: usize) -> Result<String, String> {
-        self.expect(self.ran() == calls, "not every call ran")?;
-        self.expect(self.requests() == calls + 1, "the model was not asked once a call")?;
-        self.expect(self.ended.code == Some(0), "the exit code is not 0")?;
-        Ok(format!("{calls} of {calls} calls ran"))
-    }
-
-    fn was_told(&self, calls: usize) -> Result<String, String> {
-        let Some(told) = self.told_at() else {
-            return Err(format!("nobody told the model; {}", self.figures()));
-        };
-        let expected = self.speaks_at.is_none_or(|call| told == call);
-        self.expect(expected, &format!("told in request {told}, not in the next"))?;
-        self.expect(self.ran() == calls, "a nudge kept calls from running")?;
-        Ok(format!("told after call {told}"))
-    }
-
-    fn was_refused(&self) -> Result<String, String> {
-        let asked: usize = self.record.session.iter().map(|asked| asked.calls).sum();
-        let ran = self.ran();
-        self.expect(ran < asked, "no call was refused")?;
-        self.expect(self.told_at().is_some(), "the model does not know why")?;
-        self.expect(self.speaks_at.is_none_or(|call| ran == call - 1), "the wrong calls were refused")?;
-        Ok(format!("{ran} of {asked} calls ran"))
-    }
-
-    fn was_stopped(&self, calls: usize) -> Result<String, String> {
-        self.expect(self.ran() > 0, "it never began")?;
-        self.expect(self.requests() <= calls, "the model was asked to the end")?;
-        self.expect(
-            self.speaks_at.is_none_or(|call| self.requests() == call),
-            "it did not stop at that call",
-        )?;
-        let said = self.speaks_at.is_some() || SAID.iter().any(|said| self.ended.output.contains(said));
-        self.expect(said, "nobody who watches learns that deloop ended it")?;
-        Ok(format!("ended after {} of {calls} calls", self.requests()))
-    }
-
-    fn was_untouched(&self) -> Result<String, String> {
-        self.expect(self.told_at().is_none(), "the model read a text of deloop")?;
-        self.expect(self.ended.code == Some(0), "the exit code is not 0")?;
-        healthy::check(self.place).map_err(|what| format!("{what}; {}", self.figures()))?;
-        self.expect(self.ended.output.contains(CLOSING), "the last word of the model is missing")?;
-        Ok(format!("{} turns", self.requests()))
-    }
-
-    /// How often the command really ran.
-    fn ran(&self) -> usize {
-        self.place.ran("check")
-    }
-
-    fn requests(&self) -> usize {
-        self.record.session.len()
-    }
-
-    /// The first request of the session that holds a text of deloop, from 0.
-    fn told_at(&self) -> Option<usize> {
-        self.record.session.iter().position(|asked| asked.body.to_string().contains("[deloop]"))
-    }
-
-    fn expect(&self, holds: bool, complaint: &str) -> Result<(), String> {
-        if holds { Ok(()) } else { Err(format!("{complaint}; {}", self.figures())) }
-    }
-
-    fn figures(&self) -> String {
-        format!(
-            "{} calls ran, {} requests, exit {:?}, told at {:?}; see {}",
-            self.ran(),
-            self.requests(),
-            self.ended.code,
-            self.told_at(),
-            self.place.root.display()
-        )
     }
 }

@@ -10,8 +10,14 @@ use super::stand_in::{AT, Want};
 
 /// A way to put hooks into an agent.
 pub(super) trait Hooks: Sync {
-    /// Puts a program at [`Place::deloop`] and makes the agent call it.
-    fn install(&self, agent: &dyn Agent, place: &Place, want: Want) -> Result<(), String>;
+    /// Puts a program at [`Place::deloop`] and makes the agent call it, with this profile configured.
+    fn install(
+        &self,
+        agent: &dyn Agent,
+        place: &Place,
+        want: Want,
+        profile: Option<&str>,
+    ) -> Result<(), String>;
 
     /// What goes before the agent's own command line, the arguments of deloop in `deloop run -- AGENT`; nothing if deloop does not start it.
     fn launcher(&self, agent: &dyn Agent, want: Want) -> &'static [&'static str];
@@ -26,11 +32,24 @@ pub(super) struct RealDeloop {
 }
 
 impl Hooks for RealDeloop {
-    fn install(&self, agent: &dyn Agent, place: &Place, want: Want) -> Result<(), String> {
+    fn install(
+        &self,
+        agent: &dyn Agent,
+        place: &Place,
+        want: Want,
+        profile: Option<&str>,
+    ) -> Result<(), String> {
         // A copy, because the cases of failure take it away.
         fs::copy(&self.binary, place.deloop())
             .map_err(|e| format!("cannot copy {}: {e}", self.binary.display()))?;
         let mode = if want == Want::Nudge { "nudge" } else { "enforce" };
+        let profile = profile.map(|name| format!("profile = \"{name}\"\n")).unwrap_or_default();
+        let own_mode = if agent.is_installable() { String::new() } else { format!("mode = \"{mode}\"\n") };
+        place::write(&place.home.join(".config/deloop/deloop.toml"), &(profile + &own_mode))
+            .map_err(|e| format!("cannot write the configuration: {e}"))?;
+        if !agent.is_installable() {
+            return Ok(());
+        }
         let mut install = Command::new(place.deloop());
         install.args(["install", agent.name(), "--scope", "user", "--mode", mode]);
         install.current_dir(&place.work).env_clear().env("HOME", &place.home);
@@ -57,7 +76,7 @@ impl Hooks for RealDeloop {
 pub(super) struct StandIns;
 
 impl Hooks for StandIns {
-    fn install(&self, agent: &dyn Agent, place: &Place, want: Want) -> Result<(), String> {
+    fn install(&self, agent: &dyn Agent, place: &Place, want: Want, _: Option<&str>) -> Result<(), String> {
         let script =
             agent.stand_in(place, want).map_err(|e| format!("cannot write the settings: {e}"))?.script();
         place::write_program(&place.deloop(), &script).map_err(|e| format!("cannot write the stand-in: {e}"))

@@ -2,12 +2,16 @@
 
 mod agents;
 mod cases;
+mod documents;
 mod healthy;
 mod hooks;
 mod model;
+mod passed;
 mod person;
 mod place;
+mod retry;
 mod sandbox;
+mod seen;
 mod setup;
 mod stand_in;
 mod table;
@@ -36,6 +40,8 @@ Runs real agents against a fake model, with deloop's hooks in them, and prints w
 struct Options {
     agents: Vec<&'static dyn Agent>,
     cases: Vec<Case>,
+    /// Whether no case was named.
+    unnamed: bool,
     stand_in: bool,
     deloop: Option<PathBuf>,
 }
@@ -52,7 +58,8 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options { agents: Vec::new(), cases: Vec::new(), stand_in: false, deloop: None };
+    let mut options =
+        Options { agents: Vec::new(), cases: Vec::new(), unnamed: false, stand_in: false, deloop: None };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--stand-in" => options.stand_in = true,
@@ -77,6 +84,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
     }
     if options.cases.is_empty() {
         options.cases = Case::ALL.to_vec();
+        options.unnamed = true;
     }
     Ok(options)
 }
@@ -91,7 +99,7 @@ fn perform(options: &Options) -> Result<ExitCode, String> {
     let outside = sandbox::isolation() == Isolation::None;
     let mut missing = Vec::new();
     for agent in &options.agents {
-        if let Err(message) = agents.install(&agent.package()) {
+        if let Some(Err(message)) = agent.package().map(|package| agents.install(&package)) {
             missing.push((agent.name(), message));
         }
     }
@@ -106,6 +114,10 @@ fn perform(options: &Options) -> Result<ExitCode, String> {
     for agent in &options.agents {
         let mut row = Row::new(*agent);
         for case in &options.cases {
+            if options.unnamed && case.profile().is_some() && !agent.shows_documents() {
+                row.add(*case, Verdict::Skipped("runs only when --case names it".to_owned()));
+                continue;
+            }
             let absent = missing.iter().find(|(name, _)| *name == agent.name());
             let verdict = match absent {
                 Some((_, message)) => Verdict::Failed(message.clone()),
@@ -116,6 +128,9 @@ fn perform(options: &Options) -> Result<ExitCode, String> {
         rows.push(row);
     }
     println!("\n{}", table::render(&options.cases, &rows));
+    if !options.stand_in {
+        passed::write(&folder.join("passed.txt"), &rows).map_err(|e| format!("passed.txt: {e}"))?;
+    }
     Ok(if rows.iter().any(Row::failed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -50,8 +50,9 @@ impl Agents {
         }
     }
 
-    /// Where the program of an installed package is.
-    pub(super) fn program(&self, package: &Package) -> PathBuf {
+    /// Where the program of an installed package is, or this program.
+    pub(super) fn program(&self, package: Option<&Package>) -> PathBuf {
+        let Some(package) = package else { return std::env::current_exe().unwrap_or_default() };
         self.folder.join(package.folder).join("node_modules/.bin").join(package.program)
     }
 
@@ -64,7 +65,7 @@ impl Agents {
     }
 
     fn version(&self, package: &Package) -> Option<String> {
-        if !self.program(package).exists() {
+        if !self.program(Some(package)).exists() {
             return None;
         }
         let manifest =

@@ -8,19 +8,34 @@ pub(super) struct Row {
     agent: &'static str,
     version: &'static str,
     verdicts: Vec<Verdict>,
+    cases: Vec<Case>,
 }
 
 impl Row {
     /// Nothing is known yet.
     pub(super) fn new(agent: &dyn Agent) -> Self {
-        Self { agent: agent.name(), version: agent.package().version, verdicts: Vec::new() }
+        Self {
+            agent: agent.name(),
+            version: agent.package().map_or("", |package| package.version),
+            verdicts: Vec::new(),
+            cases: Vec::new(),
+        }
     }
 
     /// Keeps the verdict, and says it at once, as a run takes its time.
     pub(super) fn add(&mut self, case: Case, verdict: Verdict) {
         let (word, detail) = describe(&verdict);
-        println!("{:12} {:10} {word}: {detail}", self.agent, case.name());
+        println!("{:12} {:15} {word}: {detail}", self.agent, case.name());
         self.verdicts.push(verdict);
+        self.cases.push(case);
+    }
+
+    /// The name of each case that wasn't skipped, and whether it passed.
+    pub(super) fn results(&self) -> impl Iterator<Item = (String, bool)> {
+        let passed = |verdict: &Verdict| matches!(verdict, Verdict::Passed(_));
+        let cases = self.cases.iter().zip(&self.verdicts);
+        let cases = cases.filter(|(_, verdict)| !matches!(verdict, Verdict::Skipped(_)));
+        cases.map(move |(case, verdict)| (format!("e2e::{}::{}", self.agent, case.name()), passed(verdict)))
     }
 
     /// Whether any case failed.
@@ -33,12 +48,12 @@ impl Row {
 pub(super) fn render(cases: &[Case], rows: &[Row]) -> String {
     let mut text = format!("{:24}", "");
     for case in cases {
-        text += &format!("{:12}", case.name());
+        text += &format!("{:16}", case.name());
     }
-    for Row { agent, version, verdicts } in rows {
+    for Row { agent, version, verdicts, .. } in rows {
         text += &format!("\n{:24}", format!("{agent} {version}"));
         for verdict in verdicts {
-            text += &format!("{:12}", describe(verdict).0);
+            text += &format!("{:16}", describe(verdict).0);
         }
     }
     text

@@ -328,6 +328,8 @@ pub(crate) enum SchemaOf {
     Scan,
     /// Output of `deloop compare --json`
     Compare,
+    /// The file of `deloop run --json`
+    RunResult,
     /// Input of `deloop hook behavioral`, also `input`
     #[value(alias = "input")]
     HookInput,

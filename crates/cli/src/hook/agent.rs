@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use deloop_engine::{Engine, Options};
-use deloop_formats::hooks::{HookAgent, HookEvent, Reply, hook_agent};
-use deloop_live::{EmbeddingSource, EventContext, Live, OpenTranscript};
+use deloop_formats::hooks::{HookAgent, HookEvent, HookKind, Reply, hook_agent};
+use deloop_live::{EmbeddingSource, EventContext, Live, OpenTranscript, SqliteJournal};
 use deloop_policy::{Fail, Price, Prices};
 use deloop_types::{Action, Decision, Event, Mode, Usage};
 
-use super::behavioral;
+use super::{behavioral, transcript_wait};
 use crate::args::{AgentHook, RuleArgs};
 use crate::config::{self, Config, SwarmSettings};
 use crate::embedding::{self, EmbeddingRequests, HookEmbeddings};
@@ -28,6 +28,8 @@ pub(crate) const RUN: &str = "DELOOP_RUN";
 const CONTROLLER: &str = "DELOOP_CONTROLLER";
 /// Set together with it: the mode of that run.
 pub(crate) const RUN_MODE: &str = "DELOOP_RUN_MODE";
+/// Set together with it when the run is a retry: the id of the first attempt. The message itself is in the journal.
+pub(crate) const RUN_HANDOFF: &str = "DELOOP_RUN_HANDOFF";
 
 pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> {
     if config::is_off() {
@@ -76,12 +78,17 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
     let (mut options, fail) = (config.options, config.fail);
     let run = run_id();
     options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
+    transcript_wait::for_words(agent, &event, &config.profile);
     let state = State::here()?;
     let engine = Engine::new(config.profile.clone(), options);
     let handled = state.open().and_then(|journal| {
         let embeddings = HookEmbeddings::open(&config, &journal);
+        let is_main = event.subagent.is_none() && event.kind != HookKind::Other;
+        let handoff = run.as_deref().filter(|_| is_main);
+        let handoff = handoff.and_then(|run| handoff_for(&journal, run, &event.session));
         let mut context = live_context(options, run.as_deref(), &config.swarm, notice.as_deref(), &cost);
         context.embeddings = embeddings.as_ref().map(|source| source as &dyn EmbeddingSource);
+        context.handoff = handoff.as_deref();
         let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
         let handled = live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))?;
         Ok((handled, embeddings.map(HookEmbeddings::into_requests).unwrap_or_default()))
@@ -146,6 +153,7 @@ pub(crate) fn live_context<'a>(
         options,
         now: now(),
         run,
+        handoff: None,
         swarm: swarm.name.as_deref(),
         subagent_swarms: swarm.subagents,
         controller: CONTROLLER_NAME.as_deref().filter(|name| !name.is_empty()),
@@ -155,6 +163,12 @@ pub(crate) fn live_context<'a>(
         cost,
         open,
     }
+}
+
+/// Returns the hand-off for a session of a retried run. Without it the agent goes on all the same.
+pub(crate) fn handoff_for(journal: &SqliteJournal, run: &str, session: &str) -> Option<String> {
+    let first = std::env::var(RUN_HANDOFF).ok()?;
+    journal.handoff_for(run, &first, session).ok().flatten()
 }
 
 /// Returns the cost of a request. The price table is read only when needed, because most events have no usage.

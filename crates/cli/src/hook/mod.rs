@@ -2,10 +2,11 @@
 
 mod agent;
 pub(crate) mod behavioral;
+mod transcript_wait;
 
 use std::io::Write;
 
-pub(crate) use agent::{RUN, RUN_MODE, cost_of, live_context, load, run_id};
+pub(crate) use agent::{RUN, RUN_HANDOFF, RUN_MODE, cost_of, handoff_for, live_context, load, run_id};
 
 use crate::args::{HookArgs, HookCommand};
 use crate::exit::Failure;

@@ -49,7 +49,11 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
         writeln!(out, "  {}", super::words::summary(&row, &redaction, 300))?;
     }
     writeln!(out, "\nRule")?;
-    writeln!(out, "  rung {}{rung} of the profile's ladder", row.level)?;
+    if findings.is_empty() && row.detector.is_none() {
+        writeln!(out, "  `deloop run --on-stop retry` gives a new attempt the hand-off of the stopped one")?;
+    } else {
+        writeln!(out, "  rung {}{rung} of the profile's ladder", row.level)?;
+    }
     if let Some(detector) = findings.first().map(|f| f.detector.as_str()).or(row.detector.as_deref()) {
         writeln!(out, "  `deloop explain {detector}` explains the detector")?;
     }

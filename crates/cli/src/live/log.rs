@@ -72,7 +72,7 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         return Ok(exit::OK);
     }
     let redaction = Redaction::new(false);
-    print(&rows, args.json, &redaction, out)?;
+    print(&store, &rows, args.json, &redaction, out)?;
     if !args.json {
         if rows.is_empty() && !args.follow {
             writeln!(out, "No decisions{}.", if since.is_some() { " since then" } else { "" })?;
@@ -86,6 +86,7 @@ pub(crate) fn run(args: &LogArgs, out: &mut dyn Write) -> Result<u8, Failure> {
 }
 
 fn print(
+    store: &SqliteJournal,
     rows: &[RecordedDecision],
     as_json: bool,
     redaction: &Redaction,
@@ -93,7 +94,8 @@ fn print(
 ) -> Result<(), Failure> {
     for row in rows {
         if as_json {
-            serde_json::to_writer(&mut *out, &object(row, redaction))?;
+            let attempt = row.run.as_deref().and_then(|run| store.attempt(run).ok().flatten());
+            serde_json::to_writer(&mut *out, &object(row, attempt.map(|run| run.attempt), redaction))?;
             writeln!(out)?;
         } else {
             writeln!(out, "{}", line(row, redaction))?;
@@ -132,7 +134,7 @@ fn follow(
         let mut rows = store.decisions(&filter, ALL).map_err(told)?;
         rows.reverse();
         rows.retain(|row| seen.insert(row.id.clone()));
-        print(&rows, as_json, redaction, out)?;
+        print(store, &rows, as_json, redaction, out)?;
         if let Some(row) = rows.last() {
             filter.since = Some(row.ts);
         }
@@ -140,14 +142,14 @@ fn follow(
 }
 
 /// A decision as JSON.
-fn object(row: &RecordedDecision, redaction: &Redaction) -> Value {
+fn object(row: &RecordedDecision, attempt: Option<u64>, redaction: &Redaction) -> Value {
     let parsed = |text: &Option<String>| -> Value {
         text.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
     };
     let masked = |text: &Option<String>| text.as_deref().map(|text| redaction.text(text, 4000));
     json!({
         "id": row.id, "ts": row.ts.to_string(), "agent": row.agent, "session": row.session,
-        "subagent": row.subagent, "run": row.run, "step": row.step, "action": row.action, "would": row.would,
+        "subagent": row.subagent, "run": row.run, "attempt": attempt, "step": row.step, "action": row.action, "would": row.would,
         "level": row.level, "rung": row.rung, "detector": row.detector, "summary": masked(&row.summary),
         "message": masked(&row.message), "status": row.status, "delivered": row.delivered, "held": row.held,
         "outcome": row.outcome, "wrong": row.wrong, "findings": parsed(&row.findings), "recent_calls": parsed(&row.recent_calls),

@@ -48,7 +48,8 @@ pub(super) fn outcome(row: &RecordedDecision) -> Option<&'static str> {
 
 /// What repeated.
 pub(super) fn summary(row: &RecordedDecision, redaction: &Redaction, room: usize) -> String {
-    let text = row.summary.as_deref().or(row.status.as_deref()).unwrap_or("no reason recorded");
+    let known = row.summary.as_deref().or(row.status.as_deref()).or(row.message.as_deref());
+    let text = known.unwrap_or("no reason recorded");
     redaction.line(text, room)
 }
 

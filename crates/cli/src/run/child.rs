@@ -1,8 +1,7 @@
-//! The agent's process: starting it, waiting for it and ending it.
+//! Processes: the agent, and what runs after it. Starting them, waiting for them and ending them.
 
-use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::process::{Command, ExitStatus};
+use std::io::{BufRead, IsTerminal};
+use std::process::{ChildStdin, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -32,42 +31,47 @@ impl Push {
 
 /// The result of a wait.
 pub(super) enum Happened {
-    /// The agent has exited.
+    /// The process has exited.
     Ended(ExitStatus),
     /// deloop received this signal.
     Signal(i32),
+    /// The person at the terminal typed a line; none at the end of the input.
+    Line(Option<String>),
     /// The time is up.
     Nothing,
 }
 
-/// A running agent.
-pub(super) struct AgentProcess {
-    id: u32,
-    /// Whether it leads its own process group, to which everything it starts belongs. On a terminal it doesn't, because
-    /// only the terminal's group can read from it and gets its Ctrl-C.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has process groups"))]
-    own_group: bool,
+/// Starts processes one after the other, and waits for them and for signals.
+pub(super) struct Processes {
+    sender: Sender<Happened>,
     happened: Receiver<Happened>,
 }
 
-impl AgentProcess {
-    /// Starts it with deloop's standard streams and environment, plus these variables.
-    pub(super) fn start(command: &[OsString], environment: &[(&str, &str)]) -> std::io::Result<Self> {
+impl Processes {
+    /// Starts to listen for the signals that would end deloop, before any process starts, so that none is lost.
+    pub(super) fn new() -> std::io::Result<Self> {
         let (sender, happened) = channel();
-        // Before the agent starts, so that no signal in between is lost.
         #[cfg(unix)]
         unix::listen(sender.clone())?;
-        let mut process = Command::new(&command[0]);
-        process.args(&command[1..]).envs(environment.iter().copied());
+        Ok(Self { sender, happened })
+    }
+
+    /// Starts a process. It gets deloop's standard streams unless the command says otherwise.
+    pub(super) fn start(&self, command: &mut Command) -> std::io::Result<AgentProcess> {
         let own_group = !std::io::stdin().is_terminal();
         #[cfg(unix)]
         if own_group {
-            std::os::unix::process::CommandExt::process_group(&mut process, 0);
+            std::os::unix::process::CommandExt::process_group(command, 0);
         }
-        let child = process.spawn()?;
-        let id = child.id();
-        wait(child, sender);
-        Ok(Self { id, own_group, happened })
+        let mut child = command.spawn()?;
+        let (id, stdin) = (child.id(), child.stdin.take());
+        let sender = self.sender.clone();
+        std::thread::spawn(move || {
+            if let Ok(status) = child.wait() {
+                let _ = sender.send(Happened::Ended(status));
+            }
+        });
+        Ok(AgentProcess { id, own_group, stdin })
     }
 
     /// Returns the next event within this time.
@@ -78,15 +82,45 @@ impl AgentProcess {
             Err(RecvTimeoutError::Disconnected) => Err(Failure::new("can't wait for the agent")),
         }
     }
+
+    /// Waits until a process has exited, and sends it the signals that deloop receives.
+    pub(super) fn wait(&self, process: &AgentProcess) -> Result<ExitStatus, Failure> {
+        loop {
+            match self.next(Duration::from_secs(3600))? {
+                Happened::Ended(status) => return Ok(status),
+                Happened::Signal(signal) => process.pass_on(signal),
+                Happened::Line(_) | Happened::Nothing => {}
+            }
+        }
+    }
+
+    /// Reads a line from the terminal; none at the end of the input, or when a signal comes first.
+    pub(super) fn line(&self) -> Result<Option<String>, Failure> {
+        let sender = self.sender.clone();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let read = std::io::stdin().lock().read_line(&mut line);
+            let _ = sender.send(Happened::Line(read.is_ok_and(|count| count > 0).then_some(line)));
+        });
+        loop {
+            match self.next(Duration::from_secs(3600))? {
+                Happened::Line(line) => return Ok(line),
+                Happened::Signal(_) => return Ok(None),
+                Happened::Ended(_) | Happened::Nothing => {}
+            }
+        }
+    }
 }
 
-/// Waits for the child in a separate thread.
-fn wait(mut child: std::process::Child, sender: Sender<Happened>) {
-    std::thread::spawn(move || {
-        if let Ok(status) = child.wait() {
-            let _ = sender.send(Happened::Ended(status));
-        }
-    });
+/// A running agent, or another program in its place.
+pub(super) struct AgentProcess {
+    id: u32,
+    /// Whether it leads its own process group, to which everything it starts belongs. On a terminal it doesn't, because
+    /// only the terminal's group can read from it and gets its Ctrl-C.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has process groups"))]
+    own_group: bool,
+    /// Its standard input, if that is a pipe.
+    pub(super) stdin: Option<ChildStdin>,
 }
 
 #[cfg(unix)]

@@ -1,139 +1,140 @@
-//! `deloop run`: runs an agent unattended. If deloop stops it, the exit code is one that no script takes for success.
+//! `deloop run`: runs an agent unattended. If deloop stops it, `--on-stop` says what happens next, and the exit code is one
+//! that no script takes for success.
 
 pub(crate) mod args;
+mod attempt;
 mod child;
+mod corrective;
 mod guarded;
 mod handoff;
+mod input;
+mod person;
+pub(crate) mod result;
+mod then_command;
 
-use std::process::ExitStatus;
-use std::time::Duration;
+use std::io::IsTerminal;
 
-use deloop_detect::Fingerprint;
 use deloop_live::{RecordedDecision, SqliteJournal};
-use deloop_types::Mode;
 
-use self::args::RunArgs;
-use self::child::{AgentProcess, Happened, Push};
-use self::handoff::{End, HandoffRun};
+use self::args::{OnStop, RunArgs};
+use self::attempt::{Attempt, Retry};
+use self::child::Processes;
+use self::input::RepeatableInput;
+use self::result::{RunOutcome, RunResult};
 use crate::args::RuleArgs;
 use crate::config;
 use crate::exit::{self, Failure};
-use crate::hook::{RUN, RUN_MODE};
-use crate::state::{State, now};
+use crate::state::State;
 
-/// How often the state is checked.
-const BEAT: Duration = Duration::from_millis(100);
-/// How long an agent that its hook can stop gets to exit, at most.
-const BY_ITSELF: f64 = 2.0;
+/// What all attempts of a run share.
+struct Runner<'a> {
+    args: &'a RunArgs,
+    state: State,
+    /// None if the run can't be watched. It isn't stopped then: the agent continues.
+    store: Option<SqliteJournal>,
+    processes: Processes,
+    /// Standard input, if more than one attempt may need it.
+    input: Option<RepeatableInput>,
+}
+
+/// What follows an attempt.
+enum AfterAttempt {
+    /// Another attempt.
+    Again(Retry),
+    /// The end of the run, with its exit code.
+    End(RunOutcome, u8),
+}
 
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let started = now();
-    let id = format!("{started}\0{}", std::process::id());
-    let id = format!("r{}", &Fingerprint::of_bytes(id.as_bytes()).to_string()[..12]);
-    let state = State::here()?;
-    // A run that can't be watched isn't stopped: the agent continues.
-    let store =
-        state.open().map_err(|failure| say(&format!("deloop can't stop this run: {}", words(failure)))).ok();
-    if config::is_off() {
-        say("DELOOP=off is set, so this run is not guarded");
-    } else if let Some(problem) = guarded::problem(&args.command[0]) {
-        say(&problem);
-    }
-    if let Some(notice) = config::load_for_hook(&RuleArgs::default()).notice() {
-        say(&notice);
-    }
-    let mode = match Mode::from(args.mode) {
-        Mode::Shadow => "shadow",
-        Mode::Nudge => "nudge",
-        Mode::Enforce => "enforce",
-    };
-    let agent = match AgentProcess::start(&args.command, &[(RUN, &id), (RUN_MODE, mode)]) {
-        Ok(agent) => agent,
-        Err(error) => {
-            say(&format!("{}: {error}", args.command[0].to_string_lossy()));
-            let missing = error.kind() == std::io::ErrorKind::NotFound;
-            return Ok(if missing { exit::NOT_FOUND } else { exit::NOT_STARTED });
+    args.check()?;
+    let runner = Runner::new(args)?;
+    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut retry = None;
+    let (outcome, code) = loop {
+        let attempt = runner.attempt(&attempts, retry.take())?;
+        attempts.push(attempt);
+        match runner.next(&attempts)? {
+            AfterAttempt::Again(another) => retry = Some(another),
+            AfterAttempt::End(outcome, code) => break (outcome, code),
         }
     };
-    let (status, pushed) = watch(&agent, store.as_ref(), &id, args.grace)?;
-    // It may have exited by itself between two checks.
-    let Some(stop) = store.as_ref().and_then(|store| stop_of(store, &id)) else {
-        if let Some(store) = &store
-            && let Some(problem) = guarded::never_called(store, &id, &args.command[0])
-        {
+    if let Some(path) = &args.json {
+        let error = attempts.last().and_then(|attempt| attempt.error.as_ref()).map(ToString::to_string);
+        if let Err(failure) = RunResult::new(&attempts, outcome, code, error).write(path) {
+            say(&format!("can't write the result: {}", words(failure)));
+        }
+    }
+    Ok(code)
+}
+
+impl<'a> Runner<'a> {
+    /// Prepares a run, and warns about what keeps deloop from guarding it.
+    fn new(args: &'a RunArgs) -> Result<Self, Failure> {
+        let state = State::here()?;
+        let unwatched = |failure| say(&format!("deloop can't stop this run: {}", words(failure)));
+        let store = state.open().map_err(unwatched).ok();
+        if config::is_off() {
+            say("DELOOP=off is set, so this run is not guarded");
+        } else if let Some(problem) = guarded::problem(&args.command[0]) {
             say(&problem);
         }
-        return Ok(code(status));
-    };
-    if pushed.is_some() {
-        agent.clear_away();
-    }
-    let run = HandoffRun {
-        id: &id,
-        command: &args.command,
-        started,
-        ended: now(),
-        end: End { status: code(status), pushed },
-    };
-    let summary = stop.summary.as_deref().unwrap_or("it repeats itself");
-    say(&format!("stopped the run: {} ({})", deloop_detect::clean(summary, 200), stop.id));
-    if let Some(store) = &store {
-        match handoff::write(&run, &stop, store, &state, args.handoff.as_deref()) {
-            Ok(path) => say(&format!("summary and next steps: {}", path.display())),
-            Err(failure) => say(&format!("can't write the hand-off file: {}", words(failure))),
+        if let Some(notice) = config::load_for_hook(&RuleArgs::default()).notice() {
+            say(&notice);
         }
+        let processes = Processes::new()?;
+        let repeats = args.on_stop == OnStop::Retry && !std::io::stdin().is_terminal();
+        let input = repeats.then(RepeatableInput::read);
+        Ok(Self { args, state, store, processes, input })
     }
-    Ok(exit::STOPPED)
-}
 
-/// Waits until the agent exits, and ends it when deloop decides to stop. Returns how it exited and the last signal.
-fn watch(
-    agent: &AgentProcess,
-    store: Option<&SqliteJournal>,
-    id: &str,
-    grace: f64,
-) -> Result<(ExitStatus, Option<Push>), Failure> {
-    let grace = if grace.is_finite() { grace.clamp(0.0, 3600.0) } else { 5.0 };
-    let beats = |seconds: f64| (seconds / BEAT.as_secs_f64()).ceil();
-    let mut patience: Option<f64> = None;
-    let mut pushed = None;
-    loop {
-        match agent.next(BEAT)? {
-            Happened::Ended(status) => return Ok((status, pushed)),
-            Happened::Signal(signal) => agent.pass_on(signal),
-            Happened::Nothing => match &mut patience {
-                None => {
-                    let stop = store.and_then(|store| stop_of(store, id));
-                    let by_itself = |stop: RecordedDecision| match guarded::ends_by_itself(&stop.agent) {
-                        true => beats(grace.min(BY_ITSELF)),
-                        false => 0.0,
-                    };
-                    patience = stop.map(by_itself);
-                }
-                Some(left) if *left > 0.0 => *left -= 1.0,
-                Some(left) => {
-                    let push = Push::after(pushed);
-                    agent.push(push);
-                    pushed = Some(push);
-                    *left = beats(grace);
-                }
-            },
+    /// Decides what follows the last attempt.
+    fn next(&self, attempts: &[Attempt]) -> Result<AfterAttempt, Failure> {
+        let Some(last) = attempts.last() else {
+            return Ok(AfterAttempt::End(RunOutcome::Failed, exit::NOT_STARTED));
+        };
+        if let Some(error) = &last.error {
+            say(&format!("{}: {error}", self.args.command[0].to_string_lossy()));
+            let missing = error.kind() == std::io::ErrorKind::NotFound;
+            let code = if missing { exit::NOT_FOUND } else { exit::NOT_STARTED };
+            return Ok(AfterAttempt::End(RunOutcome::Failed, code));
+        }
+        let Some(stop) = &last.stop else {
+            let code = last.exit_code.unwrap_or(u8::MAX);
+            let outcome = match (code, attempts.len()) {
+                (0, 1) => RunOutcome::Completed,
+                (0, _) => RunOutcome::Retried,
+                _ => RunOutcome::Failed,
+            };
+            return Ok(AfterAttempt::End(outcome, code));
+        };
+        let stopped = Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED));
+        if last.signalled {
+            // Whoever sent the signal wants the run to end, not to begin again.
+            return stopped;
+        }
+        match self.args.on_stop {
+            OnStop::Retry if attempts.len() < self.args.attempts() => {
+                say(&format!("starting attempt {} of {}", attempts.len() + 1, self.args.attempts()));
+                Ok(AfterAttempt::Again(retry(last, stop, None)))
+            }
+            OnStop::End | OnStop::Retry => stopped,
+            OnStop::Run => {
+                let code = self.then(
+                    last,
+                    stop,
+                    &RunResult::new(attempts, RunOutcome::Stopped, exit::STOPPED, None),
+                )?;
+                Ok(AfterAttempt::End(RunOutcome::Handled, code))
+            }
+            OnStop::Person => self.ask(last, stop),
         }
     }
 }
 
-fn stop_of(store: &SqliteJournal, id: &str) -> Option<RecordedDecision> {
-    // A failed check is repeated.
-    store.stop_of_run(id).ok().flatten()
-}
-
-/// Returns the agent's own exit code, or 128+N if signal N ended it.
-fn code(status: ExitStatus) -> u8 {
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        return u8::try_from(128 + signal).unwrap_or(u8::MAX);
-    }
-    status.code().map_or(u8::MAX, |code| u8::try_from(code & 0xff).unwrap_or(u8::MAX))
+/// Returns what the next attempt follows.
+fn retry(last: &Attempt, stop: &RecordedDecision, instruction: Option<&str>) -> Retry {
+    let message = corrective::message(stop, last.handoff.as_deref(), instruction);
+    Retry { after: stop.session.clone(), message }
 }
 
 /// Prints a message for the user on standard error; standard output belongs to the agent.

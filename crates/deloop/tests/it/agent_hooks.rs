@@ -224,7 +224,9 @@ fn a_stop_of_the_session_stands_until_it_is_lifted() {
     let mut agent = Agent::new("claude-code", "signature", "enforce");
     let stopped: Vec<bool> = (1..=6).map(|_| agent.before("ls")["continue"] == false).collect();
     assert_eq!(stopped, [false, false, false, true, true, true]);
-    agent.event("UserPromptSubmit", json!({"prompt": "Go on, differently"}));
+    let prompt = agent.event("UserPromptSubmit", json!({"prompt": "Go on, differently"}));
+    assert_eq!((&prompt["continue"], &prompt["decision"]), (&json!(false), &json!("block")), "{prompt}");
+    assert!(prompt["reason"].as_str().unwrap().contains("was repeated after two warnings"), "{prompt}");
     assert_eq!(agent.before("date")["continue"], false);
     let paused = |on: &str| run(deloop(agent.home.path()).args([on, "s1"]), b"");
     assert_eq!(paused("pause").status.code(), Some(0));
@@ -254,6 +256,9 @@ fn codex_is_refused_every_later_call() {
     assert_eq!(replies.iter().map(denied).collect::<Vec<_>>(), [false, false, false, true, true, true]);
     assert!(replies.iter().all(|r| r.get("continue").is_none() && r.get("stopReason").is_none()));
     assert!(denied(&agent.before("pwd")));
+    let prompt = agent.event("UserPromptSubmit", json!({"prompt": "Go on, differently"}));
+    let keys: Vec<&String> = prompt.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["continue", "stopReason", "systemMessage"], "a session that is over takes no prompt");
 }
 
 /// Qwen Code can only be stopped before its next request to the model; what it sends there is not a person's text.
@@ -321,6 +326,18 @@ fn copilot_cli_is_ended_by_its_permission_request() {
         assert_eq!((asked["behavior"] == "deny", asked["interrupt"] == true), (n == 4, n == 4), "{asked}");
     }
     assert_eq!(before()["permissionDecision"], "deny", "it has not ended: refuse");
+}
+
+/// A stop that ends a task stands for no later step, but for the call that it is about.
+#[test]
+fn copilot_cli_is_ended_by_a_stop_that_does_not_stand() {
+    let agent = Agent::new("copilot-cli", "behavioral", "enforce");
+    let ask = json!({"hookName": "permissionRequest", "sessionId": "s1", "toolName": "bash", "toolInput": {"command": "ls"}});
+    let interrupted = (1..=8).map(|_| {
+        agent.event("PreToolUse", json!({"tool_name": "Bash", "tool_input": {"command": "ls"}}));
+        agent.send(&ask)["interrupt"] == true
+    });
+    assert_eq!(interrupted.filter(|ended| *ended).count(), 1, "the eighth");
 }
 
 /// An end that is decided when a result comes is carried out at the permission request of the next call.

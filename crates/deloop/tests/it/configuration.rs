@@ -154,9 +154,18 @@ fn a_mode_is_shown_where_it_is_set_and_explained_where_not() {
 fn the_published_schemas_are_current() {
     let home = tempfile::tempdir().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
-    for of in
-        ["config", "step", "decision", "event", "scan", "compare", "hook-input", "hook-output", "tool-event"]
-    {
+    for of in [
+        "config",
+        "step",
+        "decision",
+        "event",
+        "scan",
+        "compare",
+        "run-result",
+        "hook-input",
+        "hook-output",
+        "tool-event",
+    ] {
         let printed = run(deloop(home.path()).args(["schema", of]), b"").stdout;
         let path = folder.join(format!("{of}.schema.json"));
         if std::env::var_os("UPDATE_SCHEMAS").is_some() {

@@ -29,6 +29,7 @@ mod pages;
 mod purge;
 mod reproductions;
 mod run;
+mod run_routing;
 mod scan;
 mod scan_files;
 mod scan_privacy;

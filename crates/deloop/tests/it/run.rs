@@ -34,14 +34,14 @@ stuck() {
 }
 "#;
 
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-    home: tempfile::TempDir,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) home: tempfile::TempDir,
 }
 
-fn command(home: &Path, options: &[&str], script: &str) -> Command {
+pub(crate) fn command(home: &Path, options: &[&str], script: &str) -> Command {
     let file = home.join("agent.sh");
     std::fs::write(&file, format!("{AGENT}\n{script}\n")).unwrap();
     let mut command = deloop(home);
@@ -50,7 +50,7 @@ fn command(home: &Path, options: &[&str], script: &str) -> Command {
     command
 }
 
-fn agent_with(options: &[&str], variables: &[(&str, &str)], script: &str) -> Ran {
+pub(crate) fn agent_with(options: &[&str], variables: &[(&str, &str)], script: &str) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let output = run(command(home.path(), options, script).envs(variables.iter().copied()), b"a task\n");
     Ran {

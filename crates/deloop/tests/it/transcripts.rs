@@ -89,6 +89,31 @@ fn what_was_said_counts() {
     assert!(!kept.contains("configuration file"), "nothing of it is kept");
 }
 
+/// Claude Code calls its hook a moment before it writes the turn.
+#[test]
+fn words_that_come_a_moment_later_count() {
+    let writer = Writer::new("turn-similarity");
+    let stopped = (1..=7).map(|n| {
+        let (id, input) = (format!("t{n}"), json!({"command": format!("cat {n}")}));
+        let record = |block: Value| {
+            let message = json!({"id": format!("m{n}"), "role": "assistant", "content": [block]});
+            json!({"type": "assistant", "uuid": format!("u{n}"), "sessionId": "s1", "message": message})
+        };
+        let words =
+            record(json!({"type": "text", "text": "Let me look at the configuration file once more."}));
+        let call = record(json!({"type": "tool_use", "id": id, "name": "Bash", "input": input}));
+        let event = json!({"tool_name": "Bash", "tool_input": input, "tool_use_id": id});
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(60));
+                writer.append(&format!("{words}\n{call}\n"));
+            });
+            writer.event("PreToolUse", event)["continue"] == false
+        })
+    });
+    assert_eq!(stopped.collect::<Vec<_>>(), [false, false, false, false, false, true, true]);
+}
+
 #[test]
 fn usage_is_counted_once_and_turns_are_not_counted_twice() {
     let mut writer = Writer::new("default");

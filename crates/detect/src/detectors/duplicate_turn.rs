@@ -42,6 +42,10 @@ impl Detector for DuplicateTurn {
         include_str!("duplicate-turn.md")
     }
 
+    fn reads_words(&self) -> bool {
+        true
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, window: &mut Self::Memory) -> Option<Finding> {
         let Happening::Turn(turn) = &moment.event else { return None };
         let hash = hash_of(turn, params.parts)?;

@@ -88,6 +88,10 @@ impl Detector for SimilarTurn {
         include_str!("similar-turn.md")
     }
 
+    fn reads_words(&self) -> bool {
+        true
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let score = match &moment.event {
             Happening::Turn(turn) => {

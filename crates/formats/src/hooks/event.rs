@@ -81,6 +81,16 @@ pub struct HookCall {
     pub call: Call,
     /// The result; its own `id` isn't used.
     pub result: Option<ToolResult>,
+    /// Its id in the transcript: the one that the model gave it, if the hook has another. A model may use an id twice.
+    pub in_transcript: Option<String>,
+}
+
+impl HookCall {
+    /// Returns the id that the transcript has for it.
+    #[must_use]
+    pub fn transcript_id(&self) -> Option<&str> {
+        self.in_transcript.as_deref().or(self.call.id.as_deref())
+    }
 }
 
 /// A message to the agent.

@@ -70,7 +70,7 @@ impl Sent {
             kind: kind(&name),
             session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `session_id`")))?,
             subagent: name_in(&self.agent_id),
-            calls: self.call().into_iter().map(|call| HookCall { call, result: None }).collect(),
+            calls: self.call().map(|call| self.hook_call(call)).into_iter().collect(),
             prompt: text(&self.prompt).map(|text| HookPrompt { text, by }),
             turn: text(&self.prompt_id),
             said: text(&self.last_assistant_message).or_else(|| text(&self.prompt_response)),
@@ -81,6 +81,11 @@ impl Sent {
             ts: self.timestamp.as_i64().map(Millis).or_else(|| Millis::parse(self.timestamp.as_str()?)),
             name,
         })
+    }
+
+    fn hook_call(&self, call: Call) -> HookCall {
+        let in_transcript = text(&self.tool_call_id).filter(|id| call.id.as_ref() != Some(id));
+        HookCall { call, result: None, in_transcript }
     }
 
     /// Returns the call it is about.

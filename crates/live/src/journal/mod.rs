@@ -148,6 +148,21 @@ pub struct SessionSource {
     pub project: Option<String>,
 }
 
+/// An attempt of a `deloop run`. A run that is retried has several, each with an id of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunAttempt {
+    /// The attempt's id.
+    pub run: String,
+    /// The id of the first attempt.
+    pub first: String,
+    /// The attempt's number, from 1.
+    pub attempt: u64,
+    /// The session that was stopped before it.
+    pub after: Option<String>,
+    /// The message about the attempt before it, for its agent.
+    pub handoff: Option<String>,
+}
+
 /// A pattern of a session that a person marked as legitimate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pardon {

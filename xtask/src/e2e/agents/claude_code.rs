@@ -17,13 +17,13 @@ impl Agent for ClaudeCode {
         "claude-code"
     }
 
-    fn package(&self) -> Package {
-        Package {
+    fn package(&self) -> Option<Package> {
+        Some(Package {
             folder: "claude-code",
             name: "@anthropic-ai/claude-code",
             version: "2.1.325",
             program: "claude",
-        }
+        })
     }
 
     fn start(&self, _place: &Place, port: u16) -> io::Result<Start> {
@@ -47,6 +47,14 @@ impl Agent for ClaudeCode {
                 ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
             ],
         })
+    }
+
+    fn further(&self, arguments: &[String]) -> Option<Vec<String>> {
+        Some([strings(["--continue"]), arguments.to_vec()].concat())
+    }
+
+    fn shows_documents(&self) -> bool {
+        true
     }
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {

@@ -5,6 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::{Agent, PROMPT, Package, Start, add_settings, strings};
+use crate::e2e::cases::Case;
 use crate::e2e::place::{self, Place};
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, StandIn, TIMEOUT, Want};
 
@@ -17,8 +18,8 @@ impl Agent for Codex {
         "codex"
     }
 
-    fn package(&self) -> Package {
-        Package { folder: "codex", name: "@openai/codex", version: "0.166.0", program: "codex" }
+    fn package(&self) -> Option<Package> {
+        Some(Package { folder: "codex", name: "@openai/codex", version: "0.166.0", program: "codex" })
     }
 
     fn start(&self, place: &Place, port: u16) -> io::Result<Start> {
@@ -44,6 +45,17 @@ impl Agent for Codex {
 
     fn ends_by_signal_only(&self) -> bool {
         true
+    }
+
+    fn cannot(&self, case: Case) -> Option<&'static str> {
+        (case == Case::TurnSimilarity).then_some("`codex exec` doesn't print a hook's message for people")
+    }
+
+    fn further(&self, arguments: &[String]) -> Option<Vec<String>> {
+        let (exec, rest) = arguments.split_first()?;
+        let (prompt, options) = rest.split_last()?;
+        let words = strings(["resume", "--last"]);
+        Some([vec![exec.clone()], options.to_vec(), words, vec![prompt.clone()]].concat())
     }
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {

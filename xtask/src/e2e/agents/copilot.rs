@@ -5,6 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::{Agent, PROMPT, Package, Start, add_settings, strings};
+use crate::e2e::cases::Case;
 use crate::e2e::place::Place;
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, STOP, StandIn, TIMEOUT, Want};
 
@@ -17,8 +18,8 @@ impl Agent for Copilot {
         "copilot"
     }
 
-    fn package(&self) -> Package {
-        Package { folder: "copilot", name: "@github/copilot", version: "1.0.102", program: "copilot" }
+    fn package(&self) -> Option<Package> {
+        Some(Package { folder: "copilot", name: "@github/copilot", version: "1.0.102", program: "copilot" })
     }
 
     fn start(&self, _place: &Place, port: u16) -> io::Result<Start> {
@@ -32,6 +33,14 @@ impl Agent for Copilot {
                 ("COPILOT_OFFLINE", "true".to_owned()),
             ],
         })
+    }
+
+    fn cannot(&self, case: Case) -> Option<&'static str> {
+        (case == Case::TurnSimilarity).then_some("Copilot CLI has no way to warn the person alone")
+    }
+
+    fn hears_late(&self) -> bool {
+        true
     }
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {

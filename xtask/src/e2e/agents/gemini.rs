@@ -17,8 +17,8 @@ impl Agent for Gemini {
         "gemini"
     }
 
-    fn package(&self) -> Package {
-        Package { folder: "gemini", name: "@google/gemini-cli", version: "0.61.0", program: "gemini" }
+    fn package(&self) -> Option<Package> {
+        Some(Package { folder: "gemini", name: "@google/gemini-cli", version: "0.61.0", program: "gemini" })
     }
 
     fn start(&self, place: &Place, port: u16) -> io::Result<Start> {

@@ -4,6 +4,7 @@ mod claude_code;
 mod codex;
 mod copilot;
 mod gemini;
+mod harness;
 mod opencode;
 mod qwen;
 
@@ -37,7 +38,8 @@ pub(super) trait Agent: Sync {
     /// As in `deloop hook NAME`.
     fn name(&self) -> &'static str;
 
-    fn package(&self) -> Package;
+    /// What npm brings; none if this program is the agent itself.
+    fn package(&self) -> Option<Package>;
 
     /// Writes the settings that a run without a person needs, and says how to start it: the model is on this port of loopback.
     fn start(&self, place: &Place, port: u16) -> io::Result<Start>;
@@ -60,6 +62,26 @@ pub(super) trait Agent: Sync {
         false
     }
 
+    /// Whether a prompt can't carry a message, so that the first call does.
+    fn hears_late(&self) -> bool {
+        false
+    }
+
+    /// The arguments for a further prompt in the session that these started, if it can be continued without a person.
+    fn further(&self, _arguments: &[String]) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Whether the cases of the documents run unless others are named.
+    fn shows_documents(&self) -> bool {
+        false
+    }
+
+    /// Whether deloop's own `install` knows it.
+    fn is_installable(&self) -> bool {
+        true
+    }
+
     /// Why the agent has no way to do what this case asks for.
     fn cannot(&self, _case: Case) -> Option<&'static str> {
         None
@@ -67,13 +89,14 @@ pub(super) trait Agent: Sync {
 }
 
 /// Every agent, in the order of the table.
-pub(super) const AGENTS: [&dyn Agent; 6] = [
+pub(super) const AGENTS: [&dyn Agent; 7] = [
     &claude_code::ClaudeCode,
     &codex::Codex,
     &gemini::Gemini,
     &qwen::Qwen,
     &copilot::Copilot,
     &opencode::Opencode,
+    &harness::Harness,
 ];
 
 /// What every agent is asked to do.

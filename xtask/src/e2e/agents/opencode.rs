@@ -17,8 +17,8 @@ impl Agent for Opencode {
         "opencode"
     }
 
-    fn package(&self) -> Package {
-        Package { folder: "opencode", name: "opencode-ai", version: "1.18.33", program: "opencode" }
+    fn package(&self) -> Option<Package> {
+        Some(Package { folder: "opencode", name: "opencode-ai", version: "1.18.33", program: "opencode" })
     }
 
     fn start(&self, place: &Place, port: u16) -> io::Result<Start> {
@@ -55,6 +55,10 @@ impl Agent for Opencode {
     }
 
     fn remembers(&self) -> bool {
+        true
+    }
+
+    fn hears_late(&self) -> bool {
         true
     }
 

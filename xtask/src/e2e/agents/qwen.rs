@@ -5,6 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::{Agent, PROMPT, Package, Start, add_settings, strings};
+use crate::e2e::cases::Case;
 use crate::e2e::place::{Place, STUCK};
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, STOP, StandIn, TIMEOUT, Want};
 
@@ -17,8 +18,8 @@ impl Agent for Qwen {
         "qwen"
     }
 
-    fn package(&self) -> Package {
-        Package { folder: "qwen", name: "@qwen-code/qwen-code", version: "0.24.4", program: "qwen" }
+    fn package(&self) -> Option<Package> {
+        Some(Package { folder: "qwen", name: "@qwen-code/qwen-code", version: "0.24.4", program: "qwen" })
     }
 
     fn start(&self, place: &Place, port: u16) -> io::Result<Start> {
@@ -43,6 +44,16 @@ impl Agent for Qwen {
     /// Its own guard ends a run at the fifth identical call, and no setting keeps it from that: so it goes in circles.
     fn stuck_on(&self) -> &'static [&'static str] {
         &[STUCK, "sh check.sh widget"]
+    }
+
+    fn cannot(&self, case: Case) -> Option<&'static str> {
+        match case {
+            Case::Behavioral | Case::DoomLoop | Case::TurnHash => {
+                Some("Qwen Code itself ends the run at the fifth identical call")
+            }
+            Case::TurnSimilarity => Some("`qwen -p` doesn't print a hook's message for people"),
+            _ => None,
+        }
     }
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {

@@ -8,11 +8,12 @@ use super::http::Reply;
 pub(super) fn reply(said: &Said, request: &Value) -> Reply {
     let (blocks, reason) = match said {
         Said::Text { text, .. } => (vec![json!({"type": "text", "text": text})], "end_turn"),
-        Said::Calls { calls, .. } => {
+        Said::Calls { calls, text, .. } => {
+            let words = text.iter().map(|text| json!({"type": "text", "text": text}));
             let uses = calls.iter().map(|call| {
                 json!({"type": "tool_use", "id": format!("toolu_{}", call.id), "name": call.tool, "input": call.args})
             });
-            (uses.collect(), "tool_use")
+            (words.chain(uses).collect(), "tool_use")
         }
     };
     let mut message = json!({

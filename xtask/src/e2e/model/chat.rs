@@ -8,7 +8,7 @@ use super::http::Reply;
 pub(super) fn reply(said: &Said, request: &Value) -> Reply {
     let (message, reason) = match said {
         Said::Text { text, .. } => (json!({"role": "assistant", "content": text}), "stop"),
-        Said::Calls { calls, .. } => {
+        Said::Calls { calls, text, .. } => {
             let calls: Vec<Value> = calls
                 .iter()
                 .enumerate()
@@ -19,7 +19,7 @@ pub(super) fn reply(said: &Said, request: &Value) -> Reply {
                     })
                 })
                 .collect();
-            (json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+            (json!({"role": "assistant", "content": text, "tool_calls": calls}), "tool_calls")
         }
     };
     let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});

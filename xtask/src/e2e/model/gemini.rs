@@ -8,8 +8,10 @@ use super::http::Reply;
 pub(super) fn reply(said: &Said, request: &Value, stream: bool) -> Reply {
     let parts: Vec<Value> = match said {
         Said::Text { text, .. } => vec![json!({"text": routing(request).unwrap_or_else(|| text.clone())})],
-        Said::Calls { calls, .. } => {
-            calls.iter().map(|call| json!({"functionCall": {"name": call.tool, "args": call.args}})).collect()
+        Said::Calls { calls, text, .. } => {
+            let calls =
+                calls.iter().map(|call| json!({"functionCall": {"name": call.tool, "args": call.args}}));
+            text.iter().map(|text| json!({"text": text})).chain(calls).collect()
         }
     };
     let whole = json!({

@@ -16,12 +16,20 @@ use std::thread;
 use serde_json::{Value, json};
 
 use self::http::{Reply, Request};
-use self::script::{Call, Script, Turn};
+use self::script::{Act, Call, Script, Turn};
 
 /// One answer, with the tools of the agent filled in.
 enum Said {
-    Text { id: String, text: String },
-    Calls { id: String, calls: Vec<Call> },
+    Text {
+        id: String,
+        text: String,
+    },
+    /// Calls, with words before them or without.
+    Calls {
+        id: String,
+        text: Option<String>,
+        calls: Vec<Call>,
+    },
 }
 
 impl Said {
@@ -38,6 +46,27 @@ pub(super) struct Asked {
     pub(super) body: Value,
     /// How many calls the answer held.
     pub(super) calls: usize,
+}
+
+impl Asked {
+    /// Returns every text in the request, as the model reads them.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        collect(&self.body, &mut text);
+        text
+    }
+}
+
+fn collect(value: &Value, text: &mut String) {
+    match value {
+        Value::String(part) => {
+            text.push_str(part);
+            text.push('\n');
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| collect(part, text)),
+        Value::Object(parts) => parts.values().for_each(|part| collect(part, text)),
+        _ => {}
+    }
 }
 
 /// What happened at the server during a run.
@@ -145,16 +174,17 @@ fn say(body: &Value, record: &mut Record, script: &Script) -> Said {
     if !script::has_shell(&tools) {
         return Said::Text { id, text: "A short title".to_owned() };
     }
-    let said = match script.turn(record.session.len()) {
-        Turn::Text(text) => Said::Text { id, text },
-        Turn::Acts(acts) => {
-            let calls = acts.iter().enumerate();
-            let calls = calls.filter_map(|(n, act)| script::call(act, &tools, format!("{id}_{n}"))).collect();
-            Said::Calls { id, calls }
-        }
+    let calls = |acts: &[Act]| {
+        let calls = acts.iter().enumerate();
+        calls.filter_map(|(n, act)| script::call(act, &tools, format!("{id}_{n}"))).collect()
     };
-    let calls = if let Said::Calls { calls, .. } = &said { calls.len() } else { 0 };
-    record.session.push(Asked { body: body.clone(), calls });
+    let said = match script.turn(record.session.len(), body) {
+        Turn::Text(text) => Said::Text { id, text },
+        Turn::Acts(acts) => Said::Calls { text: None, calls: calls(&acts), id },
+        Turn::Both(text, acts) => Said::Calls { text: Some(text), calls: calls(&acts), id },
+    };
+    let made: &[Call] = if let Said::Calls { calls, .. } = &said { calls } else { &[] };
+    record.session.push(Asked { body: body.clone(), calls: made.len() });
     said
 }
 

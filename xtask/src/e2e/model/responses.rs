@@ -6,20 +6,23 @@ use super::Said;
 use super::http::Reply;
 
 pub(super) fn reply(said: &Said, request: &Value) -> Reply {
-    let items: Vec<Value> = match said {
-        Said::Text { id, text } => vec![json!({
+    let message = |id: &str, text: &str| {
+        json!({
             "type": "message", "id": format!("m_{id}"), "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": text, "annotations": []}]
-        })],
-        Said::Calls { calls, .. } => calls
-            .iter()
-            .map(|call| {
+        })
+    };
+    let items: Vec<Value> = match said {
+        Said::Text { id, text } => vec![message(id, text)],
+        Said::Calls { id, text, calls } => {
+            let calls = calls.iter().map(|call| {
                 json!({
                     "type": "function_call", "id": format!("fc_{}", call.id), "call_id": format!("call_{}", call.id),
                     "name": call.tool, "arguments": call.args.to_string(), "status": "completed"
                 })
-            })
-            .collect(),
+            });
+            text.iter().map(|text| message(id, text)).chain(calls).collect()
+        }
     };
     let open = json!({"id": format!("resp_{}", said.id()), "object": "response", "status": "in_progress", "output": []});
     let mut complete = open.clone();

@@ -16,6 +16,8 @@ pub(crate) enum Act {
 pub(crate) enum Turn {
     Text(String),
     Acts(Vec<Act>),
+    /// Words, then calls.
+    Both(String, Vec<Act>),
 }
 
 /// Every answer of the model, in order.
@@ -25,6 +27,9 @@ pub(crate) enum Script {
     Loop { acts: Vec<Act>, max: usize },
     /// These turns, then a closing text.
     Turns(Vec<Turn>),
+    /// The next of these acts, over and over, until a request holds `told`; then `instead`, whose output holds `done`, and a
+    /// closing text.
+    UntilTold { acts: Vec<Act>, told: &'static str, instead: Act, done: &'static str },
 }
 
 /// What the model says when it has nothing left to do.
@@ -32,7 +37,7 @@ pub(crate) const CLOSING: &str = "All of it is done.";
 
 impl Script {
     /// The answer to the request number `index` that offered a shell, from 0.
-    pub(crate) fn turn(&self, index: usize) -> Turn {
+    pub(crate) fn turn(&self, index: usize, request: &Value) -> Turn {
         let turn = match self {
             Self::Loop { acts, max } => acts
                 .iter()
@@ -41,6 +46,12 @@ impl Script {
                 .filter(|_| index < *max)
                 .map(|act| Turn::Acts(vec![act.clone()])),
             Self::Turns(turns) => turns.get(index).cloned(),
+            Self::UntilTold { acts, told, instead, done } => {
+                let request = request.to_string();
+                let next =
+                    if request.contains(told) { Some(instead) } else { acts.iter().cycle().nth(index) };
+                next.filter(|_| !request.contains(done)).map(|act| Turn::Acts(vec![act.clone()]))
+            }
         };
         turn.unwrap_or_else(|| Turn::Text(CLOSING.to_owned()))
     }

@@ -153,5 +153,5 @@ fn batched(sent: &Sent) -> Option<HookCall> {
     let mut result = ToolResult::default();
     result.outcome = outcome;
     result.output = sent.tool_response.clone();
-    Some(HookCall { call: sent.call()?, result: Some(result) })
+    Some(HookCall { call: sent.call()?, result: Some(result), in_transcript: None })
 }

@@ -82,6 +82,7 @@ impl HookAgent for CodexHook {
         use Action::{Block, Continue, Nudge, Stop, Warn};
         use HookKind::{PostCall, PreCall, Prompt};
         let mut specific = Map::new();
+        let mut out = Map::new();
         let carried = match (event.kind, decision.action) {
             (_, Continue) => return Encoded::nothing(),
             (PreCall | PostCall | Prompt, Warn) => Warn,
@@ -90,13 +91,18 @@ impl HookAgent for CodexHook {
                 specific.insert("permissionDecisionReason".to_owned(), json!(message(decision)));
                 Block
             }
+            // A session that was ended for good takes no further prompt; a turn that runs can't be ended.
+            (Prompt, Stop) => {
+                out.insert("continue".to_owned(), json!(false));
+                out.insert("stopReason".to_owned(), json!(message(decision)));
+                Block
+            }
             (PreCall | PostCall | Prompt, _) => {
                 specific.insert("additionalContext".to_owned(), json!(message(decision)));
                 Nudge
             }
             _ => return Encoded::nothing(),
         };
-        let mut out = Map::new();
         if !specific.is_empty() {
             specific.insert("hookEventName".to_owned(), json!(event.name));
             out.insert("hookSpecificOutput".to_owned(), Value::Object(specific));

@@ -170,7 +170,10 @@ fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
     Ok(HookEvent {
         kind,
         session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `sessionId`")))?,
-        calls: call.into_iter().map(|call| HookCall { call, result: result.clone() }).collect(),
+        calls: call
+            .into_iter()
+            .map(|call| HookCall { call, result: result.clone(), in_transcript: None })
+            .collect(),
         prompt: text(&sent.prompt).map(|text| HookPrompt { text, by: PromptAuthor::Human }),
         cwd: text(&sent.cwd),
         ts: sent.timestamp.as_i64().map(Millis),

@@ -107,7 +107,10 @@ impl HookAgent for CursorHook {
             kind,
             session: session
                 .ok_or_else(|| HookError(format!("the event `{name}` has no `conversation_id`")))?,
-            calls: call.into_iter().map(|call| HookCall { call, result: result.clone() }).collect(),
+            calls: call
+                .into_iter()
+                .map(|call| HookCall { call, result: result.clone(), in_transcript: None })
+                .collect(),
             prompt: text(&sent.prompt).map(|text| HookPrompt { text, by: PromptAuthor::Human }),
             transcript: text(&sent.transcript_path),
             cwd: text(&sent.cwd),

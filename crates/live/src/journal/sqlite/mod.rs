@@ -3,6 +3,7 @@
 mod decisions;
 mod embeddings;
 mod exemptions;
+mod runs;
 mod schema;
 mod sessions;
 #[cfg(test)]
@@ -63,6 +64,9 @@ impl SqliteJournal {
                 let sql = format!("DELETE FROM {table} WHERE ?1 IS NULL OR session = ?1");
                 connection.execute(&sql, [session])?;
             }
+            // A hand-off describes the session before it.
+            connection
+                .execute("DELETE FROM runs WHERE ?1 IS NULL OR session = ?1 OR after = ?1", [session])?;
             if session.is_none() {
                 connection.execute_batch("DELETE FROM embeddings; DELETE FROM embedding_failures")?;
             }

@@ -55,6 +55,19 @@ const TABLES: &str = "
     CREATE TABLE session_state(session TEXT PRIMARY KEY, updated_ms INTEGER NOT NULL, state TEXT NOT NULL);
 ";
 
+/// A table that version 1 didn't have.
+const RUNS: &str = "
+    CREATE TABLE IF NOT EXISTS runs(
+        run TEXT PRIMARY KEY,
+        first TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        started_ms INTEGER NOT NULL,
+        after TEXT,
+        handoff TEXT,
+        session TEXT
+    );
+";
+
 /// Tables that version 1 didn't have.
 const EMBEDDINGS: &str = "
     CREATE TABLE embeddings(
@@ -98,6 +111,7 @@ pub(super) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
         Some(1) => connection.execute_batch(SINCE_1)?,
         Some(_) => return Ok(()),
     }
+    connection.execute_batch(RUNS)?;
     connection.execute_batch(EMBEDDINGS)?;
     connection.execute_batch(&format!("DELETE FROM journal; INSERT INTO journal VALUES({VERSION})"))
 }

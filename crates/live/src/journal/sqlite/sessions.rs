@@ -166,6 +166,7 @@ impl SqliteJournal {
         let sessions = signed(self.bounds.sessions.saturating_sub(1));
         connection.execute(&newest("decisions", "id", "ts"), [signed(self.bounds.decisions)])?;
         connection.execute(&newest("sources", "session", "since_ms"), [sessions])?;
+        connection.execute(&newest("runs", "run", "started_ms"), [sessions])?;
         connection.execute(&newest("session_state", "session", "updated_ms"), [sessions])?;
         let oldest = self.oldest(now);
         connection.execute("DELETE FROM session_state WHERE updated_ms < ?1", [oldest])?;
