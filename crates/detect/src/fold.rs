@@ -64,7 +64,7 @@ pub fn fold(
         Body::Result(result) => {
             let id = result.id.as_ref().map(|id| half(short_hash(id.as_bytes())));
             if let Some(record) = history.answer(id, step.ts, result, tools.vocabulary()) {
-                show(history, Happening::Result(ResultView { result, record }));
+                show(history, Happening::Result(ResultView::new(result, record)));
             }
         }
         Body::User(user) => {

@@ -4,7 +4,10 @@ use std::cell::OnceCell;
 use deloop_types::{Call, Millis, ToolResult, Turn, TurnEmbedding, UserText};
 
 use crate::reading::redacted;
-use crate::{CallRecord, Fingerprint, History, Ledger, ToolKind, Tools, Words, normalise, target};
+use crate::{
+    CallRecord, Fingerprint, History, Ledger, ToolKind, Tools, Words, failed_tests, normalise, target,
+    test_verdict,
+};
 
 /// The input of a detector: the history up to and including what just happened.
 pub struct Moment<'a> {
@@ -77,6 +80,28 @@ pub struct ResultView<'a> {
     pub result: &'a ToolResult,
     /// The call's current entry in the history.
     pub record: CallRecord,
+    verdict: OnceCell<Option<bool>>,
+    failed: OnceCell<Option<u64>>,
+}
+
+impl<'a> ResultView<'a> {
+    /// Creates a view of a result that is already in the history.
+    #[must_use]
+    pub fn new(result: &'a ToolResult, record: CallRecord) -> Self {
+        Self { result, record, verdict: OnceCell::new(), failed: OnceCell::new() }
+    }
+
+    /// Returns whether the output says that all tests passed; see [`test_verdict`]. Read once for all detectors.
+    #[must_use]
+    pub fn test_verdict(&self) -> Option<bool> {
+        *self.verdict.get_or_init(|| self.result.output.as_str().and_then(test_verdict))
+    }
+
+    /// Returns the number of failed tests that the output gives; see [`failed_tests`]. Read once for all detectors.
+    #[must_use]
+    pub fn failed_tests(&self) -> Option<u64> {
+        *self.failed.get_or_init(|| self.result.output.as_str().and_then(failed_tests))
+    }
 }
 
 impl<'a> CallView<'a> {

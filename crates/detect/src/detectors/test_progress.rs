@@ -3,7 +3,7 @@
 use deloop_types::Outcome;
 use serde::{Deserialize, Serialize};
 
-use crate::{Happening, Moment, ResultView, failed_tests, test_verdict};
+use crate::{Happening, Moment, ResultView};
 
 /// A test run, compared with the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl LastTestRun {
             self.failures = Some(0);
             return Some(TestRun::Passed);
         }
-        let failures = view.result.output.as_str().and_then(failed_tests).filter(|n| *n > 0);
+        let failures = view.failed_tests().filter(|n| *n > 0);
         let fewer = failures.zip(self.failures).is_some_and(|(now, before)| now < before);
         self.failures = failures;
         Some(if fewer { TestRun::FewerFailures } else { TestRun::NoProgress })
@@ -48,6 +48,5 @@ pub(crate) fn passed(result: &ResultView<'_>) -> Option<bool> {
         Some(Outcome::Ok) | None => {}
         Some(_) => return None,
     }
-    let told = result.result.output.as_str().and_then(test_verdict);
-    told.or(result.record.outcome.map(|o| o == Outcome::Ok))
+    result.test_verdict().or(result.record.outcome.map(|o| o == Outcome::Ok))
 }
