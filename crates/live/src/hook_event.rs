@@ -141,6 +141,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
             HookKind::Stop | HookKind::SessionEnd => None,
             _ => live.due_handoff(self.agent.name(), &self.session, agent)?,
         };
+        if self.exemptions.paused || live.context.options.mode.cap() < Action::Nudge {
+            notices.clear();
+        }
         self.answer(with_notices(decision, &notices), refused.as_ref(), handoff.as_ref(), agent)
     }
 

@@ -71,7 +71,8 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
                 decision = late;
             }
         }
-        if takes_messages && !exemptions.paused {
+        let may_message = !exemptions.paused && self.context.options.mode.cap() >= Action::Nudge;
+        if takes_messages && may_message {
             decision = with_notices(decision, &std::mem::take(&mut agent.notices));
         }
         if takes_messages && decision.action < Action::Nudge && !exemptions.paused {

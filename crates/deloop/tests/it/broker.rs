@@ -160,6 +160,46 @@ fn the_controlling_session_is_told_with_its_next_reply() {
     assert!(boss.event("UserPromptSubmit", json!({"prompt": "Fine."})).is_null(), "once");
 }
 
+/// A plugin knows messages only, so a notice comes as one, with the first step that can take it.
+#[test]
+fn a_plugin_passes_notices_on() {
+    let home = tempfile::tempdir().unwrap();
+    let turn = |session: &str, text: &str| json!({"type": "turn", "session": session, "controller": "boss", "text": text});
+    let mut steps = vec![turn("worker", SAID); 4];
+    steps.push(json!({"type": "turn", "session": "boss", "text": "I will wait."}));
+    steps.push(
+        json!({"type": "call", "session": "boss", "id": "c1", "tool": "bash", "args": {"command": "date"}}),
+    );
+    steps.push(json!({"type": "result", "session": "boss", "id": "c1", "ok": true, "output": "noon"}));
+    let input: String = steps.iter().map(|step| format!("{step}\n")).collect();
+    let arguments = ["--agent", "opencode", "-p", "turn-similarity", "--mode", "enforce"];
+    let answers = stream(home.path(), &arguments, input.as_bytes());
+    let actions: Vec<&str> = answers[4..].iter().map(|answer| answer["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["continue", "nudge", "continue"], "{answers:#?}");
+    let text = answers[5]["message"].as_str().unwrap();
+    assert!(text.starts_with("[deloop] The session `worker` that you started may be stuck"), "{text}");
+}
+
+/// A person who only watches, or paused deloop, gets no messages through another session either.
+#[test]
+fn a_notice_does_not_outrank_the_mode_or_a_pause() {
+    for (mode, paused) in [("shadow", false), ("enforce", true), ("enforce", false)] {
+        let boss = Agent::new("claude-code", "turn-similarity", mode);
+        for n in 0..4 {
+            let event = json!({"session_id": "worker", "hook_event_name": "PreToolUse", "tool_name": "Bash", "transcript_path": "",
+                "tool_input": {"command": "cat prices"}, "tool_use_id": format!("w{n}")});
+            let mut command = deloop(boss.home.path());
+            command.args(["hook", "claude-code", "-p", "turn-similarity", "--mode", "enforce"]);
+            run(command.env("DELOOP_CONTROLLER", "s1"), event.to_string().as_bytes());
+        }
+        if paused {
+            run(deloop(boss.home.path()).args(["pause"]), b"");
+        }
+        let reply = boss.event("UserPromptSubmit", json!({"prompt": "How is it going?"}));
+        assert_eq!(reply.is_null(), mode == "shadow" || paused, "{mode} {paused}: {reply}");
+    }
+}
+
 /// How often each agent and project loops, week by week.
 #[test]
 fn the_log_shows_loops_per_week_with_a_trend() {
