@@ -138,7 +138,10 @@ impl Weekly {
                 }),
             ]);
         }
-        writeln!(out, "{table}")?;
+        for line in table.lines() {
+            // The table pads its cells on both sides.
+            writeln!(out, "{}", line.strip_prefix(' ').unwrap_or(&line).trim_end())?;
+        }
         Ok(())
     }
 }
