@@ -13,7 +13,7 @@ use crate::tools::{CARGO_DENY, CARGO_FUZZ, build_deloop, cargo, works};
 const FUZZ_SECONDS: &str = "30";
 const FUZZ_TARGETS: [&str; 4] = ["step", "normalise", "shell", "observe"];
 /// Crates that only the command needs.
-const COMMAND_ONLY: [&str; 5] = ["clap", "rusqlite", "comfy_table", "indicatif", "deloop_cli"];
+const COMMAND_ONLY: [&str; 6] = ["clap", "rusqlite", "comfy_table", "indicatif", "tokio", "deloop_cli"];
 const EXAMPLES: &str = "crates/deloop/examples";
 
 pub fn run() -> ExitCode {

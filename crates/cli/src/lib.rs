@@ -25,6 +25,8 @@ mod run;
 mod safe_file;
 mod scan;
 mod schema;
+#[cfg(feature = "serve")]
+mod serve;
 mod sessions;
 mod shell;
 mod state;
@@ -67,6 +69,8 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Compare(args) => scan::compare::run(&args, out),
         Command::Show(args) => scan::show(&args, out),
         Command::Stream(args) => stream::run(&args, out),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

@@ -20,6 +20,10 @@ const LONGEST_FILE: u64 = 64 << 20;
 /// Maximum length of a log line, in characters.
 const LONGEST_LINE: usize = 2000;
 
+/// The name of a server's database.
+#[cfg(feature = "serve")]
+pub(crate) const SERVER_DATABASE: &str = "server.db";
+
 /// The state folder.
 pub(crate) struct State {
     folder: PathBuf,
@@ -32,6 +36,13 @@ impl State {
         let folder =
             folder.ok_or_else(|| Failure::new("no home folder to keep state in; set XDG_STATE_HOME"))?;
         Ok(Self { folder })
+    }
+
+    /// Creates the folder and returns the file of a server's database in it. Hooks use another file.
+    #[cfg(feature = "serve")]
+    pub(crate) fn server_database(&self) -> Result<PathBuf, Failure> {
+        self.prepare().map_err(|e| Failure::new(format!("{}: {e}", self.folder.display())))?;
+        Ok(self.folder.join(SERVER_DATABASE))
     }
 
     pub(crate) fn database(&self) -> PathBuf {

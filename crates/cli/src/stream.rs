@@ -6,7 +6,7 @@ use std::path::Path;
 
 use deloop_engine::{Checkpoint, Engine, Guard, Observed, Options, SwarmCheckpoint};
 use deloop_live::{EmbeddingSource, Live, SqliteJournal};
-use deloop_policy::{Profile, TASK_UPDATE};
+use deloop_policy::{Profile, TASK_UPDATE, name_task};
 use deloop_store::Limits;
 use deloop_types::{Body, Decision, Event, Role, SessionId, Step, Usage};
 use serde::{Deserialize, Serialize};
@@ -206,10 +206,7 @@ impl Stream {
     fn answer(&mut self, mut step: Step, out: &mut dyn Write) -> Result<(), Failure> {
         let (mut decision, mut found) = self.decide(&mut step);
         if let Some(task) = &step.task {
-            let updates = found.iter_mut().filter_map(|event| event.task_update.as_mut());
-            for update in decision.extra.get_mut(TASK_UPDATE).into_iter().chain(updates) {
-                update["taskId"] = task.as_str().into();
-            }
+            name_task(task, &mut decision, &mut found);
         }
         if self.off {
             let silent = Decision::go_on(decision.session, decision.step);

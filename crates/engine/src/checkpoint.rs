@@ -2,11 +2,12 @@ use std::collections::BTreeMap;
 
 use deloop_detect::{History, Ledger};
 use deloop_policy::{AlertsSent, LadderState, Profile};
-use deloop_store::StoreError;
+use deloop_store::{Store, StoreError};
 use deloop_types::{ControllerNotice, Decision, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Engine;
 use crate::session::{Agent, Session};
 
 /// The version of the checkpoint format.
@@ -143,5 +144,36 @@ impl Checkpoint {
         }
         let Self { steps, ledger, controller, ended, notices, .. } = self;
         Ok(Session { steps, ledger, controller, ended, notices, agents })
+    }
+}
+
+impl Engine {
+    /// Returns the state of a session; `None` when there is no such session.
+    ///
+    /// # Errors
+    /// When the store fails, or a custom detector's memory can't be serialized as JSON.
+    pub fn checkpoint<S: Store<Session>>(
+        &self,
+        store: &S,
+        session: &SessionId,
+    ) -> Result<Option<Checkpoint>, RestoreError> {
+        store.look(self, session, |state| Checkpoint::of(state, self.profile()))?.transpose()
+    }
+
+    /// Restores a session and replaces any state it has.
+    ///
+    /// # Errors
+    /// When the store fails, or another release or other detectors made the checkpoint and this engine can't read it.
+    pub fn restore<S: Store<Session>>(
+        &self,
+        store: &S,
+        session: &SessionId,
+        checkpoint: Checkpoint,
+    ) -> Result<(), RestoreError> {
+        let restored = checkpoint.into_session(self.profile())?;
+        store.forget(session)?;
+        // Restored with the time of its last step, so that it becomes idle when it would have.
+        let last = restored.ledger().last;
+        Ok(store.update(self, session, last, |state| *state = restored)?)
     }
 }

@@ -188,8 +188,7 @@ impl Guard {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn checkpoint(&self, session: &SessionId) -> Result<Option<Checkpoint>, RestoreError> {
-        let see = |state: &Session| Checkpoint::of(state, self.engine.profile());
-        self.store.look(&self.engine, session, see)?.transpose()
+        self.engine.checkpoint(&self.store, session)
     }
 
     /// Restores a session and replaces any state it has.
@@ -197,11 +196,7 @@ impl Guard {
     /// # Errors
     /// When another release or other detectors made the checkpoint and this guard can't read it.
     pub fn restore(&self, session: &SessionId, checkpoint: Checkpoint) -> Result<(), RestoreError> {
-        let restored = checkpoint.into_session(self.engine.profile())?;
-        self.store.forget(session)?;
-        // Restored with the time of its last step, so that it becomes idle when it would have.
-        let last = restored.ledger().last;
-        Ok(self.store.update(&self.engine, session, last, |state| *state = restored)?)
+        self.engine.restore(&self.store, session, checkpoint)
     }
 
     /// Returns the state of a swarm and of the sessions for which `member` returns true.

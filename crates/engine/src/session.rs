@@ -56,6 +56,12 @@ impl Session {
         self.controller.as_ref()
     }
 
+    /// Returns the stop that ended the session, if one did.
+    #[must_use]
+    pub fn ended(&self) -> Option<&Decision> {
+        self.ended.as_deref()
+    }
+
     /// Counts a step and what it used. Returns its index.
     pub(crate) fn count(&mut self, step: &Step) -> u64 {
         let index = self.steps;

@@ -35,6 +35,6 @@ pub use schema::{
     AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, SwarmBlock,
     config_schema,
 };
-pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate};
+pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate, name_task};
 pub use template::render;
 pub use words::{advice, evidence, notice, summary, told, user_message};

@@ -1,7 +1,7 @@
 //! The task update of the behavioral profile: the arguments for `TaskUpdate` when deloop ends a task.
 
 use deloop_detect::LoopDetails;
-use deloop_types::{Decision, Finding};
+use deloop_types::{Decision, Event, Finding};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,5 +54,13 @@ impl TaskUpdate {
         );
         let metadata = TaskMetadata { summary, partial: true, loop_detected: true, loop_details };
         serde_json::to_value(Self { task_id: None, status: "completed".to_owned(), metadata }).ok()
+    }
+}
+
+/// Names the task in the updates that a decision and its events carry.
+pub fn name_task(task: &str, decision: &mut Decision, events: &mut [Event]) {
+    let updates = events.iter_mut().filter_map(|event| event.task_update.as_mut());
+    for update in decision.extra.get_mut(TASK_UPDATE).into_iter().chain(updates) {
+        update["taskId"] = task.into();
     }
 }

@@ -23,6 +23,8 @@ use crate::live::args::{
 };
 use crate::run::args::{RUN_HELP, RunArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
+#[cfg(feature = "serve")]
+use crate::serve::{SERVE_HELP, ServeArgs};
 use crate::trust::{TRUST_HELP, TrustArgs};
 
 const SCAN_HELP: &str = "\
@@ -83,6 +85,10 @@ pub(crate) enum Command {
         Input and output are JSON, one object per line; `deloop schema step` and `deloop schema decision` describe them.\n\
         Every non-blank line gets one answer. An unreadable line gets {\"error\":…,\"line\":N}, and the exit code is 2 at the end.")]
     Stream(StreamArgs),
+    /// Answer Steps with Decisions over HTTP, for many agents at once
+    #[cfg(feature = "serve")]
+    #[command(after_help = SERVE_HELP)]
+    Serve(ServeArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \

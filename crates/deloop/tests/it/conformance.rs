@@ -1,6 +1,9 @@
 //! The five documents: the vectors, and an independent reference on thousands of random sessions.
 
-use deloop_conformance::{PROFILES, Reference, random, vectors};
+use std::path::{Path, PathBuf};
+
+use deloop_conformance::vectors::Vector;
+use deloop_conformance::{PROFILES, Reference, Verdict, random, vectors};
 use serde_json::Value;
 
 use crate::binary::stream;
@@ -15,44 +18,53 @@ fn findings(decision: &Value) -> Vec<(String, u64)> {
     decision["findings"].as_array().unwrap().iter().map(one).collect()
 }
 
+/// Whether every answer holds what the vector says of it.
+pub(crate) fn check_vector(vector: &Vector, answers: &[Value]) {
+    assert_eq!(answers.len(), vector.steps.len(), "{}: an answer for every step", vector.name);
+    for (i, (answer, expected)) in answers.iter().zip(&vector.decisions).enumerate() {
+        for (key, value) in expected.as_object().unwrap() {
+            let about = format!("{} step {i}: {key} ({})", vector.name, vector.about);
+            if key == "findings" {
+                assert_eq!(findings(answer), findings(expected), "{about}");
+                continue;
+            }
+            assert_eq!(&answer[key], value, "{about}");
+        }
+    }
+}
+
+/// The configuration of a vector, as a file in this folder. JSON is YAML.
+pub(crate) fn config_file(vector: &Vector, folder: &Path) -> PathBuf {
+    let config = folder.join("vector.yaml");
+    let text = if vector.config.is_null() { "{}".to_owned() } else { vector.config.to_string() };
+    std::fs::write(&config, text).unwrap();
+    config
+}
+
 #[test]
 fn every_vector_holds() {
     let home = tempfile::tempdir().unwrap();
     let vectors = vectors::load().unwrap();
     assert!(vectors.len() >= 80, "{} vectors", vectors.len());
     for vector in vectors {
-        // JSON is YAML.
-        let config = home.path().join("vector.yaml");
-        std::fs::write(
-            &config,
-            if vector.config.is_null() { "{}".to_owned() } else { vector.config.to_string() },
-        )
-        .unwrap();
+        let config = config_file(&vector, home.path());
         let arguments = ["--profile", &vector.profile, "--config", config.to_str().unwrap()];
-        let answers = stream(home.path(), &arguments, &text(&vector.steps));
-        assert_eq!(answers.len(), vector.steps.len(), "{}: an answer for every step", vector.name);
-        for (i, (answer, expected)) in answers.iter().zip(&vector.decisions).enumerate() {
-            for (key, value) in expected.as_object().unwrap() {
-                let about = format!("{} step {i}: {key} ({})", vector.name, vector.about);
-                if key == "findings" {
-                    assert_eq!(findings(answer), findings(expected), "{about}");
-                    continue;
-                }
-                assert_eq!(&answer[key], value, "{about}");
-            }
-        }
+        check_vector(&vector, &stream(home.path(), &arguments, &text(&vector.steps)));
     }
 }
 
-/// A thousand random cases of 30 to 200 steps for each profile, each case several interleaved sessions, in one
-/// process per profile: so the cases are also interleaved with what came before.
-#[test]
-fn agrees_with_the_reference_on_random_sessions() {
-    let home = tempfile::tempdir().unwrap();
-    let cases = std::env::var("DELOOP_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
-    for profile in PROFILES {
-        let mut input = Vec::new();
-        let mut expected = Vec::new();
+/// Random cases of 30 to 200 steps, each case several interleaved sessions, and the verdict of the reference on every
+/// step.
+pub(crate) struct RandomCases {
+    profile: &'static str,
+    /// One step a line.
+    pub(crate) lines: Vec<String>,
+    expected: Vec<(u64, String, Verdict)>,
+}
+
+impl RandomCases {
+    pub(crate) fn new(profile: &'static str, cases: u64) -> Self {
+        let (mut lines, mut expected) = (Vec::new(), Vec::new());
         for seed in 0..cases {
             let mut reference = Reference::new(profile);
             for line in random::lines(seed) {
@@ -65,13 +77,17 @@ fn agrees_with_the_reference_on_random_sessions() {
                         step[key] = format!("{seed}/{name}").into();
                     }
                 }
-                input.extend(format!("{step}\n").into_bytes());
+                lines.push(format!("{step}\n"));
             }
         }
-        let answers = stream(home.path(), &["--profile", profile], &input);
-        assert_eq!(answers.len(), expected.len());
+        Self { profile, lines, expected }
+    }
+
+    pub(crate) fn check(&self, answers: &[Value]) {
+        let profile = self.profile;
+        assert_eq!(answers.len(), self.expected.len());
         let mut reached = std::collections::BTreeMap::new();
-        for (i, (answer, (seed, step, verdict))) in answers.iter().zip(&expected).enumerate() {
+        for (i, (answer, (seed, step, verdict))) in answers.iter().zip(&self.expected).enumerate() {
             let found = (answer["action"].as_str().unwrap(), answer["level"].as_u64().unwrap());
             assert_eq!(
                 found,
@@ -85,5 +101,17 @@ fn agrees_with_the_reference_on_random_sessions() {
             *reached.entry(found).or_insert(0) += 1;
         }
         assert!(reached.len() > 1, "{profile}: the sessions reach more than one verdict: {reached:?}");
+    }
+}
+
+/// A thousand random cases for each profile, in one process per profile: so the cases are also interleaved with what
+/// came before.
+#[test]
+fn agrees_with_the_reference_on_random_sessions() {
+    let home = tempfile::tempdir().unwrap();
+    let cases = std::env::var("DELOOP_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    for profile in PROFILES {
+        let cases = RandomCases::new(profile, cases);
+        cases.check(&stream(home.path(), &["--profile", profile], cases.lines.concat().as_bytes()));
     }
 }

@@ -594,6 +594,7 @@ const COMMANDS: &[&[&str]] = &[
     &["scan", "sessions/pipe.jsonl", "sessions/zero.jsonl"],
     &["compare", "--a", "default", "--b", "deloop.toml", "sessions"],
     &["show", "sessions/pipe.jsonl"],
+    &["serve", "--state", "/dev/null"],
     &["stream", "--events", "events.jsonl"],
     &["stream", "--checkpoint", "checkpoint.json"],
     &["stream", "--agent", "opencode"],

@@ -34,6 +34,8 @@ mod scan;
 mod scan_files;
 mod scan_privacy;
 mod secrets;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod sessions;
 mod state;
 mod steps;

@@ -1,6 +1,7 @@
 //! Stores everything in one SQLite file, which many processes can use at the same time and people can open.
 
 mod file;
+mod listing;
 mod schema;
 
 use std::path::{Path, PathBuf};

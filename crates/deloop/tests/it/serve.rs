@@ -1,0 +1,7 @@
+//! `deloop serve`, through HTTP.
+
+mod agreement;
+mod client;
+mod endpoints;
+mod limits;
+mod shutdown;

@@ -1,0 +1,63 @@
+//! What the five documents say holds through HTTP, too.
+
+use deloop_conformance::{PROFILES, vectors};
+use serde_json::{Value, json};
+
+use super::client::{Client, Server, segment};
+use crate::conformance::{RandomCases, check_vector, config_file};
+
+/// Forgets every session and swarm, page by page.
+fn forget_all(client: &mut Client) {
+    loop {
+        let page = client.get("/v1/sessions?limit=3").json();
+        let names = page["sessions"].as_array().unwrap().clone();
+        if names.is_empty() {
+            break;
+        }
+        for name in names {
+            let path = format!("/v1/sessions/{}/reset", segment(name.as_str().unwrap()));
+            assert_eq!(client.post(&path, "").json()["existed"], true);
+        }
+    }
+    for name in client.get("/v1/swarms").json()["swarms"].as_array().unwrap() {
+        let path = format!("/v1/swarms/{}", segment(name.as_str().unwrap()));
+        assert_eq!(client.send("DELETE", &path, &[], b"").unwrap().status, 200);
+    }
+}
+
+#[test]
+fn every_vector_holds_in_a_batch_and_step_by_step() {
+    let mut vectors = vectors::load().unwrap();
+    assert!(vectors.len() >= 80, "{} vectors", vectors.len());
+    vectors.sort_by_key(|vector| (vector.profile.clone(), vector.config.to_string()));
+    let same = |a: &vectors::Vector, b: &vectors::Vector| a.profile == b.profile && a.config == b.config;
+    for group in vectors.chunk_by(same) {
+        let home = tempfile::tempdir().unwrap();
+        let config = config_file(&group[0], home.path());
+        let arguments = ["--profile", &group[0].profile, "--config", config.to_str().unwrap()];
+        let server = Server::start(home.path(), &arguments);
+        let mut client = server.client();
+        for vector in group {
+            let answer = client.post("/v1/steps", &json!(vector.steps).to_string());
+            assert_eq!(answer.status, 200, "{}", vector.name);
+            check_vector(vector, answer.json().as_array().unwrap());
+            forget_all(&mut client);
+            let answers: Vec<Value> = vector.steps.iter().map(|step| client.step(step)).collect();
+            check_vector(vector, &answers);
+            forget_all(&mut client);
+        }
+    }
+}
+
+#[test]
+fn agrees_with_the_reference_on_random_sessions() {
+    for profile in PROFILES {
+        let home = tempfile::tempdir().unwrap();
+        let server = Server::start(home.path(), &["--profile", profile]);
+        let mut client = server.client();
+        let cases = RandomCases::new(profile, 100);
+        let answers: Vec<Value> =
+            cases.lines.chunks(2_000).flat_map(|batch| client.lines(&batch.concat())).collect();
+        cases.check(&answers);
+    }
+}

@@ -1,0 +1,176 @@
+//! A running server, and the smallest client that can talk to it.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::binary::deloop;
+
+/// A server on a free port, ended with the test.
+pub(crate) struct Server {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    pub(crate) address: SocketAddr,
+}
+
+impl Server {
+    /// Starts a server with its state in this home.
+    pub(crate) fn start(home: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(deloop(home), arguments)
+    }
+
+    /// Starts a server with this command, which has no arguments yet.
+    pub(crate) fn start_with(mut command: Command, arguments: &[&str]) -> Self {
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("its errors"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("a line");
+        let address = line.trim().strip_prefix("deloop: listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{line}")).parse().expect("an address");
+        Self { child, stderr, address }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let stream = TcpStream::connect(self.address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        Client { stream: BufReader::new(stream), host: self.address.to_string() }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("/bin/sh").args(["-c", &kill]).status().expect("a shell").success());
+    }
+
+    /// Waits until it ends. Returns its exit code, and what it said since it was ready.
+    pub(crate) fn wait(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).expect("its errors");
+        (self.child.wait().expect("it ends").code(), said)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection that is kept open.
+pub(crate) struct Client {
+    pub(crate) stream: BufReader<TcpStream>,
+    host: String,
+}
+
+/// What a request was answered.
+#[derive(Debug)]
+pub(crate) struct HttpAnswer {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl HttpAnswer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).expect("text")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+
+    pub(crate) fn error(&self) -> String {
+        self.json()["error"].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned()
+    }
+}
+
+impl Client {
+    /// Sends bytes as they are.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Reads the answer to a request that was written.
+    pub(crate) fn read(&mut self) -> io::Result<HttpAnswer> {
+        let mut line = String::new();
+        let mut next = |line: &mut String| -> io::Result<()> {
+            line.clear();
+            if self.stream.read_line(line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            Ok(())
+        };
+        next(&mut line)?;
+        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+        let mut headers = Vec::new();
+        loop {
+            next(&mut line)?;
+            let Some((name, value)) = line.trim().split_once(':') else { break };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let mut body = vec![0; length.expect("a length").1.parse().expect("a number")];
+        self.stream.read_exact(&mut body)?;
+        Ok(HttpAnswer { status, headers, body })
+    }
+
+    pub(crate) fn head(&self, method: &str, path: &str, length: usize, more: &[(&str, &str)]) -> String {
+        let host = if more.iter().any(|(name, _)| *name == "host") {
+            String::new()
+        } else {
+            format!("host: {}\r\n", self.host)
+        };
+        let more: String = more.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        format!("{method} {path} HTTP/1.1\r\n{host}content-length: {length}\r\n{more}\r\n")
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<HttpAnswer> {
+        let mut request = self.head(method, path, body.len(), headers).into_bytes();
+        request.extend_from_slice(body);
+        self.write(&request)?;
+        self.read()
+    }
+
+    pub(crate) fn get(&mut self, path: &str) -> HttpAnswer {
+        self.send("GET", path, &[], b"").expect("an answer")
+    }
+
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> HttpAnswer {
+        self.send("POST", path, &[], body.as_bytes()).expect("an answer")
+    }
+
+    /// Sends one step and returns the decision.
+    pub(crate) fn step(&mut self, step: &Value) -> Value {
+        let answer = self.post("/v1/steps", &step.to_string());
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    }
+
+    /// Sends one step a line and returns the answers.
+    pub(crate) fn lines(&mut self, lines: &str) -> Vec<Value> {
+        let kind = [("content-type", "application/x-ndjson")];
+        let answer = self.send("POST", "/v1/steps", &kind, lines.as_bytes()).expect("an answer");
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/x-ndjson")));
+        crate::binary::lines(&answer.body)
+    }
+}
+
+/// A name as one segment of a path.
+pub(crate) fn segment(name: &str) -> String {
+    name.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}

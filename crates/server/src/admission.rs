@@ -1,0 +1,121 @@
+//! Decides which requests are let in. Every refusal names its limit.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::sync::SemaphorePermit;
+
+use crate::http_error::HttpError;
+use crate::shared::Shared;
+
+/// Maximum size of a body, in bytes.
+pub(crate) const BODY: usize = 64 << 20;
+/// Maximum number of steps in one request.
+pub(crate) const STEPS: usize = 10_000;
+/// Maximum number of requests at the same time.
+pub(crate) const REQUESTS: usize = 256;
+/// A body of more bytes, or of unknown length, is a large one.
+const LARGE: u64 = 1 << 20;
+/// Maximum number of requests with a large body at the same time: bodies are in memory until they are answered.
+pub(crate) const LARGE_REQUESTS: usize = 16;
+/// Maximum number of connections. Further ones wait.
+pub(crate) const CONNECTIONS: usize = 1_024;
+/// How long a client may take to send the headers of a request.
+pub(crate) const HEADERS: Duration = Duration::from_secs(10);
+/// How long a request may take, its body included.
+pub(crate) const REQUEST: Duration = Duration::from_secs(30);
+
+/// Handles a request, if it is let in, and counts it.
+#[expect(clippy::disallowed_methods, reason = "measures how long a request takes")]
+pub(crate) async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let response = match let_in(&shared, &request) {
+        Err(error) => error.into_response(),
+        Ok(_place) => match tokio::time::timeout(REQUEST, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => HttpError::timeout().into_response(),
+        },
+    };
+    shared.metrics.request(begun.elapsed(), response.status());
+    response
+}
+
+/// A request's place among those that are handled at the same time.
+#[derive(Default)]
+struct Admission<'a> {
+    _request: Option<SemaphorePermit<'a>>,
+    _large: Option<SemaphorePermit<'a>>,
+}
+
+fn let_in<'a>(shared: &'a Shared, request: &Request) -> Result<Admission<'a>, HttpError> {
+    if !is_local(request) {
+        let message = "the request comes from a web page or names another host; only programs on this machine \
+                       may use this server, by its address";
+        return Err(HttpError::new(StatusCode::FORBIDDEN, message));
+    }
+    let headers = request.headers();
+    let length = number(headers, header::CONTENT_LENGTH);
+    if length.is_some_and(|length| length > BODY as u64) {
+        return Err(HttpError::too_large());
+    }
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        let message = "compressed bodies aren't supported; send the body as it is";
+        return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    // A busy server is a healthy one.
+    if request.uri().path() == "/healthz" {
+        return Ok(Admission::default());
+    }
+    let busy = |limit, what| move |_| HttpError::too_busy(limit, what);
+    let place = shared.requests.try_acquire().map_err(busy(REQUESTS, "requests"))?;
+    let is_large =
+        headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length > LARGE);
+    let large = is_large.then(|| shared.large_requests.try_acquire());
+    let large = large
+        .transpose()
+        .map_err(busy(LARGE_REQUESTS, "requests of more than 1 MiB or of unknown length"))?;
+    Ok(Admission { _request: Some(place), _large: large })
+}
+
+fn number(headers: &HeaderMap, name: header::HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+/// Returns whether a request can't come from a web page. Any page can send requests to this machine, and a page whose
+/// host name resolves to this machine can also read the answers.
+fn is_local(request: &Request) -> bool {
+    let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    let hosts = host.into_iter().chain(request.uri().authority().map(axum::http::uri::Authority::as_str));
+    let browser = request.headers().contains_key(header::ORIGIN);
+    !browser && hosts.into_iter().all(names_this_machine)
+}
+
+fn names_this_machine(authority: &str) -> bool {
+    let host = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, _)) => host,
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    };
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_names_are_this_machine() {
+        for host in ["127.0.0.1:7430", "localhost", "LocalHost:1", "[::1]:7430", "127.9.9.9"] {
+            assert!(names_this_machine(host), "{host}");
+        }
+        for host in
+            ["evil.example:7430", "127.0.0.1.evil.example", "", "localhost.evil.example:7430", "[::2]:1"]
+        {
+            assert!(!names_this_machine(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The HTTP API of `deloop serve`: Steps in, Decisions out, for many agents at once.
+//!
+//! [`Broker`] decides and stores, and blocks while it does. [`serve`] puts it behind HTTP and is the only async code of
+//! the workspace. Nothing here prints: the caller gets a [`ServerNotice`] for what people should see.
+
+mod admission;
+mod broker;
+mod http_error;
+mod listener;
+mod metrics;
+mod routes;
+mod server_time;
+mod shared;
+mod step_batch;
+
+pub use broker::{Broker, CostFn};
+pub use listener::serve;
+pub use shared::ServerNotice;

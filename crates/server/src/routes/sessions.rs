@@ -1,0 +1,123 @@
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use deloop_engine::Checkpoint;
+use deloop_types::{SessionId, Step};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::unread_body;
+use crate::http_error::{HttpError, json_response, safe_error};
+use crate::shared::{Shared, blocking};
+
+/// How many sessions a page has, unless the request says.
+const PAGE: u64 = 100;
+/// Maximum number of sessions on a page.
+const LONGEST_PAGE: u64 = 1_000;
+
+/// Which page of the sessions to list.
+#[derive(Deserialize)]
+pub(super) struct PageQuery {
+    after: Option<String>,
+    limit: Option<u64>,
+}
+
+type SessionPath = Result<Path<String>, PathRejection>;
+
+/// `GET /v1/sessions?after=&limit=`: names in order, and the `after` of the next page.
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> Result<Response, HttpError> {
+    let wrong = |_| HttpError::bad_request("`limit` is a number and `after` the name of a session");
+    let Query(PageQuery { after, limit }) = query.map_err(wrong)?;
+    let limit = limit.unwrap_or(PAGE);
+    if limit == 0 || limit > LONGEST_PAGE {
+        return Err(HttpError::bad_request(format!("`limit` must be 1 to {LONGEST_PAGE}")));
+    }
+    let mut found = blocking(&shared, move |access| {
+        Ok(access.with(|broker, _| broker.sessions(after.as_deref(), limit + 1))??)
+    })
+    .await?;
+    let has_more = found.len() as u64 > limit;
+    if has_more {
+        found.pop();
+    }
+    let next = found.last().filter(|_| has_more);
+    Ok(json_response(&json!({"sessions": found, "next": next})))
+}
+
+/// `GET /v1/sessions/{session}`: what is stored of it.
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    path: SessionPath,
+) -> Result<Response, HttpError> {
+    let session = session(path)?;
+    let report =
+        blocking(&shared, move |access| Ok(access.with(|broker, now| broker.session(&session, now))??))
+            .await?;
+    report.map(|report| json_response(&report)).ok_or_else(|| HttpError::not_found("session"))
+}
+
+/// `POST /v1/sessions/{session}/reset`: deletes its state, and so lifts a stop.
+pub(super) async fn reset(
+    State(shared): State<Arc<Shared>>,
+    path: SessionPath,
+) -> Result<Response, HttpError> {
+    let session = session(path)?;
+    let name = session.clone();
+    let existed =
+        blocking(&shared, move |access| Ok(access.with(|broker, now| broker.reset(&session, now))??)).await?;
+    Ok(json_response(&json!({"session": name, "existed": existed})))
+}
+
+/// `POST /v1/sessions/{session}/end`: the same as an `end` step.
+pub(super) async fn end(State(shared): State<Arc<Shared>>, path: SessionPath) -> Result<Response, HttpError> {
+    let session = session(path)?;
+    let metrics = Arc::clone(&shared);
+    let decisions = blocking(&shared, move |access| {
+        let decisions = access.with(|broker, now| broker.observe(vec![Step::end(session)], now))??;
+        metrics.metrics.steps(&decisions, 0);
+        Ok(decisions)
+    })
+    .await?;
+    Ok(json_response(&decisions.first()))
+}
+
+/// `GET /v1/sessions/{session}/checkpoint`: its state, for another server or a later time.
+pub(super) async fn checkpoint(
+    State(shared): State<Arc<Shared>>,
+    path: SessionPath,
+) -> Result<Response, HttpError> {
+    let session = session(path)?;
+    let checkpoint =
+        blocking(&shared, move |access| Ok(access.with(|broker, now| broker.checkpoint(&session, now))??))
+            .await?;
+    checkpoint.map(|checkpoint| json_response(&checkpoint)).ok_or_else(|| HttpError::not_found("session"))
+}
+
+/// `PUT /v1/sessions/{session}/checkpoint`: replaces its state.
+pub(super) async fn restore(
+    State(shared): State<Arc<Shared>>,
+    path: SessionPath,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, HttpError> {
+    let session = session(path)?;
+    let name = session.clone();
+    let body = body.map_err(|rejection| unread_body(&rejection))?;
+    blocking(&shared, move |access| {
+        let checkpoint: Checkpoint = serde_json::from_slice(&body).map_err(|error| {
+            HttpError::bad_request(format!("not a checkpoint: {}", safe_error(&error.to_string())))
+        })?;
+        Ok(access.with(|broker, now| broker.restore(&session, checkpoint, now))??)
+    })
+    .await?;
+    Ok(json_response(&json!({"session": name, "restored": true})))
+}
+
+fn session(path: SessionPath) -> Result<SessionId, HttpError> {
+    path.map(|Path(name)| name.into()).map_err(|_| HttpError::bad_request("the session's name isn't UTF-8"))
+}
