@@ -43,8 +43,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         let hash = short_hash(format!("{session}\0{RUNG}\0{run}").as_bytes());
         let id = format!("d{:010x}", hash >> 24);
         let mut decision = Decision::go_on(session.clone(), 0);
-        decision.user_message =
-            Some(format!("deloop told the agent what the stopped attempt repeated ({id})"));
+        decision.user_message = Some(format!("deloop messaged the agent about the stopped attempt ({id})"));
         decision.id = Some(id);
         decision.action = Action::Nudge;
         decision.level = 1;

@@ -52,7 +52,8 @@ impl Summary {
                 continue;
             }
             *summary.delivered.entry(row.action.clone()).or_default() += 1;
-            if row.action == "nudge" {
+            // The hand-off of a retried run has no loop that the agent could leave.
+            if row.action == "nudge" && row.detector.is_some() {
                 summary.nudges.delivered += 1;
                 let sum = match row.outcome.as_deref() {
                     Some("left") => &mut summary.nudges.left,

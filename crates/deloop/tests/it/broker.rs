@@ -219,6 +219,11 @@ fn the_log_shows_loops_per_week_with_a_trend() {
         (1..6).for_each(|n| send(&format!("shop-{session}"), "shop", n));
     }
     send("api-0", "api", 0);
+    let file = home.path().join(".local/state/deloop/deloop.db");
+    // What `deloop run --on-stop retry` records for a new session is no loop of it.
+    let handoff = "INSERT INTO decisions(id, session, agent, step, ts, action, level, rung, delivered, findings)
+        SELECT 'dh', 'api-0', 'claude-code', 0, max(ts), 'nudge', 1, 'hand-off', 'UserPromptSubmit', '[]' FROM decisions";
+    rusqlite::Connection::open(file).unwrap().execute(handoff, []).unwrap();
     let database = rusqlite::Connection::open(home.path().join(".local/state/deloop/deloop.db")).unwrap();
     let week = 7 * 24 * 3_600_000_i64;
     for session in 0..6 {
@@ -236,6 +241,8 @@ fn the_log_shows_loops_per_week_with_a_trend() {
         ["claude-code", "~/shop", "12", "6", "50.0", "0", "0", "0", "0", "0", "0", "0", "6", "rising"],
         "{text}"
     );
+    let words: Vec<&str> = row("~/api").split_whitespace().collect();
+    assert_eq!(words[2..5], ["1", "0", "0.0"], "{text}");
     assert!(row("~/api").trim_end().ends_with('-'), "{text}");
 
     let output = run(deloop(home.path()).args(["log", "--weekly", "--json"]), b"");
