@@ -198,10 +198,10 @@ impl Guard {
     /// When another release or other detectors made the checkpoint and this guard can't read it.
     pub fn restore(&self, session: &SessionId, checkpoint: Checkpoint) -> Result<(), RestoreError> {
         let restored = checkpoint.into_session(self.engine.profile())?;
-        self.store.forget(session)?;
         // Restored with the time of its last step, so that it becomes idle when it would have.
         let last = restored.ledger().last;
-        Ok(self.store.update(&self.engine, session, last, |state| *state = restored)?)
+        self.store.put(session, last, restored);
+        Ok(())
     }
 
     /// Returns the state of a swarm and of the sessions for which `member` returns true.
@@ -231,7 +231,8 @@ impl Guard {
         for (session, state) in checkpoint.sessions {
             self.restore(&session.into(), state)?;
         }
-        Ok(self.store.swarm(swarm, |s| *s = checkpoint.swarm)?)
+        self.store.put_swarm(swarm, checkpoint.swarm);
+        Ok(())
     }
 
     /// Returns the stored sessions, in no particular order.

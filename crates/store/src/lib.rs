@@ -11,7 +11,7 @@ mod sqlite;
 
 use std::path::{Path, PathBuf};
 
-use deloop_detect::Swarm;
+use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
 pub use memory::{Limits, MemoryStore};
@@ -96,7 +96,10 @@ pub trait Codec<T>: Send + Sync {
 ///
 /// Every backend passes the suite in [`contract`].
 pub trait Store<T>: Send + Sync {
-    /// Changes a session's state, after creating it if it is new. Nothing else sees the state while `change` runs.
+    /// Changes a session's state, after creating it if it is new.
+    ///
+    /// `change` may run more than once: a backend that many machines share runs it again, on the newer state, if another
+    /// change was stored first. Only its last run is stored and returned.
     ///
     /// `ts` is the time of the step and determines when idle sessions are dropped. No backend reads a clock for this.
     ///
@@ -107,7 +110,7 @@ pub trait Store<T>: Send + Sync {
         codec: &dyn Codec<T>,
         session: &SessionId,
         ts: Option<Millis>,
-        change: impl FnOnce(&mut T) -> R,
+        change: impl Fn(&mut T) -> R,
     ) -> Result<R, StoreError>;
 
     /// Reads a session's state, if there is one.
@@ -121,11 +124,23 @@ pub trait Store<T>: Send + Sync {
         see: impl FnOnce(&T) -> R,
     ) -> Result<Option<R>, StoreError>;
 
-    /// Changes the state of a swarm.
+    /// Adds the calls of one turn to a swarm, as [`Swarm::tally`] does, and returns their counts. Tally a turn before you
+    /// update its session: a backend that can lose an answer then recognizes calls with an id that are tallied again.
     ///
     /// # Errors
     /// When the backend fails.
-    fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError>;
+    fn tally(
+        &self,
+        swarm: &str,
+        worker: SwarmWorker<'_>,
+        calls: &[SwarmCall<'_>],
+    ) -> Result<Vec<SwarmCount>, StoreError>;
+
+    /// Adds a call that failed or found nothing to a swarm, by its signature.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError>;
 
     /// Reads the state of a swarm, if there is one.
     ///
