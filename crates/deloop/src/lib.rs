@@ -48,4 +48,6 @@ pub mod detector {
 pub mod store {
     pub use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
     pub use deloop_store::{Codec, Limits, MemoryStore, Store, StoreError};
+    #[cfg(feature = "redis")]
+    pub use deloop_store::{RedisOptions, RedisStore};
 }

@@ -5,6 +5,9 @@
 
 pub mod contract;
 mod memory;
+#[cfg(feature = "redis")]
+#[expect(clippy::disallowed_methods, reason = "a server may be slow: the clock says when to give up")]
+mod redis;
 #[cfg(feature = "sqlite")]
 #[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a database is a file")]
 mod sqlite;
@@ -14,6 +17,8 @@ use std::path::{Path, PathBuf};
 use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
+#[cfg(feature = "redis")]
+pub use self::redis::{RedisOptions, RedisStore};
 pub use memory::{Limits, MemoryStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Bounds, SqliteStore};
@@ -31,6 +36,22 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
         /// What the database reported.
+        source: BoxedError,
+    },
+    /// The text isn't the URL of a server.
+    Address(BoxedError),
+    /// The server can't be reached, can't write at the moment, or is too slow. The next step may succeed.
+    Unavailable {
+        /// Its host and port.
+        server: String,
+        /// What went wrong.
+        source: BoxedError,
+    },
+    /// The server refused a command.
+    Refused {
+        /// Its host and port.
+        server: String,
+        /// What the server reported.
         source: BoxedError,
     },
 }
@@ -52,6 +73,21 @@ impl StoreError {
     pub fn database(path: &Path, source: impl Into<BoxedError>) -> Self {
         Self::Database { path: path.to_owned(), source: source.into() }
     }
+
+    /// Creates an error about the URL of a server.
+    pub fn address(source: impl Into<BoxedError>) -> Self {
+        Self::Address(source.into())
+    }
+
+    /// Creates an error about a server that can't be reached or is too slow.
+    pub fn unavailable(server: &str, source: impl Into<BoxedError>) -> Self {
+        Self::Unavailable { server: server.to_owned(), source: source.into() }
+    }
+
+    /// Creates an error about a command that a server refused.
+    pub fn refused(server: &str, source: impl Into<BoxedError>) -> Self {
+        Self::Refused { server: server.to_owned(), source: source.into() }
+    }
 }
 
 impl std::fmt::Display for StoreError {
@@ -60,6 +96,11 @@ impl std::fmt::Display for StoreError {
             Self::Encode(source) => write!(f, "can't write the session's state: {source}"),
             Self::Decode(source) => write!(f, "can't read the session's state: {source}"),
             Self::Database { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Address(source) => write!(f, "not the URL of a server: {source}"),
+            Self::Unavailable { server, source } => {
+                write!(f, "{server} is unreachable or too slow: {source}")
+            }
+            Self::Refused { server, source } => write!(f, "{server} refused a command: {source}"),
         }
     }
 }
@@ -67,9 +108,12 @@ impl std::fmt::Display for StoreError {
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Encode(source) | Self::Decode(source) | Self::Database { source, .. } => {
-                Some(source.as_ref())
-            }
+            Self::Encode(source)
+            | Self::Decode(source)
+            | Self::Address(source)
+            | Self::Database { source, .. }
+            | Self::Unavailable { source, .. }
+            | Self::Refused { source, .. } => Some(source.as_ref()),
         }
     }
 }
@@ -104,7 +148,7 @@ pub trait Store<T>: Send + Sync {
     /// `ts` is the time of the step and determines when idle sessions are dropped. No backend reads a clock for this.
     ///
     /// # Errors
-    /// When the backend fails. The state is unchanged then.
+    /// When the backend fails. The state is unchanged then, or changed once if only the answer of a server got lost.
     fn update<R>(
         &self,
         codec: &dyn Codec<T>,
