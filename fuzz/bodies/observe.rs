@@ -62,14 +62,15 @@ fn copy(engine: &Engine, store: &MemoryStore<Session>, steps: &[Step]) -> Memory
         let frozen = frozen.expect("a session can be written");
         let session = engine.thaw(&frozen).unwrap_or_else(|e| panic!("{e}: {frozen}"));
         let last = session.ledger().last;
-        copy.update(engine, id, last, |state| *state = session).expect("memory does not fail");
+        copy.put(id, last, session);
     }
     let swarms: BTreeSet<&String> = steps.iter().filter_map(|step| step.swarm.as_ref()).collect();
     for name in swarms {
-        let swarm = store.swarm(name, |swarm| swarm.clone()).expect("memory does not fail");
+        let Some(swarm) = store.look_swarm(name, Clone::clone).expect("memory does not fail") else {
+            continue;
+        };
         let json = serde_json::to_string(&swarm).expect("a swarm can be written");
-        let swarm = serde_json::from_str(&json).expect("a swarm can be read");
-        copy.swarm(name, |state| *state = swarm).expect("memory does not fail");
+        copy.put_swarm(name, serde_json::from_str(&json).expect("a swarm can be read"));
     }
     copy
 }

@@ -33,6 +33,7 @@ mod state;
 mod status;
 mod steps;
 mod stream;
+mod stream_sessions;
 mod trust;
 
 use std::io::Write;

@@ -7,7 +7,6 @@ use std::path::Path;
 use deloop_engine::{Checkpoint, Engine, Guard, Observed, Options, SwarmCheckpoint};
 use deloop_live::{EmbeddingSource, Live, SqliteJournal};
 use deloop_policy::{Profile, TASK_UPDATE, name_task};
-use deloop_store::Limits;
 use deloop_types::{Body, Decision, Event, Role, SessionId, Step, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +21,7 @@ use crate::notes::Notes;
 use crate::print;
 use crate::safe_file::{self, Links};
 use crate::state::State;
+use crate::stream_sessions::StreamSessions;
 
 /// A larger checkpoint wasn't written by deloop.
 const LONGEST_CHECKPOINT: u64 = 1 << 30;
@@ -92,9 +92,9 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
     let ends_tasks = profile.watches.iter().flat_map(|w| &w.ladder.rungs).any(|rung| rung.task_update);
     let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options, swarm));
     let cost = Box::new(hook::cost_of(own_prices));
-    let guard = Guard::with(profile, options, Limits::default());
-    if let Some(path) = args.checkpoint.as_deref().filter(|p| p.exists()) {
-        restore(&guard, path)?;
+    let sessions = StreamSessions::open(args.store.as_deref(), profile, options)?;
+    if let (Some(path), Some(guard)) = (args.checkpoint.as_deref().filter(|p| p.exists()), sessions.local()) {
+        restore(guard, path)?;
     }
     let input: Box<dyn Read> = match &args.file {
         None => Box::new(std::io::stdin().lock()),
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         ),
     };
     let mut stream = Stream {
-        guard,
+        sessions,
         events: args.events.as_deref().map(EventsFile::append).transpose()?,
         notes: memory.map(Notes::new),
         ends_tasks,
@@ -115,8 +115,8 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         malformed: 0,
     };
     stream.pump(input, out)?;
-    if let Some(path) = &args.checkpoint {
-        save(&stream.guard, path)?;
+    if let (Some(path), Some(guard)) = (&args.checkpoint, stream.sessions.local()) {
+        save(guard, path)?;
     }
     Ok(if stream.malformed > 0 { exit::COULD_NOT_RUN } else { exit::OK })
 }
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
 type RequestCost = Box<dyn Fn(&Usage) -> Option<f64>>;
 
 struct Stream {
-    guard: Guard,
+    sessions: StreamSessions,
     events: Option<EventsFile>,
     notes: Option<Notes>,
     /// Whether the profile ends tasks, and so reads the notes about earlier ones.
@@ -170,7 +170,8 @@ impl Stream {
         Ok(out.flush()?)
     }
 
-    /// Decides about a step: in the agent's session if there is one and its database works, else in memory.
+    /// Decides about a step: in the agent's session if there is one and its database works, else where the stream keeps
+    /// its sessions.
     fn decide(&mut self, step: &mut Step) -> (Decision, Vec<Event>) {
         if let Body::Usage(usage) = &mut step.body
             && usage.cost_usd.is_none()
@@ -187,12 +188,12 @@ impl Stream {
             }
         }
         let Some(embeddings) = &mut self.embeddings else {
-            let Observed { decision, events, .. } = self.guard.observe_all(step);
+            let Observed { decision, events, .. } = self.sessions.observe(step);
             return (decision, events);
         };
-        let late = embeddings.arrived(step).map(|step| self.guard.observe_all(&step));
+        let late = embeddings.arrived(step).map(|step| self.sessions.observe(&step));
         let awaited = embeddings.begin(step);
-        let Observed { mut decision, mut events, .. } = self.guard.observe_all(step);
+        let Observed { mut decision, mut events, .. } = self.sessions.observe(step);
         embeddings.wait(step, awaited.map(|awaited| awaited.at(decision.step)));
         if let Some(late) = late {
             events.splice(..0, late.events);

@@ -46,5 +46,8 @@ pub mod detector {
 
 /// What you need for an [`Engine`] with your own store.
 pub mod store {
+    pub use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
     pub use deloop_store::{Codec, Limits, MemoryStore, Store, StoreError};
+    #[cfg(feature = "redis")]
+    pub use deloop_store::{RedisOptions, RedisStore};
 }

@@ -170,10 +170,15 @@ impl Engine {
         session: &SessionId,
         checkpoint: Checkpoint,
     ) -> Result<(), RestoreError> {
-        let restored = checkpoint.into_session(self.profile())?;
+        let readable = || checkpoint.clone().into_session(self.profile());
+        readable()?;
         store.forget(session)?;
         // Restored with the time of its last step, so that it becomes idle when it would have.
-        let last = restored.ledger().last;
-        Ok(store.update(self, session, last, |state| *state = restored)?)
+        let last = checkpoint.ledger.last;
+        Ok(store.update(self, session, last, |state| {
+            if let Ok(restored) = readable() {
+                *state = restored;
+            }
+        })?)
     }
 }

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use deloop_detect::{
-    CallRecord, Ending, FoldContext, Happening, History, Swarm, SwarmCount, SwarmWorker, fold, short_call,
-    signature, target,
+    CallRecord, Ending, FoldContext, Happening, History, SwarmCall, SwarmCount, SwarmWorker, fold, signature,
+    target,
 };
 use deloop_policy::{
     AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Profile, decide, events,
@@ -101,10 +101,10 @@ impl Engine {
         let Folded { observed, in_vain, notice } =
             store.update(self, &step.session, step.ts, |session| self.fold(session, step, &swarm))?;
         if let Some((controller, notice)) = notice {
-            store.update(self, &controller, step.ts, |session| session.notify(notice))?;
+            store.update(self, &controller, step.ts, |session| session.notify(notice.clone()))?;
         }
         if let (Some(swarm), Some(call)) = (&step.swarm, in_vain) {
-            store.swarm(swarm, |swarm| swarm.push_in_vain(call, worker(step)))?;
+            store.tally_in_vain(swarm, worker(step), call)?;
         }
         if step.body == Body::End {
             store.forget(&step.session)?;
@@ -150,33 +150,30 @@ impl Engine {
     ) -> Result<Vec<Option<SwarmCount>>, StoreError> {
         let (Some(swarm), Body::Turn(turn)) = (&step.swarm, &step.body) else { return Ok(Vec::new()) };
         let tools = &self.profile.tools;
-        let about = |call: &Call, known: bool| {
-            let kind = tools.kind(&call.tool);
-            (target(&call.tool, &call.args, kind).short(), signature(call, tools).short(), known)
-        };
+        let about = |call: &Call| signature(call, tools).short();
         let agent = |session: &Session| {
             let history = session.agents.iter().find(|a| a.name == step.agent).map(|a| &a.history);
             let over = history.and_then(History::turn_over);
-            let known =
-                |call: &Call| history.is_some_and(|h| h.is_known(call, signature(call, tools).short(), over));
-            turn.calls.iter().map(|call| about(call, known(call))).collect()
+            let known = |call: &Call| history.is_some_and(|h| h.is_known(call, about(call), over));
+            turn.calls.iter().map(known).collect()
         };
         // Checked first: a call repeated under the same id has already been counted.
-        let about: Vec<(u64, u64, bool)> = store
-            .look(self, &step.session, agent)?
-            .unwrap_or_else(|| turn.calls.iter().map(|call| about(call, false)).collect());
-        let count = |swarm: &mut Swarm, call: &Call, (target, signature, known): (u64, u64, bool)| {
-            if known {
-                return None;
-            }
-            let in_vain = swarm.in_vain(signature);
-            let (in_vain, in_vain_workers) = (in_vain.calls, in_vain.workers);
-            let made = swarm.push(target, worker(step), || short_call(&call.tool, &call.args));
-            Some(SwarmCount { in_vain, in_vain_workers, ..made })
+        let known: Option<Vec<bool>> = match store.look(self, &step.session, agent) {
+            // The update discards such a state, too.
+            Err(StoreError::Decode(_)) => None,
+            known => known?,
         };
-        store.swarm(swarm, |swarm| {
-            turn.calls.iter().zip(about).map(|(call, about)| count(swarm, call, about)).collect()
-        })
+        let known = known.unwrap_or_else(|| vec![false; turn.calls.len()]);
+        let new = turn.calls.iter().zip(&known).filter(|(_, known)| !**known).map(|(call, _)| {
+            let target = target(&call.tool, &call.args, tools.kind(&call.tool)).short();
+            SwarmCall { call, target, signature: about(call) }
+        });
+        let new: Vec<SwarmCall<'_>> = new.collect();
+        if new.is_empty() {
+            return Ok(vec![None; known.len()]);
+        }
+        let mut counts = store.tally(swarm, worker(step), &new)?.into_iter();
+        Ok(known.into_iter().map(|known| if known { None } else { counts.next() }).collect())
     }
 
     fn fold(&self, session: &mut Session, step: &Step, swarm: &[Option<SwarmCount>]) -> Folded {

@@ -226,7 +226,8 @@ impl Guard {
         for (session, state) in checkpoint.sessions {
             self.restore(&session.into(), state)?;
         }
-        Ok(self.store.swarm(swarm, |s| *s = checkpoint.swarm)?)
+        self.store.put_swarm(swarm, checkpoint.swarm);
+        Ok(())
     }
 
     /// Returns the stored sessions, in no particular order.

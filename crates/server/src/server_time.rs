@@ -1,4 +1,4 @@
-use deloop_detect::Swarm;
+use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_engine::Session;
 use deloop_store::{Codec, SqliteStore, Store, StoreError};
 use deloop_types::{Millis, SessionId};
@@ -22,7 +22,7 @@ impl Store<Session> for ServerTime<'_> {
         codec: &dyn Codec<Session>,
         session: &SessionId,
         _: Option<Millis>,
-        change: impl FnOnce(&mut Session) -> R,
+        change: impl Fn(&mut Session) -> R,
     ) -> Result<R, StoreError> {
         self.store().update(codec, session, Some(self.now), change)
     }
@@ -36,8 +36,17 @@ impl Store<Session> for ServerTime<'_> {
         self.store().look(codec, session, see)
     }
 
-    fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        self.store().swarm(swarm, change)
+    fn tally(
+        &self,
+        swarm: &str,
+        worker: SwarmWorker<'_>,
+        calls: &[SwarmCall<'_>],
+    ) -> Result<Vec<SwarmCount>, StoreError> {
+        self.store().tally(swarm, worker, calls)
+    }
+
+    fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError> {
+        self.store().tally_in_vain(swarm, worker, signature)
     }
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {

@@ -1,7 +1,7 @@
 //! The requirements for every backend, as a test suite that each of them runs.
 
-use deloop_detect::SwarmWorker;
-use deloop_types::{SessionId, ShortCall};
+use deloop_detect::{SwarmCall, SwarmWorker};
+use deloop_types::{Call, SessionId};
 
 use crate::{Codec, Store, StoreError};
 
@@ -50,10 +50,14 @@ pub fn check<S: Store<Vec<u64>>>(store: &S) {
     assert_eq!(push(&a, 3), [3], "a forgotten session starts fresh");
 
     let count = |swarm: &str, by: &str| {
-        store.swarm(swarm, |s| s.push(1, worker(by), ShortCall::default)).expect("swarm")
+        let call = SwarmCall { call: &Call::default(), target: 1, signature: 2 };
+        store.tally(swarm, worker(by), &[call]).expect("tally")[0]
     };
     assert_eq!((count("s", "a").calls, count("s", "b").workers), (1, 2));
     assert_eq!(count("t", "a").calls, 1, "swarms are isolated");
+    store.tally_in_vain("t", worker("a"), 2).expect("tally in vain");
+    let after = count("t", "b");
+    assert_eq!((after.calls, after.in_vain, after.in_vain_workers), (2, 1, 1));
     let state = |swarm: &str| store.look_swarm(swarm, deloop_detect::Swarm::state).expect("look swarm");
     assert_eq!(state("s").expect("it is stored").fingerprints[0].workers, ["a", "b"]);
     assert_eq!(state("u"), None, "looking makes nothing");

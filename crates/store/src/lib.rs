@@ -5,15 +5,20 @@
 
 pub mod contract;
 mod memory;
+#[cfg(feature = "redis")]
+#[expect(clippy::disallowed_methods, reason = "a server may be slow: the clock says when to give up")]
+mod redis;
 #[cfg(feature = "sqlite")]
 #[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a database is a file")]
 mod sqlite;
 
 use std::path::{Path, PathBuf};
 
-use deloop_detect::Swarm;
+use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
+#[cfg(feature = "redis")]
+pub use self::redis::{RedisOptions, RedisStore};
 pub use memory::{Limits, MemoryStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Bounds, SqliteStore};
@@ -31,6 +36,22 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
         /// What the database reported.
+        source: BoxedError,
+    },
+    /// The text isn't the URL of a server.
+    Address(BoxedError),
+    /// The server can't be reached, can't write at the moment, or is too slow. The next step may succeed.
+    Unavailable {
+        /// Its host and port.
+        server: String,
+        /// What went wrong.
+        source: BoxedError,
+    },
+    /// The server refused a command.
+    Refused {
+        /// Its host and port.
+        server: String,
+        /// What the server reported.
         source: BoxedError,
     },
 }
@@ -52,6 +73,21 @@ impl StoreError {
     pub fn database(path: &Path, source: impl Into<BoxedError>) -> Self {
         Self::Database { path: path.to_owned(), source: source.into() }
     }
+
+    /// Creates an error about the URL of a server.
+    pub fn address(source: impl Into<BoxedError>) -> Self {
+        Self::Address(source.into())
+    }
+
+    /// Creates an error about a server that can't be reached or is too slow.
+    pub fn unavailable(server: &str, source: impl Into<BoxedError>) -> Self {
+        Self::Unavailable { server: server.to_owned(), source: source.into() }
+    }
+
+    /// Creates an error about a command that a server refused.
+    pub fn refused(server: &str, source: impl Into<BoxedError>) -> Self {
+        Self::Refused { server: server.to_owned(), source: source.into() }
+    }
 }
 
 impl std::fmt::Display for StoreError {
@@ -60,6 +96,11 @@ impl std::fmt::Display for StoreError {
             Self::Encode(source) => write!(f, "can't write the session's state: {source}"),
             Self::Decode(source) => write!(f, "can't read the session's state: {source}"),
             Self::Database { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Address(source) => write!(f, "not the URL of a server: {source}"),
+            Self::Unavailable { server, source } => {
+                write!(f, "{server} is unreachable or too slow: {source}")
+            }
+            Self::Refused { server, source } => write!(f, "{server} refused a command: {source}"),
         }
     }
 }
@@ -67,9 +108,12 @@ impl std::fmt::Display for StoreError {
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Encode(source) | Self::Decode(source) | Self::Database { source, .. } => {
-                Some(source.as_ref())
-            }
+            Self::Encode(source)
+            | Self::Decode(source)
+            | Self::Address(source)
+            | Self::Database { source, .. }
+            | Self::Unavailable { source, .. }
+            | Self::Refused { source, .. } => Some(source.as_ref()),
         }
     }
 }
@@ -96,18 +140,21 @@ pub trait Codec<T>: Send + Sync {
 ///
 /// Every backend passes the suite in [`contract`].
 pub trait Store<T>: Send + Sync {
-    /// Changes a session's state, after creating it if it is new. Nothing else sees the state while `change` runs.
+    /// Changes a session's state, after creating it if it is new.
+    ///
+    /// `change` may run more than once: a backend that many machines share runs it again, on the newer state, if another
+    /// change was stored first. Only its last run is stored and returned.
     ///
     /// `ts` is the time of the step and determines when idle sessions are dropped. No backend reads a clock for this.
     ///
     /// # Errors
-    /// When the backend fails. The state is unchanged then.
+    /// When the backend fails. The state is unchanged then, or changed once if only the answer of a server got lost.
     fn update<R>(
         &self,
         codec: &dyn Codec<T>,
         session: &SessionId,
         ts: Option<Millis>,
-        change: impl FnOnce(&mut T) -> R,
+        change: impl Fn(&mut T) -> R,
     ) -> Result<R, StoreError>;
 
     /// Reads a session's state, if there is one.
@@ -121,11 +168,23 @@ pub trait Store<T>: Send + Sync {
         see: impl FnOnce(&T) -> R,
     ) -> Result<Option<R>, StoreError>;
 
-    /// Changes the state of a swarm.
+    /// Adds the calls of one turn to a swarm, as [`Swarm::tally`] does, and returns their counts. Tally a turn before you
+    /// update its session: a backend that can lose an answer then recognizes calls with an id that are tallied again.
     ///
     /// # Errors
     /// When the backend fails.
-    fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError>;
+    fn tally(
+        &self,
+        swarm: &str,
+        worker: SwarmWorker<'_>,
+        calls: &[SwarmCall<'_>],
+    ) -> Result<Vec<SwarmCount>, StoreError>;
+
+    /// Adds a call that failed or found nothing to a swarm, by its signature.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError>;
 
     /// Reads the state of a swarm, if there is one.
     ///

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use deloop_detect::Swarm;
+use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
 use crate::{Codec, Store, StoreError};
@@ -112,6 +112,28 @@ impl<T> MemoryStore<T> {
         let index = self.hasher.hash_one(session) as usize % SHARDS;
         lock(&self.shards[index])
     }
+
+    /// Stores a session and replaces any state it has. `ts` is the time of its last step.
+    pub fn put(&self, session: &SessionId, ts: Option<Millis>, state: T) {
+        let most = self.limits.sessions.div_ceil(SHARDS);
+        self.shard(session).insert(Arc::new(session.clone()), Slot { state, ts }, most);
+    }
+
+    /// Stores a swarm and replaces any state it has.
+    pub fn put_swarm(&self, name: &str, swarm: Swarm) {
+        lock(&self.swarms).insert(name.into(), swarm, self.limits.swarms);
+    }
+
+    fn change_swarm<R>(&self, name: &str, change: impl FnOnce(&mut Swarm) -> R) -> R {
+        let mut swarms = lock(&self.swarms);
+        if let Some(swarm) = swarms.get(name) {
+            return change(swarm);
+        }
+        let mut fresh = Swarm::default();
+        let done = change(&mut fresh);
+        swarms.insert(name.into(), fresh, self.limits.swarms);
+        done
+    }
 }
 
 /// Locks even after a panic in a change, which leaves one state partly changed and the others intact.
@@ -131,7 +153,7 @@ impl<T: Send> Store<T> for MemoryStore<T> {
         codec: &dyn Codec<T>,
         session: &SessionId,
         ts: Option<Millis>,
-        change: impl FnOnce(&mut T) -> R,
+        change: impl Fn(&mut T) -> R,
     ) -> Result<R, StoreError> {
         let mut shard = self.shard(session);
         if let Some(slot) = shard.get(session) {
@@ -156,15 +178,18 @@ impl<T: Send> Store<T> for MemoryStore<T> {
         Ok(self.shard(session).entries.get(session).map(|(_, slot)| see(&slot.state)))
     }
 
-    fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        let mut swarms = lock(&self.swarms);
-        if let Some(swarm) = swarms.get(swarm) {
-            return Ok(change(swarm));
-        }
-        let mut fresh = Swarm::default();
-        let done = change(&mut fresh);
-        swarms.insert(swarm.into(), fresh, self.limits.swarms);
-        Ok(done)
+    fn tally(
+        &self,
+        swarm: &str,
+        worker: SwarmWorker<'_>,
+        calls: &[SwarmCall<'_>],
+    ) -> Result<Vec<SwarmCount>, StoreError> {
+        Ok(self.change_swarm(swarm, |swarm| swarm.tally(worker, calls)))
+    }
+
+    fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError> {
+        self.change_swarm(swarm, |swarm| swarm.push_in_vain(signature, worker));
+        Ok(())
     }
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
@@ -243,7 +268,7 @@ mod tests {
     fn the_longest_unused_swarm_goes_first() {
         let store = MemoryStore::<Vec<u64>>::new(Limits { swarms: 3, ..Limits::default() });
         let push = |s: &mut Swarm| s.push(1, worker("a"), ShortCall::default).calls;
-        let calls = |swarm: &str| Store::<Vec<u64>>::swarm(&store, swarm, push).unwrap();
+        let calls = |swarm: &str| store.change_swarm(swarm, push);
         assert_eq!(["a", "b", "c", "a", "d", "a", "b"].map(calls), [1, 1, 1, 2, 1, 3, 1]);
     }
 
@@ -254,7 +279,7 @@ mod tests {
         let cost = |swarms: usize| {
             let store = MemoryStore::<Vec<u64>>::new(Limits { swarms, ..Limits::default() });
             let names: Vec<String> = (0..2 * swarms).map(|n| n.to_string()).collect();
-            let call = |name: &String| Store::<Vec<u64>>::swarm(&store, name, |_| ()).unwrap();
+            let call = |name: &String| store.change_swarm(name, |_| ());
             names.iter().for_each(call);
             let run = || {
                 let start = std::time::Instant::now();

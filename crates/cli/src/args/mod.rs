@@ -265,6 +265,9 @@ pub(crate) struct StreamArgs {
     /// Where you can put a nudge, as a list: each nudge's `role` is one of these [default: anywhere]
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     pub(crate) deliver: Vec<crate::stream::Deliver>,
+    /// Share sessions and swarms with streams on other machines through this Redis server: redis://HOST[:PORT][/DATABASE]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["agent", "checkpoint"])]
+    pub(crate) store: Option<String>,
     /// The file to read [default: stdin]
     pub(crate) file: Option<PathBuf>,
 }

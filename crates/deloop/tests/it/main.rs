@@ -27,6 +27,9 @@ mod limits;
 mod live;
 mod pages;
 mod purge;
+#[path = "../../../engine/tests/redis/server.rs"]
+#[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
+mod redis_server;
 mod reproductions;
 mod run;
 mod run_routing;
@@ -37,6 +40,8 @@ mod secrets;
 #[cfg(all(unix, feature = "serve"))]
 mod serve;
 mod sessions;
+#[expect(clippy::disallowed_methods, reason = "measures how long an agent waits")]
+mod shared_store;
 mod state;
 mod steps;
 mod swarms;

@@ -14,6 +14,7 @@ mod packed;
 mod record;
 mod ring;
 mod swarm;
+mod swarm_parts;
 mod swarm_state;
 
 use about::About;
@@ -21,7 +22,8 @@ pub use ledger::Ledger;
 pub use record::CallRecord;
 pub use ring::Ring;
 pub use swarm::Swarm;
-pub use swarm_state::{SwarmFingerprint, SwarmState, SwarmWorker};
+pub use swarm_parts::SwarmParts;
+pub use swarm_state::{SwarmCall, SwarmFingerprint, SwarmState, SwarmWorker};
 
 /// Number of calls in a history: enough for three laps of a cycle of fourteen.
 pub const WINDOW: usize = 44;

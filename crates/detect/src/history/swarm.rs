@@ -2,17 +2,9 @@ use deloop_types::ShortCall;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::packed::{pack, unpack};
-use super::swarm_state::{SwarmFingerprint, SwarmState, SwarmWorker};
+use super::swarm_parts::SwarmParts;
+use super::swarm_state::{SwarmCall, SwarmFingerprint, SwarmState, SwarmWorker};
 use crate::{Ring, SwarmCount};
-
-/// Number of recent calls that a small swarm remembers. Older ones no longer count.
-const LEAST: usize = 200;
-/// Number of recent calls per worker that a larger swarm remembers.
-const PER_WORKER: usize = 10;
-/// Maximum number of workers that the window grows with.
-const MOST_WORKERS: usize = 1000;
-/// Number of fingerprints whose calls can be shown.
-const LISTED: usize = 32;
 
 /// The recent calls of a whole swarm, across all workers.
 ///
@@ -63,6 +55,46 @@ struct WrittenSwarm<'a> {
 }
 
 impl Swarm {
+    /// Number of recent calls that a small swarm remembers. Older ones no longer count.
+    pub const LEAST: usize = 200;
+    /// Number of recent calls per worker that a larger swarm remembers.
+    pub const PER_WORKER: usize = 10;
+    /// Maximum number of workers that the window grows with.
+    pub const MOST_WORKERS: usize = 1000;
+    /// Number of fingerprints whose calls can be shown.
+    pub const LISTED: usize = 32;
+
+    /// Adds the calls of one turn. Returns for each how often the swarm made it, itself included, and how often that
+    /// was in vain before.
+    pub fn tally(&mut self, worker: SwarmWorker<'_>, calls: &[SwarmCall<'_>]) -> Vec<SwarmCount> {
+        let count = |call: &SwarmCall<'_>| {
+            let in_vain = self.in_vain(call.signature);
+            let made = self.push(call.target, worker, || call.short());
+            SwarmCount { in_vain: in_vain.calls, in_vain_workers: in_vain.workers, ..made }
+        };
+        calls.iter().map(count).collect()
+    }
+
+    /// Assembles a swarm from what a store keeps of it. Returns `None` when the calls don't fit the workers.
+    #[must_use]
+    pub fn from_parts(parts: SwarmParts) -> Option<Self> {
+        let slot = |(id, name): (u64, String)| WorkerSlot { id, name: name.into(), ..WorkerSlot::default() };
+        let mut slots: Vec<WorkerSlot> = parts.workers.into_iter().map(slot).collect();
+        for (_, slot) in &parts.calls {
+            slots.get_mut(*slot as usize)?.calls += 1;
+        }
+        for (_, slot) in &parts.in_vain {
+            slots.get_mut(*slot as usize)?.in_vain += 1;
+        }
+        let made = |about| parts.calls.iter().filter(|(other, _)| *other == about).count();
+        let listed = |(about, call)| {
+            let count = u32::try_from(made(about)).unwrap_or(u32::MAX);
+            ListedCall { about, count, call }
+        };
+        let listed = parts.listed.into_iter().map(listed).collect();
+        Some(Self { calls: parts.calls.into(), in_vain: parts.in_vain.into(), slots, listed })
+    }
+
     /// Adds a call: its target, its worker and, for display, its short form.
     pub fn push(
         &mut self,
@@ -73,7 +105,7 @@ impl Swarm {
         let slot = self.slot(worker);
         self.slots[slot as usize].calls += 1;
         self.calls.push((target, slot), window(self.workers()) + 1);
-        while self.calls.len() > LEAST && self.calls.len() > window(self.workers()) {
+        while self.calls.len() > Self::LEAST && self.calls.len() > window(self.workers()) {
             let Some((old, slot)) = self.calls.pop() else { break };
             self.slots[slot as usize].calls -= 1;
             self.unlist(old);
@@ -90,7 +122,7 @@ impl Swarm {
         self.slots[slot as usize].in_vain += 1;
         let workers = |slots: &[WorkerSlot]| slots.iter().filter(|slot| slot.in_vain > 0).count();
         self.in_vain.push((call, slot), window(workers(&self.slots)) + 1);
-        while self.in_vain.len() > LEAST && self.in_vain.len() > window(workers(&self.slots)) {
+        while self.in_vain.len() > Self::LEAST && self.in_vain.len() > window(workers(&self.slots)) {
             let Some((_, slot)) = self.in_vain.pop() else { break };
             self.slots[slot as usize].in_vain -= 1;
         }
@@ -119,7 +151,7 @@ impl Swarm {
             }
             let names = self.slots.iter().zip(&made).filter(|(_, made)| **made);
             let workers: Vec<String> =
-                names.clone().take(MOST_WORKERS).map(|(slot, _)| slot.name.to_string()).collect();
+                names.clone().take(Self::MOST_WORKERS).map(|(slot, _)| slot.name.to_string()).collect();
             SwarmFingerprint {
                 fingerprint: format!("{:016x}", listed.about),
                 tool: listed.call.tool.clone(),
@@ -183,7 +215,7 @@ impl Swarm {
             self.listed.push(ListedCall { about, count, call });
             return;
         }
-        if self.listed.len() >= LISTED {
+        if self.listed.len() >= Self::LISTED {
             let least = (0..self.listed.len()).min_by_key(|n| self.listed[*n].count).unwrap_or(0);
             if self.listed[least].count > count {
                 return;
@@ -212,7 +244,7 @@ impl WorkerSlot {
 
 /// Returns how many calls a swarm of so many workers remembers.
 fn window(workers: usize) -> usize {
-    LEAST.max(PER_WORKER * workers.min(MOST_WORKERS))
+    Swarm::LEAST.max(Swarm::PER_WORKER * workers.min(Swarm::MOST_WORKERS))
 }
 
 impl Serialize for Swarm {

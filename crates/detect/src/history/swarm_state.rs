@@ -1,6 +1,7 @@
+use deloop_types::{Call, ShortCall};
 use serde::{Deserialize, Serialize};
 
-use crate::short_hash;
+use crate::{short_call, short_hash};
 
 /// How much of the names of a session and an agent is kept, in characters.
 const NAME: usize = 40;
@@ -16,17 +17,38 @@ pub struct SwarmWorker<'a> {
 
 impl SwarmWorker<'_> {
     /// Returns a number that identifies the worker.
-    pub(super) fn id(self) -> u64 {
+    #[must_use]
+    pub fn id(self) -> u64 {
         short_hash(format!("{}\0{}", self.session, self.agent.unwrap_or_default()).as_bytes())
     }
 
     /// Returns the name to show: the session, and behind a slash the agent. It isn't cleaned for display.
-    pub(super) fn name(self) -> String {
+    #[must_use]
+    pub fn name(self) -> String {
         let cut = |text: &str| text.chars().take(NAME).collect::<String>();
         match self.agent {
             Some(agent) => format!("{}/{}", cut(self.session), cut(agent)),
             None => cut(self.session),
         }
+    }
+}
+
+/// A call of a worker, for the tally of its swarm.
+#[derive(Debug, Clone, Copy)]
+pub struct SwarmCall<'a> {
+    /// The call.
+    pub call: &'a Call,
+    /// Its structural fingerprint.
+    pub target: u64,
+    /// The fingerprint of the tool and all its arguments.
+    pub signature: u64,
+}
+
+impl SwarmCall<'_> {
+    /// Returns the short form of the call.
+    #[must_use]
+    pub fn short(&self) -> ShortCall {
+        short_call(&self.call.tool, &self.call.args)
     }
 }
 

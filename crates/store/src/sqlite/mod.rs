@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use deloop_detect::Swarm;
+use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -147,6 +147,27 @@ impl SqliteStore {
         work(&self.lock()).map_err(|error| self.failed(error))
     }
 
+    fn change_swarm<R>(&self, name: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
+        self.change_with(|connection| {
+            let text: Option<String> = connection
+                .query_row("SELECT state FROM swarms WHERE swarm = ?1", [name], |row| row.get(0))
+                .optional()?;
+            let mut state: Swarm =
+                text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+            let done = change(&mut state);
+            let text = serde_json::to_string(&state).map_err(StoreError::encode)?;
+            connection.execute(
+                "INSERT OR REPLACE INTO swarms VALUES(?1, (SELECT coalesce(max(touched), 0) + 1 FROM swarms), ?2)",
+                [name, &text],
+            )?;
+            connection.execute(
+                "DELETE FROM swarms WHERE touched <= (SELECT max(touched) FROM swarms) - ?1",
+                [signed(self.bounds.swarms.max(1))],
+            )?;
+            Ok(done)
+        })
+    }
+
     fn make_room(&self, connection: &Connection, now: i64) -> rusqlite::Result<()> {
         let oldest = now.saturating_sub_unsigned(self.bounds.idle);
         connection
@@ -183,7 +204,7 @@ impl<T: Send> Store<T> for SqliteStore {
         codec: &dyn Codec<T>,
         session: &SessionId,
         ts: Option<Millis>,
-        change: impl FnOnce(&mut T) -> R,
+        change: impl Fn(&mut T) -> R,
     ) -> Result<R, StoreError> {
         self.change_with(|connection| {
             let kept: Option<(String, i64)> = connection
@@ -230,25 +251,17 @@ impl<T: Send> Store<T> for SqliteStore {
         Ok(state.map(|state| see(&state)))
     }
 
-    fn swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        self.change_with(|connection| {
-            let text: Option<String> = connection
-                .query_row("SELECT state FROM swarms WHERE swarm = ?1", [swarm], |row| row.get(0))
-                .optional()?;
-            let mut state: Swarm =
-                text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-            let done = change(&mut state);
-            let text = serde_json::to_string(&state).map_err(StoreError::encode)?;
-            connection.execute(
-                "INSERT OR REPLACE INTO swarms VALUES(?1, (SELECT coalesce(max(touched), 0) + 1 FROM swarms), ?2)",
-                [swarm, &text],
-            )?;
-            connection.execute(
-                "DELETE FROM swarms WHERE touched <= (SELECT max(touched) FROM swarms) - ?1",
-                [signed(self.bounds.swarms.max(1))],
-            )?;
-            Ok(done)
-        })
+    fn tally(
+        &self,
+        swarm: &str,
+        worker: SwarmWorker<'_>,
+        calls: &[SwarmCall<'_>],
+    ) -> Result<Vec<SwarmCount>, StoreError> {
+        self.change_swarm(swarm, |swarm| swarm.tally(worker, calls))
+    }
+
+    fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError> {
+        self.change_swarm(swarm, |swarm| swarm.push_in_vain(signature, worker))
     }
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {

@@ -181,7 +181,7 @@ fn the_cost_of_a_call_in_a_swarm() {
             let short = || deloop_types::ShortCall { tool: "bash".to_owned(), about: format!("cat {n}.md") };
             swarm.push(n as u64 % 4000, worker(&names[n % workers]), short)
         };
-        let change = |work: &mut dyn FnMut(&mut Swarm)| Store::<Vec<u64>>::swarm(&store, "s", work).unwrap();
+        let change = |work: &mut dyn FnMut(&mut Swarm)| store.change_swarm("s", work).unwrap();
         change(&mut |swarm| (0..12_000).for_each(|n| _ = call(swarm, n)));
         let mut times: Vec<_> = (0..200)
             .map(|n| {

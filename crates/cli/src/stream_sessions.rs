@@ -1,0 +1,97 @@
+//! Where `deloop stream` keeps its sessions: in memory, or in a Redis server that streams on many machines share.
+
+use deloop_engine::{Engine, Guard, Observed, Options};
+use deloop_policy::Profile;
+use deloop_store::{Limits, RedisOptions, RedisStore, StoreError};
+use deloop_types::{Decision, Step};
+
+use crate::exit::Failure;
+use crate::print;
+
+/// Maximum length of a reported error, in characters.
+const LONGEST_ERROR: usize = 400;
+
+/// The sessions of a stream.
+pub(crate) enum StreamSessions {
+    /// In this process.
+    Local(Box<Guard>),
+    /// In a server.
+    Shared(Box<SharedSessions>),
+}
+
+impl StreamSessions {
+    /// Keeps sessions in the server at `url`, or in memory without one.
+    pub(crate) fn open(url: Option<&str>, profile: Profile, options: Options) -> Result<Self, Failure> {
+        let Some(url) = url else {
+            return Ok(Self::Local(Box::new(Guard::with(profile, options, Limits::default()))));
+        };
+        let store = RedisStore::open(url, RedisOptions::default());
+        let store = store.map_err(|e| Failure::new(format!("--store: {}", shown(&e))))?;
+        let engine = Engine::new(profile, options);
+        Ok(Self::Shared(Box::new(SharedSessions { engine, store, missed: 0 })))
+    }
+
+    /// Adds a step to its session and returns what to do.
+    pub(crate) fn observe(&mut self, step: &Step) -> Observed {
+        match self {
+            Self::Local(guard) => guard.observe_all(step),
+            Self::Shared(shared) => shared.observe(step),
+        }
+    }
+
+    /// Returns the guard that keeps the sessions, if they are in this process.
+    pub(crate) fn local(&self) -> Option<&Guard> {
+        match self {
+            Self::Local(guard) => Some(guard),
+            Self::Shared(_) => None,
+        }
+    }
+}
+
+/// Sessions in a server. While it is away, agents continue.
+pub(crate) struct SharedSessions {
+    engine: Engine,
+    store: RedisStore,
+    /// Number of steps that weren't checked since the server last answered.
+    missed: u64,
+}
+
+impl SharedSessions {
+    fn observe(&mut self, step: &Step) -> Observed {
+        match self.engine.observe(&self.store, step) {
+            Ok(observed) => {
+                self.report_missed();
+                observed
+            }
+            Err(error) => {
+                if self.missed == 0 {
+                    let error = shown(&error);
+                    print::tell(format_args!(
+                        "deloop: {error}. Steps continue unchecked until it works again."
+                    ));
+                }
+                self.missed += 1;
+                let decision = Decision::go_on(step.session.clone(), 0);
+                Observed { decision, events: Vec::new(), judged: None }
+            }
+        }
+    }
+
+    fn report_missed(&mut self) {
+        match std::mem::take(&mut self.missed) {
+            0 => {}
+            1 => print::tell(format_args!("deloop: 1 step wasn't checked.")),
+            missed => print::tell(format_args!("deloop: {missed} steps weren't checked.")),
+        }
+    }
+}
+
+impl Drop for SharedSessions {
+    fn drop(&mut self) {
+        self.report_missed();
+    }
+}
+
+fn shown(error: &StoreError) -> String {
+    print::log_line(&error.to_string(), LONGEST_ERROR)
+}

@@ -1,0 +1,134 @@
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use deloop_detect::SwarmCall;
+use deloop_store::contract::{Numbers, worker};
+use deloop_store::{RedisOptions, RedisStore, Store, StoreError};
+use deloop_types::Call;
+
+use crate::patient;
+use crate::server::RedisServer;
+
+const DEADLINE: Duration = Duration::from_millis(300);
+/// What a busy machine may add.
+const SLACK: Duration = Duration::from_millis(200);
+
+fn push(store: &RedisStore) -> Result<usize, StoreError> {
+    store.update(&Numbers, &"a".into(), None, |s| (s.push(1), s.len()).1)
+}
+
+/// Does everything that a store can do. Each must fail in time.
+fn all_fail_in_time(store: &RedisStore) {
+    let call = Call::default();
+    let calls = [SwarmCall { call: &call, target: 1, signature: 1 }];
+    let store_of = |what: fn(&RedisStore, &[SwarmCall<'_>]) -> Result<(), StoreError>| {
+        let start = Instant::now();
+        let error = what(store, &calls).unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+        assert!(start.elapsed() < DEADLINE + SLACK, "{:?}: {error}", start.elapsed());
+    };
+    store_of(|store, _| push(store).map(drop));
+    store_of(|store, _| store.look(&Numbers, &"a".into(), Vec::len).map(drop));
+    store_of(|store, calls| Store::<Vec<u64>>::tally(store, "s", worker("a"), calls).map(drop));
+    store_of(|store, _| Store::<Vec<u64>>::tally_in_vain(store, "s", worker("a"), 1));
+    store_of(|store, _| Store::<Vec<u64>>::look_swarm(store, "s", |_| ()).map(drop));
+    store_of(|store, _| Store::<Vec<u64>>::forget(store, &"a".into()));
+    store_of(|store, _| Store::<Vec<u64>>::forget_swarm(store, "s"));
+    store_of(|store, _| Store::<Vec<u64>>::sessions(store).map(drop));
+    store_of(|store, _| Store::<Vec<u64>>::swarms(store).map(drop));
+}
+
+#[test]
+fn a_server_that_never_answers_costs_the_deadline() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", silent.local_addr().unwrap());
+    let store = RedisStore::open(&url, RedisOptions::default()).unwrap();
+    all_fail_in_time(&store);
+    // More callers than connections: none waits for another.
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| push(&store).unwrap_err());
+        }
+    });
+    assert!(start.elapsed() < DEADLINE + SLACK, "{:?}", start.elapsed());
+}
+
+#[test]
+fn nobody_listens() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let store = RedisStore::open(&format!("redis://127.0.0.1:{port}"), RedisOptions::default()).unwrap();
+    all_fail_in_time(&store);
+}
+
+#[test]
+fn a_server_that_hangs_costs_the_deadline_and_recovers() {
+    let Some(server) = RedisServer::start() else { return };
+    let store = RedisStore::open(&server.url(), RedisOptions::default()).unwrap();
+    assert_eq!(push(&store).unwrap(), 1);
+    server.signal("STOP");
+    all_fail_in_time(&store);
+    server.signal("CONT");
+    let store = patient(&server);
+    // Commands that were on their way are carried out now: deletions among them.
+    std::thread::sleep(Duration::from_millis(200));
+    let before = store.look(&Numbers, &"a".into(), Vec::len).unwrap().unwrap_or(0);
+    assert_eq!(push(&store).unwrap(), before + 1);
+}
+
+#[test]
+fn a_server_that_was_restarted_is_used_at_once() {
+    let Some(mut server) = RedisServer::start() else { return };
+    let store = RedisStore::open(&server.url(), RedisOptions::default()).unwrap();
+    for n in 1..=20 {
+        assert_eq!(push(&store).unwrap(), n);
+    }
+    server.end();
+    all_fail_in_time(&store);
+    server.start_again();
+    assert_eq!(push(&store).unwrap(), 1, "it lost everything, and nobody has to wait");
+    server.end();
+    server.start_again();
+    // Connections that broke while nobody used them.
+    assert_eq!((push(&store).unwrap(), push(&store).unwrap()), (1, 2));
+}
+
+#[test]
+fn a_full_server_is_unavailable() {
+    let Some(server) = RedisServer::start() else { return };
+    let store = patient(&server);
+    push(&store).unwrap();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("1").exec(&mut connection).unwrap();
+    let error = push(&store).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec(&mut connection).unwrap();
+    assert_eq!(push(&store).unwrap(), 2);
+}
+
+#[test]
+fn somebody_elses_key_is_refused_not_overwritten() {
+    let Some(server) = RedisServer::start() else { return };
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    redis::cmd("SET").arg("{deloop:s:a}").arg("mine").exec(&mut connection).unwrap();
+    let error = push(&patient(&server)).unwrap_err();
+    assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+    let kept: String = redis::cmd("GET").arg("{deloop:s:a}").query(&mut connection).unwrap();
+    assert_eq!(kept, "mine");
+}
+
+#[test]
+fn a_url_that_is_none_is_an_error_without_its_password() {
+    for url in [
+        "",
+        "localhost",
+        "http://u:hunter2@localhost",
+        "redis://u:hunter2@localhost:99999",
+        "rediss://u:hunter2@localhost",
+    ] {
+        let error = RedisStore::open(url, RedisOptions::default()).err();
+        let text = error.map(|error| format!("{error} {error:?}")).unwrap_or_default();
+        assert!(!text.contains("hunter2"), "{text}");
+        assert!(text.starts_with("not the URL of a server"), "{url}: {text}");
+    }
+}

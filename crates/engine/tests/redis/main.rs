@@ -1,0 +1,24 @@
+//! The store in Redis, on a real server. Tests are skipped, and say so, where none can be started.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the tests start a server, stop it and measure how long an agent waits"
+)]
+
+mod contract;
+mod faults;
+mod reference;
+mod server;
+mod swarms;
+
+use std::time::Duration;
+
+use deloop_store::{RedisOptions, RedisStore};
+
+use server::RedisServer;
+
+/// Opens a store that waits long enough for a busy machine: these tests count.
+fn patient(server: &RedisServer) -> RedisStore {
+    let options = RedisOptions { deadline: Duration::from_secs(10), ..RedisOptions::default() };
+    RedisStore::open(&server.url(), options).unwrap()
+}

@@ -1,0 +1,135 @@
+//! A Redis server on a free port, which ends with the test.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+pub(crate) struct RedisServer {
+    process: Child,
+    port: u16,
+    folder: tempfile::TempDir,
+}
+
+impl RedisServer {
+    /// Starts a server; `None` where there is none and none can be installed, or with `DELOOP_TEST_REDIS=off`.
+    pub(crate) fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with more options.
+    pub(crate) fn start_with(options: &[&str]) -> Option<Self> {
+        let program = program()?;
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..5 {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut process = launch(program, port, folder.path(), options);
+            if is_up(&mut process, port) {
+                return Some(Self { process, port, folder });
+            }
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        panic!("{} doesn't start", program.display());
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Sends a signal: `STOP` or `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// Ends the server.
+    pub(crate) fn end(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it again, empty, on the same port.
+    pub(crate) fn start_again(&mut self) {
+        self.process = launch(program().unwrap(), self.port, self.folder.path(), &[]);
+        assert!(is_up(&mut self.process, self.port));
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn launch(program: &PathBuf, port: u16, folder: &std::path::Path, options: &[&str]) -> Child {
+    Command::new(program)
+        .args([
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+        ])
+        .arg(folder)
+        .args(options)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn is_up(process: &mut Child, port: u16) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) && process.try_wait().unwrap().is_none() {
+        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
+            let mut answer = [0; 5];
+            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            if stream.write_all(b"PING\r\n").and_then(|()| stream.read_exact(&mut answer)).is_ok() {
+                return &answer == b"+PONG";
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// The server's program; on Debian it is installed if it is missing.
+#[expect(clippy::print_stderr, reason = "a test that doesn't run must say so")]
+fn program() -> Option<&'static PathBuf> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let find = || {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/bin")]);
+        folders.map(|folder| folder.join("redis-server")).find(|file| file.is_file())
+    };
+    let install = || {
+        let mut apt = Command::new("apt-get");
+        apt.args(["install", "-y", "--no-install-recommends", "redis-server"]);
+        // Debian would start a server of its own.
+        apt.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
+        apt.stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .ok()
+            .filter(std::process::ExitStatus::success)?;
+        find()
+    };
+    let program = PROGRAM.get_or_init(|| {
+        if std::env::var_os("DELOOP_TEST_REDIS").is_some_and(|value| value == "off") {
+            return None;
+        }
+        find().or_else(install)
+    });
+    if program.is_none() {
+        eprintln!("skipped: no redis-server; install it to run this test");
+    }
+    program.as_ref()
+}
