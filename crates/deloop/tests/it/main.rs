@@ -10,6 +10,7 @@ mod claims;
 mod compare;
 mod configuration;
 mod conformance;
+mod conformance_cases;
 mod corpus;
 mod dialects;
 mod doctor;
@@ -37,8 +38,6 @@ mod scan;
 mod scan_files;
 mod scan_privacy;
 mod secrets;
-#[cfg(all(unix, feature = "serve"))]
-mod serve;
 mod sessions;
 #[expect(clippy::disallowed_methods, reason = "measures how long an agent waits")]
 mod shared_store;

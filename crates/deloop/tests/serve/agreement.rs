@@ -4,7 +4,7 @@ use deloop_conformance::{PROFILES, vectors};
 use serde_json::{Value, json};
 
 use super::client::{Client, Server, segment};
-use crate::conformance::{RandomCases, check_vector, config_file};
+use crate::conformance_cases::{RandomCases, check_vector, config_file};
 
 /// Forgets every session and swarm, page by page.
 fn forget_all(client: &mut Client) {

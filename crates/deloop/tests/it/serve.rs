@@ -1,7 +1,0 @@
-//! `deloop serve`, through HTTP.
-
-mod agreement;
-mod client;
-mod endpoints;
-mod limits;
-mod shutdown;
