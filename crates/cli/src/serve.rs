@@ -2,17 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use deloop_engine::Engine;
-use deloop_server::{Broker, ServerNotice};
+use deloop_server::{Broker, ServerNotice, TellFn};
 
 use crate::args::RuleArgs;
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::hook;
 use crate::print;
-use crate::state::{SERVER_DATABASE, State};
+use crate::state::{self, SERVER_DATABASE, State};
 
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 2000;
@@ -60,9 +61,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         Some(folder) => folder.join(SERVER_DATABASE),
         None => State::here()?.server_database()?,
     };
-    let broker = Broker::open(&file, Engine::new(profile, options), cost, off)
-        .map_err(|error| Failure::new(error.to_string()))?;
-    let tell = |notice| match notice {
+    let tell: TellFn = Arc::new(|notice| match notice {
         ServerNotice::Ready(address) => {
             print::tell(format_args!("deloop: listening on http://{address}"));
         }
@@ -71,7 +70,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
             print::tell(format_args!("deloop: {}", print::log_line(&reason, LONGEST_ERROR)));
         }
         _ => {}
-    };
+    });
+    let broker =
+        Broker::open(&file, Engine::new(profile, options), cost, off, state::now(), Arc::clone(&tell))
+            .map_err(|error| Failure::new(error.to_string()))?;
     deloop_server::serve(broker, address, tell)
         .map_err(|error| Failure::new(format!("{address}: {error}")))?;
     Ok(exit::OK)

@@ -9,14 +9,12 @@ mod http_error;
 mod listener;
 mod metrics;
 mod project;
-#[expect(dead_code, reason = "handlers take it next")]
 mod requester;
 mod routes;
-mod server_time;
 mod shared;
 mod step_batch;
 
 pub use broker::{Broker, CostFn};
 pub use listener::serve;
 pub use project::Project;
-pub use shared::ServerNotice;
+pub use shared::{ServerNotice, TellFn};
