@@ -5,6 +5,7 @@
 
 mod admission;
 mod broker;
+mod events;
 mod http_error;
 mod listener;
 mod metrics;

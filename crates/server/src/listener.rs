@@ -56,6 +56,7 @@ async fn run(address: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
     }
     drop(listener);
     shared.tell(ServerNotice::Stopping);
+    shared.stopping.send_replace(true);
     // A client that doesn't read its answer must not keep the server running.
     let _ = tokio::time::timeout(REQUEST, graceful.shutdown()).await;
     Ok(())

@@ -9,5 +9,8 @@ mod client;
 #[path = "../it/conformance_cases.rs"]
 mod conformance_cases;
 mod endpoints;
+mod events;
 mod limits;
+mod messages;
 mod shutdown;
+mod stuck_swarms;
