@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use deloop_engine::Engine;
-use deloop_server::{Broker, ServerNotice, TellFn};
+use deloop_server::{Broker, BrokerStore, ServerNotice, TellFn};
+use deloop_store::RedisOptions;
 
 use crate::args::RuleArgs;
 use crate::config::{self, Config};
@@ -22,6 +24,7 @@ pub(crate) const SERVE_HELP: &str = "\
 Examples:
   deloop serve
   deloop serve --listen 127.0.0.1:8080 --profile doom-loop --state /var/lib/deloop
+  deloop serve --store redis://redis.internal:6379
   curl -d '{\"type\":\"turn\",\"session\":\"s1\",\"text\":\"Again.\"}' http://127.0.0.1:7430/v1/steps
   curl http://127.0.0.1:7430/v1/sessions/s1
 
@@ -38,6 +41,12 @@ pub(crate) struct ServeArgs {
     /// The address to listen on, which must belong to this machine alone; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7430")]
     pub(crate) listen: SocketAddr,
+    /// Keep sessions in Redis, which several servers can share: `redis://HOST[:PORT]`, or `rediss://` for TLS
+    #[arg(long, value_name = "URL", env = "DELOOP_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+    /// How long a request may wait for Redis, in milliseconds; then the agent continues
+    #[arg(long, value_name = "MS", default_value_t = 300, requires = "store")]
+    pub(crate) store_timeout: u64,
     /// The folder of the database, `server.db` [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
@@ -71,9 +80,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         }
         _ => {}
     });
-    let broker =
-        Broker::open(&file, Engine::new(profile, options), cost, off, state::now(), Arc::clone(&tell))
-            .map_err(|error| Failure::new(error.to_string()))?;
+    let store = match &args.store {
+        Some(url) => {
+            let deadline = Duration::from_millis(args.store_timeout);
+            BrokerStore::Redis { url, options: RedisOptions { deadline, ..RedisOptions::default() } }
+        },
+        None => BrokerStore::File(&file),
+    };
+    let engine = Engine::new(profile, options);
+    let broker = Broker::open(store, engine, cost, off, state::now(), Arc::clone(&tell))
+        .map_err(|error| Failure::new(error.to_string()))?;
     deloop_server::serve(broker, address, tell)
         .map_err(|error| Failure::new(format!("{address}: {error}")))?;
     Ok(exit::OK)

@@ -78,8 +78,15 @@ impl HttpError {
 
 impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
-        let StoreError::Database { .. } = error else { return Self::failed(error.to_string()) };
-        let message = "the database failed and nothing was stored; the server's log has the reason";
+        let message = match error {
+            StoreError::Database { .. } => {
+                "the database failed and nothing was stored; the server's log has the reason"
+            }
+            StoreError::Unavailable { .. } => {
+                "Redis is unreachable or too slow; the server's log has the reason, send the request again later"
+            }
+            error => return Self::failed(error.to_string()),
+        };
         Self { internal: Some(error.to_string()), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 }

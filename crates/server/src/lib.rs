@@ -15,7 +15,7 @@ mod routes;
 mod shared;
 mod step_batch;
 
-pub use broker::{Broker, CostFn};
+pub use broker::{Broker, BrokerStore, CostFn};
 pub use listener::serve;
 pub use project::Project;
 pub use shared::{ServerNotice, TellFn};

@@ -3,7 +3,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use deloop_types::{Action, Decision};
+use deloop_types::Action;
+
+use crate::broker::StepAnswers;
 
 /// The upper ends of the buckets of request times, in seconds.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0];
@@ -22,6 +24,7 @@ const ACTIONS: [(Action, &str); 6] = [
 pub(crate) struct ServerMetrics {
     decisions: [AtomicU64; ACTIONS.len()],
     malformed: AtomicU64,
+    failed_open: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
     /// Requests by the first bucket that they fit into; the last counts the rest.
@@ -44,8 +47,11 @@ impl ServerMetrics {
     }
 
     /// Counts the answers to a batch of steps.
-    pub(crate) fn steps(&self, decisions: &[Decision], malformed: usize) {
-        for decision in decisions {
+    pub(crate) fn steps(&self, answers: &StepAnswers, malformed: usize) {
+        if answers.failed_open {
+            add(&self.failed_open, answers.decisions.len() as u64);
+        }
+        for decision in &answers.decisions {
             let action = ACTIONS.iter().position(|(action, _)| *action == decision.action);
             action.into_iter().for_each(|index| add(&self.decisions[index], 1));
         }
@@ -53,7 +59,7 @@ impl ServerMetrics {
     }
 
     /// Returns the counts in the text format of Prometheus.
-    pub(crate) fn text(&self, sessions: u64) -> String {
+    pub(crate) fn text(&self, sessions: Option<u64>, lost_events: u64) -> String {
         let mut out = String::new();
         let mut head = |name: &str, kind: &str, help: &str, rows: &str| {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{rows}");
@@ -82,7 +88,13 @@ impl ServerMetrics {
         head("deloop_request_errors_total", "counter", "Requests answered with an error.", &rows);
         let rows = self.request_rows();
         head("deloop_request_seconds", "histogram", "How long requests took, in seconds.", &rows);
-        head("deloop_sessions", "gauge", "Stored sessions.", &format!("deloop_sessions {sessions}\n"));
+        if let Some(sessions) = sessions {
+            head("deloop_sessions", "gauge", "Stored sessions.", &format!("deloop_sessions {sessions}\n"));
+        }
+        let rows = format!("deloop_failed_open_total {}\n", get(&self.failed_open));
+        head("deloop_failed_open_total", "counter", "Steps answered with `continue` while the store was away.", &rows);
+        let rows = format!("deloop_lost_events_total {lost_events}\n");
+        head("deloop_lost_events_total", "counter", "Events that couldn't be published.", &rows);
         out
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Server, segment};
 use crate::conformance_cases::{RandomCases, check_vector, config_file};
+use crate::redis_server::RedisServer;
 
 /// Forgets every session and swarm, page by page.
 fn forget_all(client: &mut Client) {
@@ -25,8 +26,7 @@ fn forget_all(client: &mut Client) {
     }
 }
 
-#[test]
-fn every_vector_holds_in_a_batch_and_step_by_step() {
+fn every_vector_holds(store: &[&str]) {
     let mut vectors = vectors::load().unwrap();
     assert!(vectors.len() >= 80, "{} vectors", vectors.len());
     vectors.sort_by_key(|vector| (vector.profile.clone(), vector.config.to_string()));
@@ -35,7 +35,7 @@ fn every_vector_holds_in_a_batch_and_step_by_step() {
         let home = tempfile::tempdir().unwrap();
         let config = config_file(&group[0], home.path());
         let arguments = ["--profile", &group[0].profile, "--config", config.to_str().unwrap()];
-        let server = Server::start(home.path(), &arguments);
+        let server = Server::start(home.path(), &[&arguments, store].concat());
         let mut client = server.client();
         for vector in group {
             let answer = client.post("/v1/steps", &json!(vector.steps).to_string());
@@ -49,15 +49,37 @@ fn every_vector_holds_in_a_batch_and_step_by_step() {
     }
 }
 
-#[test]
-fn agrees_with_the_reference_on_random_sessions() {
+fn agrees_with_the_reference(store: &[&str]) {
     for profile in PROFILES {
         let home = tempfile::tempdir().unwrap();
-        let server = Server::start(home.path(), &["--profile", profile]);
+        let server = Server::start(home.path(), &[&["--profile", profile], store].concat());
         let mut client = server.client();
         let cases = RandomCases::new(profile, 100);
         let answers: Vec<Value> =
             cases.lines.chunks(2_000).flat_map(|batch| client.lines(&batch.concat())).collect();
         cases.check(&answers);
+        forget_all(&mut client);
     }
+}
+
+#[test]
+fn every_vector_holds_in_a_batch_and_step_by_step() {
+    every_vector_holds(&[]);
+}
+
+#[test]
+fn every_vector_holds_over_redis() {
+    let Some(redis) = RedisServer::start() else { return };
+    every_vector_holds(&["--store", &redis.url()]);
+}
+
+#[test]
+fn agrees_with_the_reference_on_random_sessions() {
+    agrees_with_the_reference(&[]);
+}
+
+#[test]
+fn agrees_with_the_reference_on_random_sessions_over_redis() {
+    let Some(redis) = RedisServer::start() else { return };
+    agrees_with_the_reference(&["--store", &redis.url()]);
 }

@@ -25,7 +25,10 @@ impl Server {
 
     /// Starts a server with this command, which has no arguments yet.
     pub(crate) fn start_with(mut command: Command, arguments: &[&str]) -> Self {
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
+        command.arg("serve").args(arguments);
+        if !arguments.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("its errors"));
         let mut line = String::new();
@@ -36,9 +39,7 @@ impl Server {
     }
 
     pub(crate) fn client(&self) -> Client {
-        let stream = TcpStream::connect(self.address).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-        Client { stream: BufReader::new(stream), host: self.address.to_string() }
+        Client::connect(self.address).expect("a connection")
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -94,6 +95,20 @@ impl HttpAnswer {
 }
 
 impl Client {
+    /// Connects to a server that may be away.
+    pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
+    }
+
+    /// Sends one step to a server that may be away.
+    pub(crate) fn try_step(&mut self, step: &Value) -> io::Result<Value> {
+        let answer = self.send("POST", "/v1/steps", &[], step.to_string().as_bytes())?;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        Ok(answer.json())
+    }
+
     /// Sends bytes as they are.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)

@@ -280,9 +280,15 @@ impl LocalView<'_> {
         format!("{}/{name}", self.project)
     }
 
-    /// Loads a session into memory, so that its next change doesn't need the database.
-    pub(super) fn preload(&self, codec: &dyn Codec<Session>, session: &SessionId) -> Result<(), StoreError> {
-        self.store.with_session(self.name(session.as_str()), codec, self.now, |_| ((), 0))
+    /// Loads sessions into memory, so that their next changes don't need the database.
+    pub(super) fn preload<'s>(
+        &self,
+        codec: &dyn Codec<Session>,
+        mut sessions: impl Iterator<Item = &'s SessionId>,
+    ) -> Result<(), StoreError> {
+        sessions.try_for_each(|session| {
+            self.store.with_session(self.name(session.as_str()), codec, self.now, |_| ((), 0))
+        })
     }
 
     pub(super) fn change<R>(

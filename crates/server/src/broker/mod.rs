@@ -1,48 +1,57 @@
 //! Decides about steps and keeps sessions and swarms.
 
+mod backend;
 mod declared_swarms;
+mod judge;
 mod local;
 mod operator_message;
+mod remote;
 mod session_report;
 mod step_log;
 mod stored_session;
+mod view;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
 use deloop_detect::SwarmState;
 use deloop_engine::{Checkpoint, Engine, RestoreError};
-use deloop_formats::read_step;
-use deloop_policy::name_task;
-use deloop_store::{Bounds, MemoryRecords, SqliteRecords, Store, StoreError};
-use deloop_types::{Body, Decision, Event, Millis, SessionId, Step, Usage};
+use deloop_store::{
+    MemoryRecords, RedisOptions, RedisStore, SharedRecords, SqliteRecords, Store, StoreError,
+};
+use deloop_types::{Decision, Millis, SessionId, Step};
 use serde_json::json;
 
 use crate::events::{EventHub, ServerEvent};
 use crate::project::Project;
 use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
+use backend::Backend;
 use declared_swarms::DeclaredSwarms;
-use local::{LocalStore, LocalView};
-use operator_message::add_nudge;
+pub use judge::CostFn;
+use judge::{Decided, Judge};
 use session_report::SessionReport;
-use step_log::{LoggedStep, entries};
+use view::ProjectView;
 
-/// Returns the cost of a request to a model, in dollars.
-pub type CostFn = Box<dyn Fn(&Usage) -> Option<f64> + Send + Sync>;
-
-/// How much a server keeps. A session takes a few KiB.
-const BOUNDS: Bounds =
-    Bounds { sessions: 1_000_000, idle: 7 * 24 * 3_600_000, swarms: 1_000, decisions: 0, bytes: 16 << 30 };
+/// Where a broker keeps sessions and swarms.
+pub enum BrokerStore<'a> {
+    /// In a file, for one server.
+    File(&'a Path),
+    /// In Redis, for several servers.
+    Redis {
+        /// The URL of the server.
+        url: &'a str,
+        /// How to use it.
+        options: RedisOptions,
+    },
+}
 
 /// Decides about the steps of many sessions. All methods block.
 pub struct Broker {
-    engine: Engine,
-    store: LocalStore,
+    judge: Judge,
+    backend: Backend,
     swarms: DeclaredSwarms,
     events: EventHub,
-    cost: CostFn,
     off: bool,
     tell: TellFn,
 }
@@ -53,68 +62,78 @@ pub(crate) struct SentStep<'a> {
     pub(crate) json: &'a [u8],
 }
 
-/// What was decided about a step.
-struct Decided {
-    decision: Decision,
-    events: Vec<Event>,
+/// The answers to the steps of a request.
+pub(crate) struct StepAnswers {
+    pub(crate) decisions: Vec<Decision>,
+    /// Whether the store was away, so that every answer is `continue` and nothing was stored.
+    pub(crate) failed_open: bool,
 }
 
 impl Broker {
-    /// Opens the database file; creates it if it doesn't exist. With `off`, every decision is `continue`.
+    /// Opens the store. A file is created if it doesn't exist. With `off`, every decision is `continue`.
     ///
     /// # Errors
-    /// When the file can't be created, read or written, was written by a later release, or is another server's.
+    /// When the file can't be created, read or written, was written by a later release, or is another server's; or when
+    /// the URL isn't one of a Redis server.
     pub fn open(
-        file: &Path,
+        store: BrokerStore<'_>,
         engine: Engine,
         cost: CostFn,
         off: bool,
         now: Millis,
         tell: TellFn,
     ) -> Result<Self, StoreError> {
-        let replay = |store: &LocalStore, log: &[u8]| replay(store, &engine, &cost, log);
-        let store = LocalStore::open(file, BOUNDS, &engine, now, replay)?;
-        let records = Arc::new(SqliteRecords::new(Arc::clone(store.sqlite()))?);
-        let swarms = DeclaredSwarms::new(records, false);
-        // One server's events needn't outlive it.
-        let events = EventHub::start(Arc::new(MemoryRecords::default()))
-            .map_err(|error| StoreError::database(file, error))?;
-        Ok(Self { engine, store, swarms, events, cost, off, tell })
+        let judge = Judge { engine, cost };
+        let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) = match store {
+            BrokerStore::File(file) => {
+                let backend = Backend::open_file(file, &judge, now)?;
+                let Backend::Local(local) = &backend else { return Err(StoreError::address("not a file")) };
+                let records = Arc::new(SqliteRecords::new(Arc::clone(local.sqlite()))?);
+                // One server's events needn't outlive it.
+                (backend, records, Arc::new(MemoryRecords::default()))
+            }
+            BrokerStore::Redis { url, options } => {
+                let store = RedisStore::open(url, options)?;
+                let records = Arc::new(store.records());
+                (Backend::Remote(store), Arc::clone(&records) as Arc<dyn SharedRecords>, records)
+            }
+        };
+        let swarms = DeclaredSwarms::new(records, matches!(backend, Backend::Remote(_)));
+        let events = EventHub::start(events).map_err(StoreError::encode)?;
+        Ok(Self { judge, backend, swarms, events, off, tell })
     }
 
-    /// Decides about the steps of a project, in order. Either all of them are stored or, when this fails, none.
+    /// Returns whether the store is on another machine, so that a request may have to wait for it.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.backend, Backend::Remote(_))
+    }
+
+    /// Decides about the steps of a project, in order.
     pub(crate) fn observe(
         &self,
         project: &Project,
         steps: &[SentStep<'_>],
         now: Millis,
-    ) -> Result<Vec<Decision>, StoreError> {
-        let view = self.store.view(project, now);
-        let mut log = self.store.turn();
-        for sent in steps {
-            view.preload(&self.engine, &sent.step.session)?;
-        }
-        let logged =
-            steps.iter().map(|sent| LoggedStep { now, terms: 0, project: project.as_str(), json: sent.json });
-        log.append(logged).map_err(|error| self.store.log_failed(error))?;
-        let decided: Result<Vec<Decided>, StoreError> =
-            steps.iter().map(|sent| decide(&view, &self.engine, &self.cost, &sent.step, now)).collect();
-        let mut decided = decided?;
-        if let Err(error) = self.store.write_back_if_due(&mut log, &self.engine, now) {
-            // The steps are in the log, so the next write may be the one that succeeds.
-            (self.tell)(ServerNotice::Failed(error.to_string()));
-        }
-        drop(log);
+    ) -> Result<StepAnswers, StoreError> {
+        let decided = self.backend.decide(&self.judge, project, steps, now, &self.tell);
+        let mut decided = match decided {
+            Err(error @ StoreError::Unavailable { .. }) => {
+                (self.tell)(ServerNotice::Failed(error.to_string()));
+                let go_on = |sent: &SentStep<'_>| Decision::go_on(sent.step.session.clone(), 0);
+                return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open: true });
+            }
+            decided => decided?,
+        };
         if self.off {
-            return Ok(decided
-                .into_iter()
-                .map(|d| Decision::go_on(d.decision.session, d.decision.step))
-                .collect());
+            let go_on = |d: Decided| Decision::go_on(d.decision.session, d.decision.step);
+            let decisions = decided.into_iter().map(go_on).collect();
+            return Ok(StepAnswers { decisions, failed_open: false });
         }
         for (sent, decided) in steps.iter().zip(&mut decided) {
             self.follow_up(project, &sent.step, decided, now);
         }
-        Ok(decided.into_iter().map(|decided| decided.decision).collect())
+        let decisions = decided.into_iter().map(|decided| decided.decision).collect();
+        Ok(StepAnswers { decisions, failed_open: false })
     }
 
     /// Tells everybody who must know of a decision. What fails here is reported and changes nothing else.
@@ -161,9 +180,9 @@ impl Broker {
         now: Millis,
     ) -> Result<bool, StoreError> {
         let known = self.change(&requester.project, now, |view| {
-            let known = view.see(&self.engine, session, |_| ())?.is_some();
+            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
             if known {
-                view.change(&self.engine, session, |state| state.extras.send(text.to_owned()))?;
+                view.change(&self.judge.engine, session, |state| state.extras.send(text.to_owned()))?;
             }
             Ok::<_, StoreError>(known)
         })?;
@@ -182,11 +201,11 @@ impl Broker {
         now: Millis,
     ) -> Result<Vec<SessionId>, StoreError> {
         self.write_back(now)?;
-        self.store.view(project, now).sessions_after(after, limit)
+        self.backend.view(project, now).sessions_after(after, limit)
     }
 
-    pub(crate) fn session_count(&self) -> Result<u64, StoreError> {
-        self.store.session_count()
+    pub(crate) fn session_count(&self) -> Result<Option<u64>, StoreError> {
+        self.backend.session_count()
     }
 
     pub(crate) fn session(
@@ -195,7 +214,7 @@ impl Broker {
         session: &SessionId,
         now: Millis,
     ) -> Result<Option<SessionReport>, StoreError> {
-        SessionReport::of(&self.engine, &self.store.view(project, now), session)
+        SessionReport::of(&self.judge.engine, &self.backend.view(project, now), session)
     }
 
     /// Deletes the state of a session. Returns whether there was one.
@@ -206,7 +225,7 @@ impl Broker {
         now: Millis,
     ) -> Result<bool, StoreError> {
         let known = self.change(&requester.project, now, |view| {
-            let known = view.see(&self.engine, session, |_| ())?.is_some();
+            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
             view.forget(session)?;
             Ok::<_, StoreError>(known)
         })?;
@@ -220,7 +239,7 @@ impl Broker {
         session: &SessionId,
         now: Millis,
     ) -> Result<Option<Checkpoint>, RestoreError> {
-        self.engine.checkpoint(&self.store.view(project, now), session)
+        self.judge.engine.checkpoint(&self.backend.view(project, now), session)
     }
 
     /// Replaces the state of a session.
@@ -228,17 +247,17 @@ impl Broker {
         &self,
         requester: &Requester,
         session: &SessionId,
-        checkpoint: Checkpoint,
+        checkpoint: &Checkpoint,
         now: Millis,
     ) -> Result<(), RestoreError> {
-        self.change(&requester.project, now, |view| self.engine.restore(view, session, checkpoint))?;
+        self.change(&requester.project, now, |view| self.judge.engine.restore(view, session, checkpoint.clone()))?;
         self.operated(requester, "operator.restore", ("session", session.as_str()), now);
         Ok(())
     }
 
     pub(crate) fn swarms(&self, project: &Project, now: Millis) -> Result<Vec<String>, StoreError> {
         self.write_back(now)?;
-        let mut swarms = self.store.view(project, now).swarms()?;
+        let mut swarms = self.backend.view(project, now).swarms()?;
         swarms.sort();
         Ok(swarms)
     }
@@ -249,7 +268,7 @@ impl Broker {
         swarm: &str,
         now: Millis,
     ) -> Result<Option<SwarmState>, StoreError> {
-        self.engine.swarm_state(&self.store.view(project, now), swarm)
+        self.judge.engine.swarm_state(&self.backend.view(project, now), swarm)
     }
 
     /// Deletes the state of a swarm. Returns whether there was one.
@@ -269,68 +288,17 @@ impl Broker {
         Ok(known)
     }
 
-    /// Writes everything to the database.
+    /// Writes everything to the file, or checks that Redis answers.
     pub(crate) fn write_back(&self, now: Millis) -> Result<(), StoreError> {
-        self.store.write_back(&mut self.store.turn(), &self.engine, now)
+        self.backend.write_back(&self.judge.engine, now)
     }
 
-    /// Makes a change that isn't a step. It is in the database before this returns.
     fn change<R, E: From<StoreError>>(
         &self,
         project: &Project,
         now: Millis,
-        work: impl FnOnce(&LocalView<'_>) -> Result<R, E>,
+        work: impl Fn(&ProjectView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut log = self.store.turn();
-        let done = work(&self.store.view(project, now))?;
-        self.store.write_back(&mut log, &self.engine, now)?;
-        Ok(done)
-    }
-}
-
-/// Decides about a step.
-fn decide(
-    view: &LocalView<'_>,
-    engine: &Engine,
-    cost: &CostFn,
-    step: &Step,
-    now: Millis,
-) -> Result<Decided, StoreError> {
-    let mut step = std::borrow::Cow::Borrowed(step);
-    if step.ts.is_none() {
-        step.to_mut().ts = Some(now);
-    }
-    if let Body::Usage(usage) = &step.body
-        && usage.cost_usd.is_none()
-        && let Some(dollars) = cost(usage)
-        && let Body::Usage(usage) = &mut step.to_mut().body
-    {
-        usage.cost_usd = Some(dollars);
-    }
-    let observed = engine.observe(view, &step)?;
-    let (mut decision, mut events) = (observed.decision, observed.events);
-    if let Some(task) = &step.task {
-        name_task(task, &mut decision, &mut events);
-    }
-    if !matches!(step.body, Body::End | Body::State) {
-        let message = view.change(engine, &step.session, |state| {
-            operator_message::take(&mut state.extras, &step, &decision)
-        })?;
-        if let Some(message) = message {
-            add_nudge(&mut decision, message, "deloop passed on a message from the operator");
-        }
-    }
-    Ok(Decided { decision, events })
-}
-
-/// Decides again about the steps that were answered but aren't in the database.
-fn replay(store: &LocalStore, engine: &Engine, cost: &CostFn, log: &[u8]) {
-    for logged in entries(log) {
-        let (Ok(project), Ok(step)) = (Project::parse(logged.project), read_step(logged.json)) else {
-            continue;
-        };
-        let view = store.view(&project, logged.now);
-        // A step that made the process panic must not do so at every start.
-        let _ = catch_unwind(AssertUnwindSafe(|| decide(&view, engine, cost, &step, logged.now)));
+        self.backend.change(&self.judge.engine, project, now, work)
     }
 }

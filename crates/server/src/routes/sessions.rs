@@ -97,9 +97,9 @@ pub(super) async fn end(
         let step = Step::end(session);
         let json = serde_json::to_vec(&step).map_err(|error| HttpError::failed(error.to_string()))?;
         let steps = [SentStep { step, json: &json }];
-        let decisions = access.with(|broker, now| broker.observe(&requester.project, &steps, now))??;
-        metrics.metrics.steps(&decisions, 0);
-        Ok(decisions)
+        let answers = access.with(|broker, now| broker.observe(&requester.project, &steps, now))??;
+        metrics.metrics.steps(&answers, 0);
+        Ok(answers.decisions)
     })
     .await?;
     Ok(json_response(&decisions.first()))
@@ -166,7 +166,7 @@ pub(super) async fn restore(
         let checkpoint: Checkpoint = serde_json::from_slice(&body).map_err(|error| {
             HttpError::bad_request(format!("not a checkpoint: {}", safe_error(&error.to_string())))
         })?;
-        Ok(access.with(|broker, now| broker.restore(&requester, &session, checkpoint, now))??)
+        Ok(access.with(|broker, now| broker.restore(&requester, &session, &checkpoint, now))??)
     })
     .await?;
     Ok(json_response(&json!({"session": name, "restored": true})))

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use super::unread_body;
@@ -14,6 +14,8 @@ use crate::step_batch::{BatchForm, StepBatch};
 
 /// A body of at most this many bytes is handled at once, which takes less time than handing it to another thread.
 const SMALL: usize = 8 << 10;
+/// Says that the store was away: the answers are all `continue`, and nothing was stored.
+const FAILED_OPEN: &str = "deloop-failed-open";
 const LINES: &str = "application/x-ndjson";
 
 /// `POST /v1/steps`: one Decision per Step, in the same order and form.
@@ -28,20 +30,23 @@ pub(super) async fn observe(
     let lines = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(is_lines);
     let observe = move |shared: &Shared, access: &BrokerAccess<'_>| {
         let batch = StepBatch::read(&body, lines)?;
-        let decisions =
-            access.with(|broker, now| broker.observe(&requester.project, &batch.steps, now))??;
-        shared.metrics.steps(&decisions, batch.malformed());
-        let answer = batch.answer(&decisions).map_err(|error| HttpError::failed(error.to_string()))?;
-        Ok((batch.form, answer))
+        let answers = access.with(|broker, now| broker.observe(&requester.project, &batch.steps, now))??;
+        shared.metrics.steps(&answers, batch.malformed());
+        let answer = batch.answer(&answers.decisions).map_err(|error| HttpError::failed(error.to_string()))?;
+        Ok((batch.form, answer, answers.failed_open))
     };
-    let (form, answer) = if small {
+    let (form, answer, failed_open) = if small && !shared.broker.is_remote() {
         at_once(&shared, |access| observe(&shared, access))?
     } else {
         let at = Arc::clone(&shared);
         blocking(&shared, move |access| observe(&at, access)).await?
     };
     let kind = if form == BatchForm::Lines { LINES } else { "application/json" };
-    Ok(([(header::CONTENT_TYPE, kind)], answer).into_response())
+    let mut response = ([(header::CONTENT_TYPE, kind)], answer).into_response();
+    if failed_open {
+        response.headers_mut().insert(FAILED_OPEN, HeaderValue::from_static("true"));
+    }
+    Ok(response)
 }
 
 fn is_lines(kind: &str) -> bool {

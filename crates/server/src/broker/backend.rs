@@ -1,0 +1,165 @@
+//! Where sessions and swarms are: in a file of this server, or in Redis for several servers.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::Duration;
+
+use deloop_engine::Session;
+use deloop_formats::read_step;
+use deloop_store::{Bounds, Codec, RedisStore, StoreError};
+use deloop_types::{Millis, SessionId};
+
+use super::SentStep;
+use super::judge::{Decided, Judge};
+use super::local::LocalStore;
+use super::remote::RemoteView;
+use super::step_log::{LoggedStep, entries};
+use super::view::ProjectView;
+use crate::project::Project;
+use crate::shared::{ServerNotice, TellFn};
+
+/// How much a file keeps. A session takes a few KiB.
+const BOUNDS: Bounds =
+    Bounds { sessions: 1_000_000, idle: 7 * 24 * 3_600_000, swarms: 1_000, decisions: 0, bytes: 16 << 30 };
+
+/// Holds sessions and swarms.
+pub(crate) enum Backend {
+    Local(LocalStore),
+    Remote(RedisStore),
+}
+
+impl Backend {
+    /// Opens a file; creates it if it doesn't exist. Steps that were answered but aren't in the file are decided about
+    /// again.
+    pub(super) fn open_file(file: &Path, judge: &Judge, now: Millis) -> Result<Self, StoreError> {
+        let replay = |store: &LocalStore, log: &[u8]| replay(store, judge, log);
+        Ok(Self::Local(LocalStore::open(file, BOUNDS, &judge.engine, now, replay)?))
+    }
+
+    /// Returns a view of a project for one request. With Redis, all it does has to be done within the deadline.
+    pub(super) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> ProjectView<'a> {
+        match self {
+            Self::Local(store) => ProjectView::Local(store.view(project, now)),
+            Self::Remote(store) => {
+                ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()).from_now(), now))
+            }
+        }
+    }
+
+    /// Decides about the steps of a project, in order, and stores what follows from them.
+    pub(super) fn decide(
+        &self,
+        judge: &Judge,
+        project: &Project,
+        steps: &[SentStep<'_>],
+        now: Millis,
+        tell: &TellFn,
+    ) -> Result<Vec<Decided>, StoreError> {
+        let view = self.view(project, now);
+        let decide = |view: &ProjectView<'_>| {
+            steps.iter().map(|sent| judge.decide(view, &sent.step, now)).collect::<Result<Vec<_>, _>>()
+        };
+        let sessions = || steps.iter().map(|sent| &sent.step.session);
+        match self {
+            Self::Local(store) => {
+                let mut log = store.turn();
+                view.preload(&judge.engine, sessions())?;
+                let entries = steps.iter().map(|sent| LoggedStep {
+                    now,
+                    terms: 0,
+                    project: project.as_str(),
+                    json: sent.json,
+                });
+                log.append(entries).map_err(|error| store.log_failed(error))?;
+                let decided = decide(&view)?;
+                if let Err(error) = store.write_back_if_due(&mut log, &judge.engine, now) {
+                    // The steps are in the log, so the next write may be the one that succeeds.
+                    tell(ServerNotice::Failed(error.to_string()));
+                }
+                Ok(decided)
+            }
+            Self::Remote(_) => {
+                view.preload(&judge.engine, sessions())?;
+                let mut decided = decide(&view)?;
+                if let ProjectView::Remote(view) = view {
+                    again(judge, view, steps, &mut decided, now)?;
+                }
+                Ok(decided)
+            }
+        }
+    }
+
+    /// Makes a change that isn't a step. It is stored when this returns.
+    pub(super) fn change<R, E: From<StoreError>>(
+        &self,
+        codec: &dyn Codec<Session>,
+        project: &Project,
+        now: Millis,
+        work: impl Fn(&ProjectView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        match self {
+            Self::Local(store) => {
+                let mut log = store.turn();
+                let done = work(&self.view(project, now))?;
+                store.write_back(&mut log, codec, now)?;
+                Ok(done)
+            }
+            Self::Remote(_) => loop {
+                let view = self.view(project, now);
+                let done = work(&view)?;
+                let ProjectView::Remote(view) = view else { return Ok(done) };
+                if view.commit(codec)?.is_empty() {
+                    return Ok(done);
+                }
+            },
+        }
+    }
+
+    /// Writes everything that is only in memory or in the log to the file. With Redis, checks that it answers.
+    pub(super) fn write_back(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
+        match self {
+            Self::Local(store) => store.write_back(&mut store.turn(), codec, now),
+            Self::Remote(store) => store.from_now().has_session(&SessionId::from("")).map(drop),
+        }
+    }
+
+    /// Returns the number of stored sessions, of all projects; `None` where that isn't known.
+    pub(super) fn session_count(&self) -> Result<Option<u64>, StoreError> {
+        match self {
+            Self::Local(store) => store.session_count().map(Some),
+            Self::Remote(_) => Ok(None),
+        }
+    }
+}
+
+/// Stores the sessions of a view. Steps of sessions that another server changed in between are decided about again.
+fn again(
+    judge: &Judge,
+    view: RemoteView,
+    steps: &[SentStep<'_>],
+    decided: &mut [Decided],
+    now: Millis,
+) -> Result<(), StoreError> {
+    let mut open = view.commit(&judge.engine)?;
+    while let Some((session, view)) = open.pop() {
+        let view = ProjectView::Remote(view);
+        for (sent, decided) in steps.iter().zip(&mut *decided).filter(|(s, _)| s.step.session == session) {
+            *decided = judge.decide(&view, &sent.step, now)?;
+        }
+        if let ProjectView::Remote(view) = view {
+            open.extend(view.commit(&judge.engine)?);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+    Ok(())
+}
+
+/// Decides again about the steps that were answered but aren't in the file.
+fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) {
+    for logged in entries(log) {
+        let (Ok(project), Ok(step)) = (Project::parse(logged.project), read_step(logged.json)) else { continue };
+        let view = ProjectView::Local(store.view(&project, logged.now));
+        // A step that made the process panic must not do so at every start.
+        let _ = catch_unwind(AssertUnwindSafe(|| judge.decide(&view, &step, logged.now)));
+    }
+}

@@ -1,0 +1,234 @@
+//! The sessions and swarms of several servers, in Redis. A request reads all of its sessions, decides, and stores them
+//! again: two round trips, whatever the number of steps.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_engine::Session;
+use deloop_store::{Codec, RedisStore, SessionStored, SessionWrite, Store, StoreError, VersionedSession};
+use deloop_types::{Millis, SessionId};
+
+use super::stored_session::StoredSession;
+
+/// Sessions and swarms of one project during one request.
+pub(crate) struct RemoteView {
+    store: RedisStore,
+    now: Millis,
+    state: Mutex<ViewState>,
+}
+
+#[derive(Default)]
+struct ViewState {
+    sessions: BTreeMap<SessionId, LoadedSession>,
+    /// The counts that swarms returned for the turns of each session, in order.
+    tallied: HashMap<SessionId, VecDeque<Vec<SwarmCount>>>,
+    /// The only session that is changed, when its steps are decided about again.
+    again: Option<SessionId>,
+}
+
+struct LoadedSession {
+    version: String,
+    ts: Option<Millis>,
+    state: Option<StoredSession>,
+    changed: bool,
+}
+
+impl LoadedSession {
+    fn of(stored: VersionedSession, codec: &dyn Codec<Session>) -> Self {
+        // As in a file, state written by another release or profile is discarded.
+        let state = stored.state.and_then(|text| StoredSession::thaw(&text, codec).ok());
+        Self { version: stored.version, ts: stored.ts, state, changed: false }
+    }
+}
+
+impl RemoteView {
+    /// Creates a view of the project that `store` holds.
+    pub(super) fn new(store: RedisStore, now: Millis) -> Self {
+        Self { store, now, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, ViewState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads sessions in one round trip.
+    pub(super) fn preload<'s>(
+        &self,
+        codec: &dyn Codec<Session>,
+        sessions: impl Iterator<Item = &'s SessionId>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let mut wanted: Vec<&SessionId> = sessions.filter(|s| !state.sessions.contains_key(s)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let wanted: Vec<(&SessionId, Option<Millis>)> =
+            wanted.into_iter().map(|session| (session, Some(self.now))).collect();
+        for ((session, _), loaded) in wanted.iter().zip(self.store.load_many(&wanted)) {
+            state.sessions.insert((*session).clone(), LoadedSession::of(loaded?, codec));
+        }
+        Ok(())
+    }
+
+    fn with_session<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        work: impl FnOnce(&mut LoadedSession) -> R,
+    ) -> Result<R, StoreError> {
+        self.preload(codec, std::iter::once(session))?;
+        let mut state = self.state();
+        let is_only = state.again.as_ref().is_none_or(|again| again == session);
+        let loaded = state.sessions.get_mut(session);
+        let loaded = loaded.ok_or_else(|| StoreError::decode("the session vanished from memory"))?;
+        let done = work(loaded);
+        loaded.changed &= is_only;
+        Ok(done)
+    }
+
+    pub(super) fn change<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        change: impl Fn(&mut StoredSession) -> R,
+    ) -> Result<R, StoreError> {
+        self.with_session(codec, session, |loaded| {
+            loaded.changed = true;
+            loaded.ts = loaded.ts.max(Some(self.now));
+            let fresh = || StoredSession { session: codec.fresh(), ..StoredSession::default() };
+            change(loaded.state.get_or_insert_with(fresh))
+        })
+    }
+
+    pub(super) fn see<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        see: impl FnOnce(&StoredSession) -> R,
+    ) -> Result<Option<R>, StoreError> {
+        self.with_session(codec, session, |loaded| loaded.state.as_ref().map(see))
+    }
+
+    /// Stores what changed. Returns a view for each session that another server changed in between: it has the newer state,
+    /// and only changes this session.
+    pub(super) fn commit(
+        &self,
+        codec: &dyn Codec<Session>,
+    ) -> Result<Vec<(SessionId, RemoteView)>, StoreError> {
+        let mut state = self.state();
+        let ViewState { sessions, tallied, .. } = &mut *state;
+        let changed = || sessions.iter().filter(|(_, loaded)| loaded.changed);
+        for (session, _) in changed().filter(|(_, loaded)| loaded.state.is_none()) {
+            Store::<Session>::forget(&self.store, session)?;
+        }
+        let mut writes = Vec::new();
+        for (session, loaded) in changed() {
+            if let Some(stored) = &loaded.state {
+                writes.push((session, &loaded.version, loaded.ts, stored.freeze(codec)?));
+            }
+        }
+        let writes: Vec<SessionWrite<'_>> = writes
+            .iter()
+            .map(|(session, version, ts, state)| SessionWrite { session, version, ts: *ts, state })
+            .collect();
+        let mut conflicts = Vec::new();
+        for (write, stored) in writes.iter().zip(self.store.store_many(&writes)) {
+            match stored {
+                SessionStored::Stored(_) => {}
+                SessionStored::Newer(newer) => conflicts.push((write.session.clone(), newer)),
+                SessionStored::Failed(error) => return Err(error),
+            }
+        }
+        let again = |(session, newer): (SessionId, VersionedSession)| {
+            let state = ViewState {
+                tallied: tallied.remove(&session).map(|counts| (session.clone(), counts)).into_iter().collect(),
+                sessions: BTreeMap::from([(session.clone(), LoadedSession::of(newer, codec))]),
+                again: Some(session.clone()),
+            };
+            (session, RemoteView { store: self.store.clone(), now: self.now, state: Mutex::new(state) })
+        };
+        Ok(conflicts.into_iter().map(again).collect())
+    }
+
+    pub(super) fn sessions_after(
+        &self,
+        after: Option<&str>,
+        limit: u64,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        self.store.sessions_after(after, limit)
+    }
+}
+
+impl Store<Session> for RemoteView {
+    fn update<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        _: Option<Millis>,
+        change: impl Fn(&mut Session) -> R,
+    ) -> Result<R, StoreError> {
+        self.change(codec, session, |state| change(&mut state.session))
+    }
+
+    fn look<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        see: impl FnOnce(&Session) -> R,
+    ) -> Result<Option<R>, StoreError> {
+        self.see(codec, session, |state| see(&state.session))
+    }
+
+    fn tally(
+        &self,
+        swarm: &str,
+        worker: SwarmWorker<'_>,
+        calls: &[SwarmCall<'_>],
+    ) -> Result<Vec<SwarmCount>, StoreError> {
+        let session = SessionId::from(worker.session);
+        if self.state().again.is_some() {
+            // Its calls were counted the first time.
+            let counts = self.state().tallied.get_mut(&session).and_then(VecDeque::pop_front);
+            if let Some(counts) = counts.filter(|counts| counts.len() == calls.len()) {
+                return Ok(counts);
+            }
+        }
+        let counts = Store::<Session>::tally(&self.store, swarm, worker, calls)?;
+        self.state().tallied.entry(session).or_default().push_back(counts.clone());
+        Ok(counts)
+    }
+
+    fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError> {
+        if self.state().again.is_some() {
+            return Ok(());
+        }
+        Store::<Session>::tally_in_vain(&self.store, swarm, worker, signature)
+    }
+
+    fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
+        Store::<Session>::look_swarm(&self.store, swarm, see)
+    }
+
+    fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
+        let mut state = self.state();
+        match state.sessions.get_mut(session) {
+            Some(loaded) => {
+                (loaded.state, loaded.changed) = (None, true);
+                Ok(())
+            }
+            None => Store::<Session>::forget(&self.store, session),
+        }
+    }
+
+    fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {
+        Store::<Session>::forget_swarm(&self.store, swarm)
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {
+        Store::<Session>::sessions(&self.store)
+    }
+
+    fn swarms(&self) -> Result<Vec<String>, StoreError> {
+        Store::<Session>::swarms(&self.store)
+    }
+}
