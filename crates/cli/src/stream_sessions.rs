@@ -25,7 +25,10 @@ impl StreamSessions {
         let Some(url) = url else {
             return Ok(Self::Local(Box::new(Guard::with(profile, options, Limits::default()))));
         };
-        let store = RedisStore::open(url, RedisOptions::default());
+        // On the command line, a password would be visible to other users of the machine.
+        let password =
+            std::env::var("DELOOP_REDIS_PASSWORD").ok().filter(|text| !text.is_empty()).map(Into::into);
+        let store = RedisStore::open(url, RedisOptions { password, ..RedisOptions::default() });
         let store = store.map_err(|e| Failure::new(format!("--store: {}", shown(&e))))?;
         let engine = Engine::new(profile, options);
         Ok(Self::Shared(Box::new(SharedSessions { engine, store, missed: 0 })))

@@ -49,5 +49,5 @@ pub mod store {
     pub use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
     pub use deloop_store::{Codec, Limits, MemoryStore, Store, StoreError};
     #[cfg(feature = "redis")]
-    pub use deloop_store::{RedisOptions, RedisStore};
+    pub use deloop_store::{RedisOptions, RedisSecret, RedisStore, RedisTls};
 }

@@ -19,9 +19,12 @@ use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
 #[cfg(feature = "redis")]
-pub use self::redis::{RedisOptions, RedisRecords, RedisStore};
+pub use self::redis::{
+    RedisOptions, RedisRecords, RedisSecret, RedisStore, RedisTls, SessionStored, SessionWrite, SwarmTurn,
+    VersionedSession,
+};
 pub use memory::{Limits, MemoryStore};
-pub use records::{AddedOnce, EventCursor, MemoryRecords, RecordName, SharedRecords};
+pub use records::{AddedOnce, Addition, EventCursor, MemoryRecords, RecordName, SharedRecords};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Bounds, SqliteRecords, SqliteStore, StateChange, StoredState};
 

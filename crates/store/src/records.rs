@@ -37,7 +37,20 @@ impl<'a> RecordName<'a> {
     }
 }
 
-/// What came of [`SharedRecords::add_once`].
+/// Amounts to be added to a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Addition<'a> {
+    /// The table.
+    pub table: RecordName<'a>,
+    /// If there is one, an addition with the same mark is made once within [`MARKS_KEPT`].
+    pub mark: Option<&'a str>,
+    /// Fields and what is added to each.
+    pub amounts: &'a [(&'a str, i64)],
+    /// How long the table is kept from now on.
+    pub ttl: Duration,
+}
+
+/// What came of an addition with a mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedOnce {
     /// Whether the amounts were added now. `false` when an addition with the same mark came first.
@@ -124,6 +137,19 @@ pub trait SharedRecords: Send + Sync {
         now: Millis,
     ) -> Result<AddedOnce, StoreError>;
 
+    /// Makes additions, over Redis all in one round trip, and returns an outcome for each. They aren't one change: some may
+    /// fail.
+    fn add_many(&self, additions: &[Addition<'_>], now: Millis) -> Vec<Result<AddedOnce, StoreError>> {
+        let add = |addition: &Addition<'_>| {
+            let Addition { table, mark, amounts, ttl } = *addition;
+            match mark {
+                Some(mark) => self.add_once(table, mark, amounts, ttl, now),
+                None => Ok(AddedOnce { is_new: true, totals: self.add(table, amounts, ttl, now)? }),
+            }
+        };
+        additions.iter().map(add).collect()
+    }
+
     /// Returns the fields of a table and their totals, by field. A table that doesn't exist has none.
     ///
     /// # Errors
@@ -149,11 +175,17 @@ pub trait SharedRecords: Send + Sync {
         now: Millis,
     ) -> Result<(), StoreError>;
 
-    /// Removes all texts of a list and returns them, oldest first. No text is returned twice.
+    /// Removes all texts of a list and returns them, oldest first. No text is returned twice. If the answer of a server
+    /// gets lost, the next call of this process within ten minutes returns the texts.
     ///
     /// # Errors
     /// When the backend fails.
     fn take(&self, list: RecordName<'_>, now: Millis) -> Result<Vec<String>, StoreError>;
+
+    /// Takes several lists, over Redis in one round trip, and returns the texts of each.
+    fn take_many(&self, lists: &[RecordName<'_>], now: Millis) -> Vec<Result<Vec<String>, StoreError>> {
+        lists.iter().map(|list| self.take(*list, now)).collect()
+    }
 
     /// Returns the texts of a list, oldest first, and leaves them there.
     ///

@@ -5,9 +5,14 @@
     reason = "the tests start a server, stop it and measure how long an agent waits"
 )]
 
+mod cluster;
 mod contract;
+mod encrypted;
 mod faults;
+mod listing;
+mod many;
 mod reference;
+mod refusals;
 mod server;
 mod swarms;
 
@@ -19,6 +24,10 @@ use server::RedisServer;
 
 /// Opens a store that waits long enough for a busy machine: these tests count.
 fn patient(server: &RedisServer) -> RedisStore {
+    patient_at(&server.url())
+}
+
+fn patient_at(url: &str) -> RedisStore {
     let options = RedisOptions { deadline: Duration::from_secs(10), ..RedisOptions::default() };
-    RedisStore::open(&server.url(), options).unwrap()
+    RedisStore::open(url, options).unwrap()
 }

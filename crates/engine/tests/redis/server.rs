@@ -24,7 +24,7 @@ impl RedisServer {
         let program = program()?;
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = free_port();
             let mut process = launch(program, port, folder.path(), options);
             if is_up(&mut process, port) {
                 return Some(Self { process, port, folder });
@@ -37,6 +37,28 @@ impl RedisServer {
 
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns a connection for what a test does by itself.
+    pub(crate) fn connect(&self) -> redis::Connection {
+        let address = ("127.0.0.1".to_owned(), self.port);
+        let address = redis::ConnectionAddr::Tcp(address.0, address.1);
+        redis::Client::open(redis::IntoConnectionInfo::into_connection_info(address).unwrap())
+            .unwrap()
+            .get_connection_with_timeout(Duration::from_secs(20))
+            .unwrap()
+    }
+
+    /// Runs a command and returns its answer; panics on an error.
+    pub(crate) fn ask<T: redis::FromRedisValue>(&self, command: &str) -> T {
+        let mut words = command.split(' ');
+        let mut command = redis::cmd(words.next().unwrap());
+        words.for_each(|word| _ = command.arg(word));
+        command.query(&mut self.connect()).unwrap()
     }
 
     /// Sends a signal: `STOP` or `CONT`.
@@ -53,8 +75,13 @@ impl RedisServer {
 
     /// Starts it again, empty, on the same port.
     pub(crate) fn start_again(&mut self) {
-        self.process = launch(program().unwrap(), self.port, self.folder.path(), &[]);
+        self.launch_again(&[]);
         assert!(is_up(&mut self.process, self.port));
+    }
+
+    /// Starts it again with options, and doesn't wait for it.
+    pub(crate) fn launch_again(&mut self, options: &[&str]) {
+        self.process = launch(program().unwrap(), self.port, self.folder.path(), options);
     }
 }
 
@@ -63,6 +90,13 @@ impl Drop for RedisServer {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Returns a free port whose companion, on which the nodes of a cluster talk to each other, is free, too.
+fn free_port() -> u16 {
+    let mut ports = std::iter::repeat_with(|| TcpListener::bind("127.0.0.1:0").unwrap());
+    let fits = |port: &u16| *port < 55_000 && TcpListener::bind(("127.0.0.1", port + 10_000)).is_ok();
+    ports.by_ref().take(200).map(|free| free.local_addr().unwrap().port()).find(fits).unwrap()
 }
 
 fn launch(program: &PathBuf, port: u16, folder: &std::path::Path, options: &[&str]) -> Child {
@@ -93,7 +127,8 @@ fn is_up(process: &mut Child, port: u16) -> bool {
             let mut answer = [0; 5];
             stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             if stream.write_all(b"PING\r\n").and_then(|()| stream.read_exact(&mut answer)).is_ok() {
-                return &answer == b"+PONG";
+                // A server with a password answers, too.
+                return matches!(&answer, b"+PONG" | b"-NOAU");
             }
         }
         std::thread::sleep(Duration::from_millis(10));

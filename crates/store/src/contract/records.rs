@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use deloop_types::Millis;
 
-use crate::{EventCursor, RecordName, SharedRecords};
+use crate::{Addition, EventCursor, RecordName, SharedRecords};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long records with a short life live in the suite.
@@ -72,6 +72,21 @@ fn tables(records: &dyn SharedRecords) {
         assert_eq!(once(name("v"), mark, &[("n", 1), ("m", 1)]), (false, vec![NAMES.len() as i64, 0]));
     }
     assert_eq!(once(name("w"), "a", &[("n", 7)]), (true, vec![7]), "each table has marks of its own");
+    let addition = |table, mark, n: &'static [(&'static str, i64)]| Addition {
+        table: name(table),
+        mark,
+        amounts: n,
+        ttl: DAY,
+    };
+    let many = [
+        addition("w", Some("b"), &[("n", 1)]),
+        addition("w", Some("a"), &[("n", 1)]),
+        addition("x", None, &[("n", 4), ("m", 1)]),
+        addition("x", None, &[("n", 4)]),
+    ];
+    let added = records.add_many(&many, NOW).into_iter().map(|added| added.expect("add many"));
+    let added: Vec<_> = added.map(|added| (added.is_new, added.totals)).collect();
+    assert_eq!(added, [(true, vec![8]), (false, vec![8]), (true, vec![4, 1]), (true, vec![8])]);
     records.forget(name("w")).expect("forget");
     assert_eq!(once(name("w"), "a", &[("n", 7)]), (false, vec![0]), "marks outlive their table");
 }
@@ -90,6 +105,10 @@ fn lists(records: &dyn SharedRecords) {
     push("x", 9);
     push("y", 0);
     assert_eq!(take(), ["y"], "at least one is kept");
+    push("z", 1);
+    let lists = [name("a"), name("none"), name("a")];
+    let taken = records.take_many(&lists, NOW).into_iter().map(|texts| texts.expect("take many"));
+    assert_eq!(taken.collect::<Vec<_>>(), [vec!["z".to_owned()], vec![], vec![]]);
 }
 
 fn texts(records: &dyn SharedRecords) {

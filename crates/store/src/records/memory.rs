@@ -14,13 +14,13 @@ pub struct MemoryRecords {
     published: Condvar,
 }
 
-type Key = (String, String);
+type RecordKey = (String, String);
 
 #[derive(Default)]
 struct RecordMaps {
     claims: Expiring<()>,
     tables: Expiring<BTreeMap<String, i64>>,
-    marks: BTreeMap<(Key, String), i64>,
+    marks: BTreeMap<(RecordKey, String), i64>,
     lists: Expiring<VecDeque<String>>,
     texts: Expiring<String>,
     events: VecDeque<String>,
@@ -28,7 +28,7 @@ struct RecordMaps {
 }
 
 /// Records by name, each with the time when it is dropped.
-struct Expiring<V>(BTreeMap<Key, (i64, V)>);
+struct Expiring<V>(BTreeMap<RecordKey, (i64, V)>);
 
 impl<V> Default for Expiring<V> {
     fn default() -> Self {
@@ -50,7 +50,7 @@ impl<V> Expiring<V> {
     }
 }
 
-fn key(name: RecordName<'_>) -> Key {
+fn key(name: RecordName<'_>) -> RecordKey {
     (name.group.to_owned(), name.name.to_owned())
 }
 

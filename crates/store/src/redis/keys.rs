@@ -20,9 +20,14 @@ impl RedisKeys {
         Self { prefix: escaped(prefix, b"-._:") }
     }
 
+    /// Returns the names of keys that a project has for itself.
+    pub(super) fn scoped(&self, project: &str) -> Self {
+        Self { prefix: format!("{}:p:{}", self.prefix, escaped(project, b"-._")) }
+    }
+
     /// Returns the hash that holds a session.
     pub(super) fn session(&self, session: &str) -> String {
-        format!("{{{}:s:{}}}", self.prefix, escaped(session, b"-._"))
+        self.first('s', session)
     }
 
     /// Returns the key that remembers for a short time which state of a session was deleted.
@@ -32,7 +37,7 @@ impl RedisKeys {
 
     /// Returns the keys that hold a swarm.
     pub(super) fn swarm(&self, swarm: &str) -> [String; 8] {
-        let tag = format!("{{{}:w:{}}}", self.prefix, escaped(swarm, b"-._"));
+        let tag = self.first('w', swarm);
         OF_A_SWARM.map(|key| format!("{tag}{key}"))
     }
 
@@ -55,17 +60,14 @@ impl RedisKeys {
         format!("{{{}:r:{}}}", self.prefix, escaped(group, b"-._"))
     }
 
-    /// Returns the pattern that the first keys of all sessions (`s`) or swarms (`w`) match.
-    pub(super) fn pattern(&self, kind: char) -> String {
-        format!("{{{}:{kind}:*}}", self.prefix)
+    /// Returns the keys that list sessions (`s`) or swarms (`w`): their names in order, and by when they were listed.
+    pub(super) fn listing(&self, kind: char) -> [String; 2] {
+        ["names", "listed"].map(|part| format!("{{{}:i:{kind}}}:{part}", self.prefix))
     }
 
-    /// Returns the session or swarm that a key belongs to, if it is the first key of one.
-    pub(super) fn name(&self, key: &str, kind: char) -> Option<String> {
-        let tag = key.strip_prefix('{')?.strip_suffix('}')?;
-        let name =
-            tag.strip_prefix(&self.prefix)?.strip_prefix(':')?.strip_prefix(kind)?.strip_prefix(':')?;
-        unescaped(name)
+    /// Returns the key that a session (`s`) or swarm (`w`) has as long as it is stored.
+    pub(super) fn first(&self, kind: char, name: &str) -> String {
+        format!("{{{}:{kind}:{}}}", self.prefix, escaped(name, b"-._"))
     }
 }
 
@@ -81,41 +83,33 @@ fn escaped(name: &str, plain: &[u8]) -> String {
     text
 }
 
-fn unescaped(text: &str) -> Option<String> {
-    let mut name = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        name.push(match byte {
-            b'%' => {
-                let digits = [bytes.next()?, bytes.next()?];
-                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
-            }
-            // The key of a store whose prefix starts with this one's.
-            b':' => return None,
-            _ => byte,
-        });
-    }
-    String::from_utf8(name).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_name_comes_back_and_stays_in_its_tag() {
+    fn every_name_has_keys_of_its_own_and_stays_in_its_tag() {
         let keys = RedisKeys::new("team:a{}*");
-        for name in ["", "s1", "a:b", "}{x}", "100%", "*?[a]\\", "\0\n\u{1f600}", "%41"] {
-            let key = keys.session(name);
-            assert_eq!(keys.name(&key, 's').as_deref(), Some(name));
-            assert_eq!(keys.name(&key, 'w'), None);
-            assert_eq!((key.matches('{').count(), key.matches('}').count()), (1, 1), "{key}");
-            assert!(key.is_ascii() && !key.contains(['*', '?', '[', '\\', ' ']), "{key}");
-            for part in &keys.swarm(name)[1..] {
-                assert!(part.starts_with(&keys.swarm(name)[0]) && keys.name(part, 'w').is_none(), "{part}");
+        let names = ["", "s1", "a:b", "}{x}", "100%", "*?[a]\\", "\0\n\u{1f600}", "%41", "A"];
+        let mut all = std::collections::BTreeSet::new();
+        for name in names {
+            let record = keys.record('l', RecordName::new(name, name));
+            let group = keys.texts(name);
+            for key in [keys.session(name), keys.deleted(name), record].into_iter().chain(group) {
+                assert_eq!((key.matches('{').count(), key.matches('}').count()), (1, 1), "{key}");
+                assert!(key.is_ascii() && !key.contains(['*', '?', '[', '\\', ' ']), "{key}");
+                assert!(all.insert(key));
             }
+            for part in &keys.swarm(name)[1..] {
+                assert!(part.starts_with(&keys.swarm(name)[0]), "{part}");
+                assert!(all.insert(part.clone()));
+            }
+            assert!(all.insert(keys.scoped(name).session("x")));
         }
-        assert_ne!(keys.session("A"), keys.session("%41"));
-        assert_eq!(RedisKeys::new("team").name(&RedisKeys::new("team:s").session("x"), 's'), None);
+        assert_ne!(RedisKeys::new("team").session("s:x"), RedisKeys::new("team:s").session("x"));
+        assert_ne!(
+            keys.record('a', RecordName::new("a", "b:c")),
+            keys.record('a', RecordName::new("a:b", "c"))
+        );
     }
 }

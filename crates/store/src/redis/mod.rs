@@ -1,15 +1,21 @@
 //! Stores everything in Redis, so that many machines can share sessions and swarms.
 
+mod address;
 mod keys;
 mod link;
+mod listing;
+mod nodes;
+mod options;
 mod record_scripts;
 mod records;
 mod scripts;
+mod sessions;
+mod slots;
 mod swarm;
 mod unique;
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
@@ -18,46 +24,18 @@ use deloop_types::{Millis, SessionId};
 use crate::{Codec, Store, StoreError};
 use keys::RedisKeys;
 use link::RedisLink;
+use listing::RecentlyListed;
+pub use options::{RedisOptions, RedisSecret, RedisTls};
 pub use records::RedisRecords;
-use scripts::{DELETE_SESSION, READ_SWARM, SESSION_VERSION, STORE_SESSION, TALLY, eval};
+use scripts::{DELETE_SESSION, READ_SWARM, eval};
+pub use sessions::{SessionStored, SessionWrite, VersionedSession};
+pub use swarm::SwarmTurn;
 use unique::UniqueTexts;
 
-/// How long a call that was tallied is recognized when it is tallied again, in milliseconds.
-const SEEN: u64 = 60_000;
 /// Redis rejects times to live that are too long. Ten years, in milliseconds.
 const LONGEST: u128 = 10 * 365 * 24 * 3_600_000;
 
-/// Settings of a [`RedisStore`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RedisOptions {
-    /// What the names of all keys start with. Stores with different prefixes share nothing. Default: `deloop`.
-    pub prefix: String,
-    /// How long an operation may take, connecting and retries included. Listing sessions or swarms may take this long
-    /// per 1,000 keys of the server. Default: 300 ms.
-    pub deadline: Duration,
-    /// A session is dropped when it had no step for this long, by Redis's clock or by the steps' own times. Default:
-    /// 7 days.
-    pub session_ttl: Duration,
-    /// A swarm is dropped when it had no call for this long. Default: 1 day.
-    pub swarm_ttl: Duration,
-    /// Maximum number of connections, each in a thread of its own. Default: 4.
-    pub connections: usize,
-}
-
-impl Default for RedisOptions {
-    fn default() -> Self {
-        let day = Duration::from_secs(24 * 3600);
-        Self {
-            prefix: "deloop".to_owned(),
-            deadline: Duration::from_millis(300),
-            session_ttl: 7 * day,
-            swarm_ttl: day,
-            connections: 4,
-        }
-    }
-}
-
-/// Stores everything in Redis 5 or later.
+/// Stores everything in Redis 5 or later: one server, or a cluster, which is recognized.
 ///
 /// A session is changed optimistically: it is read, changed here, and stored if nobody else stored it in between. Swarms
 /// are counted in the server. Every key has a time to live, and all keys of one session or swarm share a hash tag.
@@ -68,81 +46,49 @@ impl Default for RedisOptions {
 pub struct RedisStore {
     link: Arc<RedisLink>,
     keys: RedisKeys,
-    options: RedisOptions,
+    options: Arc<RedisOptions>,
     unique: Arc<UniqueTexts>,
-}
-
-/// A session as Redis holds it.
-#[derive(Default)]
-struct VersionedSession {
-    version: String,
-    ts: i64,
-    state: Option<String>,
-}
-
-impl VersionedSession {
-    /// Reads the answer to `HMGET`; fields that nobody could have written count as missing.
-    fn of(fields: Vec<Option<Vec<u8>>>) -> Self {
-        let mut fields = fields.into_iter().map(|field| String::from_utf8(field?).ok());
-        let mut next = || fields.next().flatten();
-        let (version, ts, state) = (next(), next(), next());
-        Self {
-            version: version.unwrap_or_default(),
-            ts: ts.and_then(|ts| ts.parse().ok()).unwrap_or(0),
-            state,
-        }
-    }
+    listed: Arc<RecentlyListed>,
+    lost_takes: Arc<Mutex<HashMap<String, String>>>,
 }
 
 impl RedisStore {
-    /// Prepares a store at `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`. Connects when it is first used, so a
-    /// server that can't be reached is reported then.
+    /// Prepares a store at `redis://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/DATABASE]`, or `rediss://` for an
+    /// encrypted connection. Name several nodes of a cluster, so that it is found when one is down. Connects when it is
+    /// first used, so a server that can't be reached is reported then.
     ///
     /// # Errors
-    /// When `url` isn't the URL of a Redis server, or no thread can be started.
+    /// When `url` isn't the URL of a Redis server, a certificate can't be read, or no thread can be started.
     pub fn open(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
-        let link = Arc::new(RedisLink::open(url, options.connections)?);
+        let link = Arc::new(RedisLink::open(url, &options)?);
         let keys = RedisKeys::new(&options.prefix);
-        Ok(Self { link, keys, options, unique: Arc::new(UniqueTexts::new()) })
+        let unique = Arc::new(UniqueTexts::new());
+        Ok(Self {
+            link,
+            keys,
+            options: Arc::new(options),
+            unique,
+            listed: Arc::default(),
+            lost_takes: Arc::default(),
+        })
+    }
+
+    /// Returns a store for the sessions and swarms of one project, over the same connections. It shares no session and no
+    /// swarm with the stores of other projects or with this one.
+    #[must_use]
+    pub fn scoped(&self, project: &str) -> Self {
+        Self {
+            link: Arc::clone(&self.link),
+            keys: RedisKeys::new(&self.options.prefix).scoped(project),
+            options: Arc::clone(&self.options),
+            unique: Arc::clone(&self.unique),
+            listed: Arc::clone(&self.listed),
+            lost_takes: Arc::clone(&self.lost_takes),
+        }
     }
 
     fn until(&self) -> Instant {
         Instant::now() + self.options.deadline
-    }
-
-    /// Waits before another attempt: longer after each, and not as long as the others who wait.
-    fn pause(attempt: u32, until: Instant) {
-        let longest = 50_u64 << attempt.min(7);
-        let pause = RandomState::new().hash_one(attempt) % longest;
-        let left = until.saturating_duration_since(Instant::now());
-        std::thread::sleep(Duration::from_micros(pause).min(left));
-    }
-
-    fn tally_with(&self, swarm: &str, worker: SwarmWorker<'_>, task: &str) -> redis::Cmd {
-        let mut command = eval(TALLY, &self.keys.swarm(swarm));
-        command.arg(task).arg(millis(self.options.swarm_ttl)).arg(self.seen());
-        command.arg(Swarm::LEAST).arg(Swarm::PER_WORKER).arg(Swarm::MOST_WORKERS).arg(Swarm::LISTED);
-        command.arg(format!("{:016x}", worker.id())).arg(worker.name());
-        command
-    }
-
-    fn seen(&self) -> u64 {
-        millis(self.options.swarm_ttl).min(SEEN)
-    }
-
-    fn names(&self, kind: char) -> Result<Vec<String>, StoreError> {
-        let (mut names, mut cursor) = (std::collections::BTreeSet::new(), 0_u64);
-        loop {
-            let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(self.keys.pattern(kind)).arg("COUNT").arg(1000);
-            let (next, found): (u64, Vec<Vec<u8>>) = self.link.run(scan, self.until())?;
-            let found = found.into_iter().filter_map(|key| String::from_utf8(key).ok());
-            names.extend(found.filter_map(|key| self.keys.name(&key, kind)));
-            if next == 0 {
-                return Ok(names.into_iter().collect());
-            }
-            cursor = next;
-        }
     }
 }
 
@@ -158,31 +104,8 @@ impl<T: Send> Store<T> for RedisStore {
         ts: Option<Millis>,
         change: impl Fn(&mut T) -> R,
     ) -> Result<R, StoreError> {
-        let until = self.until();
-        let keys = [self.keys.session(session.as_str())];
-        let mut read = redis::cmd("HMGET");
-        read.arg(&keys).arg(&["version", "ts", "state"]);
-        let mut stored = VersionedSession::of(self.link.run(read, until)?);
-        let mut attempt = 0;
-        loop {
-            let VersionedSession { version, ts: before, state } = stored;
-            let longest = millis(self.options.session_ttl);
-            let idle = ts.is_some_and(|now| before > 0 && now.since(Millis(before)) > longest);
-            // As in a file, state written by another release or profile is discarded.
-            let state = state.filter(|_| !idle).and_then(|text| codec.thaw(&text).ok());
-            let mut state = state.unwrap_or_else(|| codec.fresh());
-            let now = ts.map_or(0, |ts| ts.0).max(if idle { 0 } else { before });
-            let done = change(&mut state);
-            let mut store = eval(STORE_SESSION, &keys);
-            store.arg(version).arg(self.unique.next()).arg(now).arg(codec.freeze(&state)?).arg(longest);
-            let newer: Vec<Option<Vec<u8>>> = self.link.run(store, until)?;
-            if newer.is_empty() {
-                return Ok(done);
-            }
-            stored = VersionedSession::of(newer);
-            Self::pause(attempt, until);
-            attempt += 1;
-        }
+        let mut done = self.update_many(codec, &[(session, ts)], |_, state| change(state));
+        done.pop().unwrap_or_else(|| Err(StoreError::encode("the session was neither stored nor refused")))
     }
 
     fn look<R>(
@@ -205,38 +128,22 @@ impl<T: Send> Store<T> for RedisStore {
         worker: SwarmWorker<'_>,
         calls: &[SwarmCall<'_>],
     ) -> Result<Vec<SwarmCount>, StoreError> {
-        let until = self.until();
-        // A step that is sent again because its update failed finds the same version. Ids alone don't identify calls:
-        // some agents number the calls of each turn anew.
-        let session = [self.keys.session(worker.session), self.keys.deleted(worker.session)];
-        let version: String = self.link.run(eval(SESSION_VERSION, &session), until)?;
-        let mut command = self.tally_with(swarm, worker, "calls");
-        for (at, call) in calls.iter().enumerate() {
-            let mark = match &call.call.id {
-                Some(id) => {
-                    let id = deloop_detect::short_hash(id.as_bytes());
-                    format!("{:016x}{version}:{at}:{id:016x}{:016x}", worker.id(), call.signature)
-                }
-                None => self.unique.next(),
-            };
-            let short = serde_json::to_string(&call.short()).map_err(StoreError::encode)?;
-            command.arg(mark).arg(format!("{:016x}", call.target)).arg(format!("{:016x}", call.signature));
-            command.arg(short);
-        }
-        let counts: Vec<u64> = self.link.run(command, until)?;
-        let count = |count: &[u64]| match *count {
-            [calls, workers, in_vain, in_vain_workers] => {
-                SwarmCount { calls, workers, in_vain, in_vain_workers }
-            }
-            _ => SwarmCount::default(),
-        };
-        Ok(counts.chunks(4).map(count).collect())
+        let turn = SwarmTurn { swarm, worker, calls, version: None, turn: 0 };
+        self.tally_many(&[turn]).pop().unwrap_or_else(|| Ok(Vec::new()))
     }
 
     fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError> {
         let mut command = self.tally_with(swarm, worker, "in_vain");
         command.arg(self.unique.next()).arg(format!("{signature:016x}"));
-        self.link.run(command, self.until())
+        let key = self.keys.first('w', swarm);
+        let list = self.list_command('w', &[swarm]).filter(|_| !self.listed.is_recent(&key));
+        let is_listed = list.is_some();
+        let mut answers = self.link.run_all(list.into_iter().chain([command]).collect(), self.until());
+        let tallied = answers.pop().unwrap_or(Ok(()));
+        if is_listed && answers.iter().all(Result::is_ok) {
+            self.listed.note([key]);
+        }
+        tallied
     }
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
@@ -245,20 +152,24 @@ impl<T: Send> Store<T> for RedisStore {
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
-        let keys = [self.keys.session(session.as_str()), self.keys.deleted(session.as_str())];
-        let mut command = eval(DELETE_SESSION, &keys);
-        command.arg(self.seen());
-        self.link.run(command, self.until())
+        let session = session.as_str();
+        let mut delete = eval(DELETE_SESSION, &[self.keys.session(session), self.keys.deleted(session)]);
+        delete.arg(self.seen());
+        self.listed.forget(&self.keys.session(session));
+        let commands = vec![delete, self.unlist_command('s', session)];
+        self.link.run_all::<()>(commands, self.until()).into_iter().collect()
     }
 
     fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {
         let mut delete = redis::cmd("DEL");
         delete.arg(&self.keys.swarm(swarm));
-        self.link.run(delete, self.until())
+        self.listed.forget(&self.keys.first('w', swarm));
+        let commands = vec![delete, self.unlist_command('w', swarm)];
+        self.link.run_all::<()>(commands, self.until()).into_iter().collect()
     }
 
     fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {
-        Ok(self.names('s')?.into_iter().map(SessionId::from).collect())
+        self.sessions_after(None, u64::MAX)
     }
 
     fn swarms(&self) -> Result<Vec<String>, StoreError> {

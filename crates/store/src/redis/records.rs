@@ -1,4 +1,5 @@
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deloop_types::Millis;
@@ -11,10 +12,14 @@ use super::scripts::eval;
 use super::unique::UniqueTexts;
 use super::{RedisStore, millis};
 use crate::StoreError;
-use crate::records::{AddedOnce, EVENTS_KEPT, EventCursor, MARKS_KEPT, RecordName, SharedRecords};
+use crate::records::{AddedOnce, Addition, EVENTS_KEPT, EventCursor, MARKS_KEPT, RecordName, SharedRecords};
 
 /// How long the log of events is kept after the last one.
 const LOG_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long the texts of a list that was taken are kept, in milliseconds, in case the answer got lost.
+const TAKEN_TTL: u64 = 600_000;
+/// How many lists are remembered whose texts may have been taken without an answer.
+const LOST_TAKES: usize = 10_000;
 /// How often a thread that waits for events looks for them.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -27,6 +32,8 @@ pub struct RedisRecords {
     keys: RedisKeys,
     unique: Arc<UniqueTexts>,
     deadline: Duration,
+    /// Where the texts of a list are if the answer to the command that took them got lost.
+    lost_takes: Arc<Mutex<HashMap<String, String>>>,
 }
 
 impl RedisStore {
@@ -38,6 +45,7 @@ impl RedisStore {
             keys: RedisKeys::new(&self.options.prefix),
             unique: Arc::clone(&self.unique),
             deadline: self.options.deadline,
+            lost_takes: Arc::clone(&self.lost_takes),
         }
     }
 }
@@ -52,24 +60,22 @@ impl RedisRecords {
         millis(self.deadline * 2) + 5000
     }
 
-    fn add_with(
-        &self,
-        table: RecordName<'_>,
-        mark: &str,
-        marked: u64,
-        amounts: &[(&str, i64)],
-        ttl: Duration,
-    ) -> Result<AddedOnce, StoreError> {
-        let table = self.keys.record('a', table);
-        let mark = format!("{table}:{mark}");
+    fn add_command(&self, addition: &Addition<'_>) -> Cmd {
+        let table = self.keys.record('a', addition.table);
+        let (mark, marked) = match addition.mark {
+            Some(mark) => (format!("{table}:m:{mark}"), millis(addition.ttl.min(MARKS_KEPT))),
+            None => (format!("{table}:u:{}", self.unique.next()), self.resent()),
+        };
         let mut command = eval(ADD, &[table, mark]);
-        command.arg(self.unique.next()).arg(marked).arg(millis(ttl));
-        for (field, amount) in amounts {
+        command.arg(self.unique.next()).arg(marked).arg(millis(addition.ttl));
+        for (field, amount) in addition.amounts {
             command.arg(field).arg(amount);
         }
-        let answer: Vec<i64> = self.run(command)?;
-        let (is_new, totals) = answer.split_first().unwrap_or((&0, &[]));
-        Ok(AddedOnce { is_new: *is_new == 1, totals: totals.to_vec() })
+        command
+    }
+
+    fn lost_takes(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.lost_takes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn text_command(&self, script: &str, name: RecordName<'_>) -> Cmd {
@@ -101,6 +107,11 @@ impl RedisRecords {
     }
 }
 
+fn added(answer: Vec<i64>) -> AddedOnce {
+    let mut answer = answer.into_iter();
+    AddedOnce { is_new: answer.next() == Some(1), totals: answer.collect() }
+}
+
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -129,8 +140,8 @@ impl SharedRecords for RedisRecords {
         ttl: Duration,
         _now: Millis,
     ) -> Result<Vec<i64>, StoreError> {
-        let mark = format!("u:{}", self.unique.next());
-        Ok(self.add_with(table, &mark, self.resent(), amounts, ttl)?.totals)
+        let answer = self.run(self.add_command(&Addition { table, mark: None, amounts, ttl }))?;
+        Ok(added(answer).totals)
     }
 
     fn add_once(
@@ -141,7 +152,13 @@ impl SharedRecords for RedisRecords {
         ttl: Duration,
         _now: Millis,
     ) -> Result<AddedOnce, StoreError> {
-        self.add_with(table, &format!("m:{mark}"), millis(ttl.min(MARKS_KEPT)), amounts, ttl)
+        self.run(self.add_command(&Addition { table, mark: Some(mark), amounts, ttl })).map(added)
+    }
+
+    fn add_many(&self, additions: &[Addition<'_>], _now: Millis) -> Vec<Result<AddedOnce, StoreError>> {
+        let commands = additions.iter().map(|addition| self.add_command(addition)).collect();
+        let answers = self.link.run_all(commands, Instant::now() + self.deadline);
+        answers.into_iter().map(|answer| answer.map(added)).collect()
     }
 
     fn totals(&self, table: RecordName<'_>, _now: Millis) -> Result<Vec<(String, i64)>, StoreError> {
@@ -174,12 +191,33 @@ impl SharedRecords for RedisRecords {
         self.run(command)
     }
 
-    fn take(&self, list: RecordName<'_>, _now: Millis) -> Result<Vec<String>, StoreError> {
-        let list = self.keys.record('l', list);
-        let taken = format!("{list}:u:{}", self.unique.next());
-        let mut command = eval(TAKE, &[list, taken]);
-        command.arg(self.resent());
-        self.run(command).map(texts)
+    fn take(&self, list: RecordName<'_>, now: Millis) -> Result<Vec<String>, StoreError> {
+        self.take_many(&[list], now).pop().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    fn take_many(&self, lists: &[RecordName<'_>], _now: Millis) -> Vec<Result<Vec<String>, StoreError>> {
+        let takes: Vec<[String; 2]> = lists
+            .iter()
+            .map(|list| {
+                let list = self.keys.record('l', *list);
+                let lost = self.lost_takes().remove(&list);
+                let taken = lost.unwrap_or_else(|| format!("{list}:u:{}", self.unique.next()));
+                [list, taken]
+            })
+            .collect();
+        let command = |keys: &[String; 2]| {
+            let mut command = eval(TAKE, keys);
+            command.arg(TAKEN_TTL);
+            command
+        };
+        let answers = self.link.run_all(takes.iter().map(command).collect(), Instant::now() + self.deadline);
+        let mut lost = self.lost_takes();
+        for ([list, taken], answer) in takes.into_iter().zip(&answers) {
+            if answer.is_err() && lost.len() < LOST_TAKES {
+                lost.insert(list, taken);
+            }
+        }
+        answers.into_iter().map(|answer| answer.map(texts)).collect()
     }
 
     fn list(&self, list: RecordName<'_>, _now: Millis) -> Result<Vec<String>, StoreError> {

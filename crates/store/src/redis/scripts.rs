@@ -1,5 +1,5 @@
-//! What runs in the server, each script atomically. A script sees only the keys of one session or one swarm, and can run
-//! twice without harm.
+//! What runs in the server, each script atomically. A script sees only the keys of one session, one swarm or one
+//! listing, and can run twice without harm.
 
 use redis::Cmd;
 
@@ -33,6 +33,35 @@ pub(super) const TALLY: &str = include_str!("swarm.lua");
 pub(super) const READ_SWARM: &str = "
 return {redis.call('HGETALL', KEYS[1]), redis.call('LRANGE', KEYS[2], 0, -1),
   redis.call('LRANGE', KEYS[4], 0, -1), redis.call('ZRANGE', KEYS[7], 0, -1)}";
+
+/// Lists names. KEYS: the names in order, and by when they were listed. ARGV: for how long they are, and the names. Drops
+/// up to 100 names that weren't listed again in time.
+pub(super) const LIST: &str = "
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[1], 'LIMIT', 0, 100)) do
+  redis.call('ZREM', KEYS[1], gone)
+  redis.call('ZREM', KEYS[2], gone)
+end
+for at = 2, #ARGV do
+  redis.call('ZADD', KEYS[1], 0, ARGV[at])
+  redis.call('ZADD', KEYS[2], now, ARGV[at])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+redis.call('PEXPIRE', KEYS[2], ARGV[1])
+return 0";
+
+/// Ends the listing of the name ARGV[1]; KEYS as for `LIST`.
+pub(super) const UNLIST: &str = "
+redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('ZREM', KEYS[2], ARGV[1])
+return 0";
+
+/// Returns how many names are listed; KEYS and ARGV[1] as for `LIST`.
+pub(super) const COUNT_LISTED: &str = "
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return redis.call('ZCOUNT', KEYS[2], now - ARGV[1], '+inf')";
 
 /// Returns the command that runs a script on keys.
 pub(super) fn eval(script: &str, keys: &[String]) -> Cmd {

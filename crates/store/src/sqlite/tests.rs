@@ -24,6 +24,37 @@ fn keeps_the_contract_of_records() {
     SqliteRecords::new(again).unwrap();
 }
 
+#[test]
+fn records_are_part_of_a_batch_and_are_swept() {
+    use crate::{EventCursor, RecordName, SharedRecords};
+    let folder = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(open(folder.path(), Bounds::default()));
+    let records = SqliteRecords::new(std::sync::Arc::clone(&store)).unwrap();
+    let (name, second) = (RecordName::new("g", "n"), std::time::Duration::from_secs(1));
+    let failed: Result<(), StoreError> = store.batch(|_| {
+        assert!(records.claim(name, second, Millis(0))?);
+        Err(StoreError::encode("on purpose"))
+    });
+    assert!(failed.is_err());
+    assert!(records.claim(name, second, Millis(0)).unwrap(), "undone with the batch");
+    records.push(name, "x", 9, second, Millis(0)).unwrap();
+    records.add(name, &[("n", 1)], second, Millis(0)).unwrap();
+    let rows = || -> i64 {
+        let sql = "SELECT (SELECT count(*) FROM shared_records) + (SELECT count(*) FROM shared_texts)
+                   + (SELECT count(*) FROM shared_amounts)";
+        store.see(|connection| connection.query_row(sql, [], |row| row.get(0))).unwrap()
+    };
+    assert_eq!(rows(), 3 + 1 + 1);
+    records.put(RecordName::new("g", "later"), "x", second, Millis(120_000)).unwrap();
+    assert_eq!(rows(), 1, "what has expired is deleted");
+
+    let all: Result<(), StoreError> = store
+        .batch(|_| (0..crate::records::EVENTS_KEPT + 50).try_for_each(|n| records.publish(&n.to_string())));
+    all.unwrap();
+    let events = records.follow(Some(EventCursor::START), usize::MAX, second).unwrap().1;
+    assert_eq!((events.len(), events[0].as_str()), (crate::records::EVENTS_KEPT, "50"));
+}
+
 /// A thread that writes during the batch of another waits: it isn't undone with the batch, even if that panics.
 #[test]
 fn a_batch_belongs_to_its_thread() {

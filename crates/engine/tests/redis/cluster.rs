@@ -1,0 +1,209 @@
+use std::time::{Duration, Instant};
+
+use deloop_detect::SwarmCall;
+use deloop_store::contract::{Numbers, check, check_records, worker};
+use deloop_store::{RedisOptions, RedisStore, Store, StoreError};
+use deloop_types::Call;
+
+use crate::faults::SLACK;
+use crate::patient_at;
+use crate::server::RedisServer;
+use crate::swarms::counts_as_in_memory;
+
+/// The first slot of each of three nodes, and the end.
+const SLOTS: [u16; 4] = [0, 5461, 10_923, 16_384];
+
+/// Three nodes that share the slots, and a replica of the first if there are four.
+struct RedisCluster {
+    nodes: Vec<RedisServer>,
+}
+
+impl RedisCluster {
+    fn start(nodes: usize) -> Option<Self> {
+        let options = [
+            ["--cluster-enabled", "yes"],
+            ["--cluster-node-timeout", "1500"],
+            ["--cluster-require-full-coverage", "no"],
+        ];
+        let nodes: Vec<RedisServer> =
+            (0..nodes).map(|_| RedisServer::start_with(&options.concat())).collect::<Option<_>>()?;
+        for (n, node) in nodes.iter().enumerate() {
+            if n < 3 {
+                let mut add = redis::cmd("CLUSTER");
+                add.arg("ADDSLOTS").arg((SLOTS[n]..SLOTS[n + 1]).collect::<Vec<_>>());
+                add.exec(&mut node.connect()).unwrap();
+            }
+            node.ask::<()>(&format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1));
+            nodes[0].ask::<()>(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()));
+        }
+        let cluster = Self { nodes };
+        if cluster.nodes.len() > 3 {
+            let first: String = cluster.nodes[0].ask("CLUSTER MYID");
+            let replica = &cluster.nodes[3];
+            wait_for("the replica knows its master", || {
+                let mut replicate = redis::cmd("CLUSTER");
+                replicate.arg("REPLICATE").arg(&first).exec(&mut replica.connect()).is_ok()
+            });
+            wait_for("the replica is in sync", || {
+                replica.ask::<String>("INFO replication").contains("master_link_status:up")
+            });
+        }
+        let known = format!("cluster_known_nodes:{}\r", cluster.nodes.len());
+        let is_ready = |node: &RedisServer| {
+            let info: String = node.ask("CLUSTER INFO");
+            info.contains("cluster_state:ok") && info.contains(&known)
+        };
+        wait_for("the cluster is up", || cluster.nodes.iter().all(is_ready));
+        Some(cluster)
+    }
+
+    fn url(&self) -> String {
+        self.nodes[0].url()
+    }
+
+    /// Returns sessions that the first node holds.
+    fn sessions_of_the_first(&self, count: usize) -> Vec<String> {
+        let slot = |name: &String| self.nodes[0].ask::<u16>(&format!("CLUSTER KEYSLOT {{deloop:s:{name}}}"));
+        (0..).map(|n| format!("s{n}")).filter(|name| slot(name) < SLOTS[1]).take(count).collect()
+    }
+}
+
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn push(store: &RedisStore, session: &str) -> Result<usize, StoreError> {
+    store.update(&Numbers, &session.into(), None, |s| (s.push(1), s.len()).1)
+}
+
+#[test]
+fn three_nodes_keep_the_contract() {
+    let Some(cluster) = RedisCluster::start(3) else { return };
+    check(&patient_at(&cluster.url()));
+    counts_as_in_memory(&patient_at(&cluster.url()).scoped("compared"));
+    check_records(&patient_at(&cluster.url()).records(), &std::thread::sleep);
+    for node in &cluster.nodes {
+        let keys: usize = node.ask("DBSIZE");
+        assert!(keys > 0, "every node holds a part");
+    }
+    let other = patient_at(&format!("redis://127.0.0.1:1,127.0.0.1:{}", cluster.nodes[2].port()));
+    assert_eq!(Store::<Vec<u64>>::sessions(&other).unwrap().len(), 3, "found by a node that is up");
+}
+
+/// Three servers over three nodes: each of 200 workers is one more.
+#[test]
+fn three_nodes_count_one_swarm_exactly() {
+    let Some(cluster) = RedisCluster::start(3) else { return };
+    let stores = [0, 1, 2].map(|n| patient_at(&cluster.nodes[n].url()));
+    let mut counts: Vec<(u64, u64)> = std::thread::scope(|scope| {
+        let work = |thread: usize| {
+            let count = |n: usize| {
+                let session = format!("w{}", thread + 6 * n);
+                let call = SwarmCall { call: &Call::default(), target: 7, signature: 7 };
+                let tally = Store::<Vec<u64>>::tally(&stores[thread % 3], "s", worker(&session), &[call]);
+                let count = tally.unwrap()[0];
+                push(&stores[thread % 3], &session).unwrap();
+                (count.calls, count.workers)
+            };
+            (0..200).filter(|n| thread + 6 * n < 200).map(count).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..6).map(|thread| scope.spawn(move || work(thread))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    counts.sort_unstable();
+    assert_eq!(counts, (1..=200).map(|n| (n, n)).collect::<Vec<_>>());
+    assert_eq!(stores[1].session_count().unwrap(), 200);
+    assert_eq!(Store::<Vec<u64>>::sessions(&stores[2]).unwrap().len(), 200);
+}
+
+/// What one replica confirmed (`WAIT 1`) is there after the master is gone; until the replica takes over, nobody waits
+/// longer than the deadline.
+#[test]
+fn what_a_replica_confirmed_survives_a_failover() {
+    let Some(mut cluster) = RedisCluster::start(4) else { return };
+    let sessions = cluster.sessions_of_the_first(20);
+    let deadline = Duration::from_secs(2);
+    let options = RedisOptions { wait_replicas: 1, deadline, ..RedisOptions::default() };
+    let url = format!("{},127.0.0.1:{}", cluster.url(), cluster.nodes[1].port());
+    let store = RedisStore::open(&url, options).unwrap();
+    for session in &sessions {
+        assert_eq!(push(&store, session).unwrap(), 1);
+    }
+    let replica = &cluster.nodes[3];
+    replica.ask::<()>("CLUSTER FAILOVER");
+    wait_for("the replica is the master", || {
+        replica.ask::<String>("INFO replication").contains("role:master")
+    });
+    wait_for("the master is the replica", || {
+        cluster.nodes[0].ask::<String>("INFO replication").contains("master_link_status:up")
+    });
+    for session in &sessions {
+        assert_eq!(push(&store, session).unwrap(), 2, "{session}");
+    }
+    cluster.nodes[3].end();
+    let start = Instant::now();
+    let first = loop {
+        let asked = Instant::now();
+        // Without another replica nothing can be confirmed, so the writes of this store fail from now on.
+        let found = store.look(&Numbers, &sessions[0].as_str().into(), Vec::len);
+        assert!(asked.elapsed() < deadline + SLACK, "{:?}", asked.elapsed());
+        match found {
+            Ok(found) => break found,
+            Err(error) => assert!(matches!(error, StoreError::Unavailable { .. }), "{error}"),
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "the replica takes over");
+    };
+    assert_eq!(first, Some(2));
+    let error = push(&store, &sessions[0]).unwrap_err();
+    assert!(error.to_string().contains("too few replicas"), "{error}");
+    let store = patient_at(&url);
+    assert_eq!(push(&store, &sessions[0]).unwrap(), 4, "the change that wasn't confirmed was made");
+    for session in &sessions[1..] {
+        assert_eq!(push(&store, session).unwrap(), 3, "{session}");
+    }
+}
+
+/// A node that hangs costs the deadline for the sessions it holds. Those of other nodes continue.
+#[test]
+fn a_node_that_hangs_holds_up_its_own_sessions_only() {
+    let Some(cluster) = RedisCluster::start(3) else { return };
+    let deadline = Duration::from_secs(1);
+    let store =
+        RedisStore::open(&cluster.url(), RedisOptions { deadline, ..RedisOptions::default() }).unwrap();
+    let held_up = &cluster.sessions_of_the_first(1)[0];
+    let slot = |name: &String| cluster.nodes[0].ask::<u16>(&format!("CLUSTER KEYSLOT {{deloop:s:{name}}}"));
+    let other = (0..).map(|n| format!("o{n}")).find(|name| slot(name) >= SLOTS[1]).unwrap();
+    assert_eq!((push(&store, held_up).unwrap(), push(&store, &other).unwrap()), (1, 1));
+    cluster.nodes[0].signal("STOP");
+    for n in 0..3 {
+        let start = Instant::now();
+        let error = push(&store, held_up).unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+        assert!(start.elapsed() < deadline + SLACK, "{:?}", start.elapsed());
+        assert_eq!(push(&store, &other).unwrap(), n + 2);
+    }
+    cluster.nodes[0].signal("CONT");
+    wait_for("it is used again", || push(&store, held_up).is_ok());
+}
+
+/// While a slot moves, its keys are on the old node or on the new one.
+#[test]
+fn a_slot_that_moves_is_followed() {
+    let Some(cluster) = RedisCluster::start(3) else { return };
+    let store = patient_at(&cluster.url());
+    let session = &cluster.sessions_of_the_first(1)[0];
+    let slot: u16 = cluster.nodes[0].ask(&format!("CLUSTER KEYSLOT {{deloop:s:{session}}}"));
+    let [from, to] = [0, 1].map(|n| cluster.nodes[n].ask::<String>("CLUSTER MYID"));
+    assert_eq!(push(&store, "other").unwrap(), 1);
+    cluster.nodes[1].ask::<()>(&format!("CLUSTER SETSLOT {slot} IMPORTING {from}"));
+    cluster.nodes[0].ask::<()>(&format!("CLUSTER SETSLOT {slot} MIGRATING {to}"));
+    assert_eq!((push(&store, session).unwrap(), push(&store, session).unwrap()), (1, 2), "asked");
+    for node in [1, 0, 2] {
+        cluster.nodes[node].ask::<()>(&format!("CLUSTER SETSLOT {slot} NODE {to}"));
+    }
+    assert_eq!((push(&store, session).unwrap(), push(&store, session).unwrap()), (3, 4), "moved");
+}
