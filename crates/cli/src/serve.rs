@@ -84,7 +84,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         Some(url) => {
             let deadline = Duration::from_millis(args.store_timeout);
             BrokerStore::Redis { url, options: RedisOptions { deadline, ..RedisOptions::default() } }
-        },
+        }
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);

@@ -92,7 +92,12 @@ impl ServerMetrics {
             head("deloop_sessions", "gauge", "Stored sessions.", &format!("deloop_sessions {sessions}\n"));
         }
         let rows = format!("deloop_failed_open_total {}\n", get(&self.failed_open));
-        head("deloop_failed_open_total", "counter", "Steps answered with `continue` while the store was away.", &rows);
+        head(
+            "deloop_failed_open_total",
+            "counter",
+            "Steps answered with `continue` while the store was away.",
+            &rows,
+        );
         let rows = format!("deloop_lost_events_total {lost_events}\n");
         head("deloop_lost_events_total", "counter", "Events that couldn't be published.", &rows);
         out

@@ -12,5 +12,15 @@ mod endpoints;
 mod events;
 mod limits;
 mod messages;
+#[expect(dead_code, reason = "shared with the tests of the store")]
+#[expect(clippy::disallowed_methods, reason = "waits for the servers to start")]
+#[path = "../../../engine/tests/redis/cluster_server.rs"]
+mod redis_cluster;
+#[expect(dead_code, reason = "shared with the tests of the store")]
+#[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
+#[path = "../../../engine/tests/redis/server.rs"]
+mod redis_server;
+#[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
+mod shared_servers;
 mod shutdown;
 mod stuck_swarms;

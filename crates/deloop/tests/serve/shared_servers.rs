@@ -88,8 +88,7 @@ fn a_stop_stands_on_all_servers_until_it_is_reset_on_one() {
     let mut listener = EventStream::open(&servers[0], "/v1/events?kinds=session.terminated,alert", None);
     let mut clients = clients(&servers);
     let turn = json!({"type": "turn", "session": "s1", "text": "Let me check the price and decide."});
-    let actions: Vec<Value> =
-        (0..9).map(|n| clients[n % 3].step(&turn)["action"].clone()).collect();
+    let actions: Vec<Value> = (0..9).map(|n| clients[n % 3].step(&turn)["action"].clone()).collect();
     let expected = ["continue", "continue", "continue", "warn", "warn", "stop", "stop", "stop", "stop"];
     assert_eq!(actions, expected.map(Value::from));
     let kinds: Vec<Value> = (0..3).map(|_| listener.next().1["event"].clone()).collect();
@@ -134,7 +133,8 @@ fn steps_of_one_session_at_three_servers_at_once_are_all_counted() {
 fn a_rolling_restart_loses_and_doubles_nothing() {
     let Some(redis) = RedisServer::start() else { return };
     let home = tempfile::tempdir().unwrap();
-    let mut servers: Vec<Option<Server>> = three(home.path(), &redis.url(), &[]).into_iter().map(Some).collect();
+    let mut servers: Vec<Option<Server>> =
+        three(home.path(), &redis.url(), &[]).into_iter().map(Some).collect();
     let addresses: Vec<_> = servers.iter().flatten().map(|server| server.address).collect();
     let (done, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
     let answered: Vec<u64> = std::thread::scope(|scope| {

@@ -5,76 +5,10 @@ use deloop_store::contract::{Numbers, check, check_records, worker};
 use deloop_store::{RedisOptions, RedisStore, Store, StoreError};
 use deloop_types::Call;
 
+use crate::cluster_server::{RedisCluster, SLOTS, wait_for};
 use crate::faults::SLACK;
 use crate::patient_at;
-use crate::server::RedisServer;
 use crate::swarms::counts_as_in_memory;
-
-/// The first slot of each of three nodes, and the end.
-const SLOTS: [u16; 4] = [0, 5461, 10_923, 16_384];
-
-/// Three nodes that share the slots, and a replica of the first if there are four.
-struct RedisCluster {
-    nodes: Vec<RedisServer>,
-}
-
-impl RedisCluster {
-    fn start(nodes: usize) -> Option<Self> {
-        let options = [
-            ["--cluster-enabled", "yes"],
-            ["--cluster-node-timeout", "1500"],
-            ["--cluster-require-full-coverage", "no"],
-        ];
-        let nodes: Vec<RedisServer> =
-            (0..nodes).map(|_| RedisServer::start_with(&options.concat())).collect::<Option<_>>()?;
-        for (n, node) in nodes.iter().enumerate() {
-            if n < 3 {
-                let mut add = redis::cmd("CLUSTER");
-                add.arg("ADDSLOTS").arg((SLOTS[n]..SLOTS[n + 1]).collect::<Vec<_>>());
-                add.exec(&mut node.connect()).unwrap();
-            }
-            node.ask::<()>(&format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1));
-            nodes[0].ask::<()>(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()));
-        }
-        let cluster = Self { nodes };
-        if cluster.nodes.len() > 3 {
-            let first: String = cluster.nodes[0].ask("CLUSTER MYID");
-            let replica = &cluster.nodes[3];
-            wait_for("the replica knows its master", || {
-                let mut replicate = redis::cmd("CLUSTER");
-                replicate.arg("REPLICATE").arg(&first).exec(&mut replica.connect()).is_ok()
-            });
-            wait_for("the replica is in sync", || {
-                replica.ask::<String>("INFO replication").contains("master_link_status:up")
-            });
-        }
-        let known = format!("cluster_known_nodes:{}\r", cluster.nodes.len());
-        let is_ready = |node: &RedisServer| {
-            let info: String = node.ask("CLUSTER INFO");
-            info.contains("cluster_state:ok") && info.contains(&known)
-        };
-        wait_for("the cluster is up", || cluster.nodes.iter().all(is_ready));
-        Some(cluster)
-    }
-
-    fn url(&self) -> String {
-        self.nodes[0].url()
-    }
-
-    /// Returns sessions that the first node holds.
-    fn sessions_of_the_first(&self, count: usize) -> Vec<String> {
-        let slot = |name: &String| self.nodes[0].ask::<u16>(&format!("CLUSTER KEYSLOT {{deloop:s:{name}}}"));
-        (0..).map(|n| format!("s{n}")).filter(|name| slot(name) < SLOTS[1]).take(count).collect()
-    }
-}
-
-fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 fn push(store: &RedisStore, session: &str) -> Result<usize, StoreError> {
     store.update(&Numbers, &session.into(), None, |s| (s.push(1), s.len()).1)

@@ -6,7 +6,7 @@ use deloop_store::{RedisOptions, RedisStore, Store, StoreError};
 use deloop_types::{Call, Millis, Step};
 
 use crate::patient;
-use crate::server::RedisServer;
+use crate::redis_server::RedisServer;
 
 #[test]
 fn keeps_the_contract() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use deloop_store::contract::{Numbers, check};
 use deloop_store::{RedisOptions, RedisStore, RedisTls, Store, StoreError};
 
-use crate::server::RedisServer;
+use crate::redis_server::RedisServer;
 
 /// Makes an authority and a certificate for 127.0.0.1; `None`, and says so, where there is no openssl.
 #[expect(clippy::print_stderr, reason = "a test that doesn't run must say so")]

@@ -7,7 +7,7 @@ use deloop_store::{EventCursor, RecordName, RedisOptions, RedisStore, SharedReco
 use deloop_types::{Call, Millis};
 
 use crate::patient;
-use crate::server::RedisServer;
+use crate::redis_server::RedisServer;
 
 const DEADLINE: Duration = Duration::from_millis(300);
 /// What a busy machine may add.

@@ -4,7 +4,7 @@ use deloop_store::contract::{Numbers, worker};
 use deloop_store::{RedisOptions, RedisStore, Store};
 
 use crate::patient;
-use crate::server::RedisServer;
+use crate::redis_server::RedisServer;
 
 fn push(store: &RedisStore, session: &str) -> usize {
     store.update(&Numbers, &session.into(), None, |s| (s.push(1), s.len()).1).unwrap()

@@ -6,21 +6,23 @@
 )]
 
 mod cluster;
+mod cluster_server;
 mod contract;
 mod encrypted;
 mod faults;
 mod listing;
 mod many;
+#[path = "server.rs"]
+mod redis_server;
 mod reference;
 mod refusals;
-mod server;
 mod swarms;
 
 use std::time::Duration;
 
 use deloop_store::{RedisOptions, RedisStore};
 
-use server::RedisServer;
+use redis_server::RedisServer;
 
 /// Opens a store that waits long enough for a busy machine: these tests count.
 fn patient(server: &RedisServer) -> RedisStore {

@@ -4,7 +4,7 @@ use deloop_store::{RedisStore, SessionStored, SessionWrite, Store, SwarmTurn};
 use deloop_types::{Call, Millis, SessionId};
 
 use crate::patient;
-use crate::server::RedisServer;
+use crate::redis_server::RedisServer;
 
 /// Returns how often the server read from its clients: about once per round trip.
 fn reads(server: &RedisServer) -> usize {

@@ -6,7 +6,7 @@ use deloop_types::Step;
 use serde_json::Value;
 
 use crate::patient;
-use crate::server::RedisServer;
+use crate::redis_server::RedisServer;
 
 /// Random cases of the five documents, the steps in turn through two stores, as two machines would take them. `default`
 /// has no reference and is compared with a store in memory, as the others are, too.

@@ -9,7 +9,7 @@ use deloop_types::Millis;
 
 use crate::faults::SLACK;
 use crate::patient;
-use crate::server::RedisServer;
+use crate::redis_server::RedisServer;
 
 fn push(store: &RedisStore) -> Result<usize, StoreError> {
     let start = Instant::now();

@@ -5,7 +5,7 @@ use deloop_types::Call;
 use serde_json::json;
 
 use crate::patient;
-use crate::server::RedisServer;
+use crate::redis_server::RedisServer;
 
 fn call(id: Option<&str>, n: u64) -> Call {
     let mut call = Call::default();

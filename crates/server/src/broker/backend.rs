@@ -36,13 +36,11 @@ impl Backend {
         Ok(Self::Local(LocalStore::open(file, BOUNDS, &judge.engine, now, replay)?))
     }
 
-    /// Returns a view of a project for one request. With Redis, all it does has to be done within the deadline.
+    /// Returns a view of a project for one request. With Redis, it waits no longer than the deadline, for all that it does together.
     pub(super) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> ProjectView<'a> {
         match self {
             Self::Local(store) => ProjectView::Local(store.view(project, now)),
-            Self::Remote(store) => {
-                ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()).from_now(), now))
-            }
+            Self::Remote(store) => ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()), now)),
         }
     }
 
@@ -119,7 +117,7 @@ impl Backend {
     pub(super) fn write_back(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
         match self {
             Self::Local(store) => store.write_back(&mut store.turn(), codec, now),
-            Self::Remote(store) => store.from_now().has_session(&SessionId::from("")).map(drop),
+            Self::Remote(store) => store.has_session(&SessionId::from("")).map(drop),
         }
     }
 
@@ -157,7 +155,9 @@ fn again(
 /// Decides again about the steps that were answered but aren't in the file.
 fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) {
     for logged in entries(log) {
-        let (Ok(project), Ok(step)) = (Project::parse(logged.project), read_step(logged.json)) else { continue };
+        let (Ok(project), Ok(step)) = (Project::parse(logged.project), read_step(logged.json)) else {
+            continue;
+        };
         let view = ProjectView::Local(store.view(&project, logged.now));
         // A step that made the process panic must not do so at every start.
         let _ = catch_unwind(AssertUnwindSafe(|| judge.decide(&view, &step, logged.now)));

@@ -88,12 +88,18 @@ impl DeclaredSwarms {
             }
             return Ok(declared);
         }
-        if decision.action == Action::Stop {
+        // An agent that gets another message now is told with its next step.
+        if decision.action >= Action::Nudge {
             return Ok(None);
         }
         for declaration in self.declarations(&group, now)? {
             if !self.is_told(&group, &declaration, &worker, now)? {
-                add_nudge(decision, declaration.message, "deloop told the agent that its swarm is stuck");
+                add_nudge(
+                    decision,
+                    declaration.message,
+                    "swarm",
+                    "deloop told the agent that its swarm is stuck",
+                );
                 break;
             }
         }

@@ -42,7 +42,7 @@ impl Judge {
                 operator_message::take(&mut state.extras, &step, &decision)
             };
             if let Some(message) = view.change(&self.engine, &step.session, take)? {
-                add_nudge(&mut decision, message, "deloop passed on a message from the operator");
+                add_nudge(&mut decision, message, "operator", "deloop passed on a message from the operator");
             }
         }
         Ok(Decided { decision, events })

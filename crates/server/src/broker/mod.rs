@@ -84,20 +84,23 @@ impl Broker {
         tell: TellFn,
     ) -> Result<Self, StoreError> {
         let judge = Judge { engine, cost };
-        let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) = match store {
-            BrokerStore::File(file) => {
-                let backend = Backend::open_file(file, &judge, now)?;
-                let Backend::Local(local) = &backend else { return Err(StoreError::address("not a file")) };
-                let records = Arc::new(SqliteRecords::new(Arc::clone(local.sqlite()))?);
-                // One server's events needn't outlive it.
-                (backend, records, Arc::new(MemoryRecords::default()))
-            }
-            BrokerStore::Redis { url, options } => {
-                let store = RedisStore::open(url, options)?;
-                let records = Arc::new(store.records());
-                (Backend::Remote(store), Arc::clone(&records) as Arc<dyn SharedRecords>, records)
-            }
-        };
+        let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) =
+            match store {
+                BrokerStore::File(file) => {
+                    let backend = Backend::open_file(file, &judge, now)?;
+                    let Backend::Local(local) = &backend else {
+                        return Err(StoreError::address("not a file"));
+                    };
+                    let records = Arc::new(SqliteRecords::new(Arc::clone(local.sqlite()))?);
+                    // One server's events needn't outlive it.
+                    (backend, records, Arc::new(MemoryRecords::default()))
+                }
+                BrokerStore::Redis { url, options } => {
+                    let store = RedisStore::open(url, options)?;
+                    let records = Arc::new(store.records());
+                    (Backend::Remote(store), Arc::clone(&records) as Arc<dyn SharedRecords>, records)
+                }
+            };
         let swarms = DeclaredSwarms::new(records, matches!(backend, Backend::Remote(_)));
         let events = EventHub::start(events).map_err(StoreError::encode)?;
         Ok(Self { judge, backend, swarms, events, off, tell })
@@ -250,7 +253,9 @@ impl Broker {
         checkpoint: &Checkpoint,
         now: Millis,
     ) -> Result<(), RestoreError> {
-        self.change(&requester.project, now, |view| self.judge.engine.restore(view, session, checkpoint.clone()))?;
+        self.change(&requester.project, now, |view| {
+            self.judge.engine.restore(view, session, checkpoint.clone())
+        })?;
         self.operated(requester, "operator.restore", ("session", session.as_str()), now);
         Ok(())
     }

@@ -21,8 +21,12 @@ pub(super) fn take(extras: &mut SessionExtras, step: &Step, decision: &Decision)
     (!messages.is_empty()).then(|| format!("[deloop] Message from the operator: {}", messages.join("\n\n")))
 }
 
-/// Makes a decision carry one more message for the agent.
-pub(super) fn add_nudge(decision: &mut Decision, text: String, about: &str) {
+/// The field of a Decision that names who its message is from, if not from a detector: `operator` or `swarm`.
+pub(crate) const FROM: &str = "from";
+
+/// Makes a decision carry one more message for the agent, from somebody other than a detector.
+pub(super) fn add_nudge(decision: &mut Decision, text: String, from: &str, about: &str) {
+    decision.extra.insert(FROM.to_owned(), from.into());
     if decision.action >= Action::Nudge {
         let own = decision.message.take();
         decision.message = Some(own.map_or(text.clone(), |own| format!("{text}\n\n{own}")));
@@ -46,7 +50,7 @@ mod tests {
 
     fn deliver(extras: &mut SessionExtras, step: &Step, decision: &mut Decision) -> bool {
         let message = take(extras, step, decision);
-        message.map(|message| add_nudge(decision, message, "about")).is_some()
+        message.map(|message| add_nudge(decision, message, "operator", "about")).is_some()
     }
 
     #[test]

@@ -3,10 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_engine::Session;
-use deloop_store::{Codec, RedisStore, SessionStored, SessionWrite, Store, StoreError, VersionedSession};
+use deloop_store::{
+    Codec, RedisStore, SessionStored, SessionWrite, Store, StoreError, SwarmTurn, VersionedSession,
+};
 use deloop_types::{Millis, SessionId};
 
 use super::stored_session::StoredSession;
@@ -15,6 +18,8 @@ use super::stored_session::StoredSession;
 pub(crate) struct RemoteView {
     store: RedisStore,
     now: Millis,
+    /// How long the request may still wait for Redis.
+    left: Mutex<Duration>,
     state: Mutex<ViewState>,
 }
 
@@ -45,7 +50,20 @@ impl LoadedSession {
 impl RemoteView {
     /// Creates a view of the project that `store` holds.
     pub(super) fn new(store: RedisStore, now: Millis) -> Self {
-        Self { store, now, state: Mutex::default() }
+        Self { now, left: Mutex::new(store.deadline()), store, state: Mutex::default() }
+    }
+
+    /// Waits for Redis, for as long as the request still may.
+    #[expect(clippy::disallowed_methods, reason = "measures how long the request has waited")]
+    fn ask<R>(&self, question: impl FnOnce(&RedisStore) -> R) -> R {
+        let (left, begun) = (*self.left(), Instant::now());
+        let answer = question(&self.store.within(left));
+        *self.left() = left.saturating_sub(begun.elapsed());
+        answer
+    }
+
+    fn left(&self) -> MutexGuard<'_, Duration> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, ViewState> {
@@ -64,7 +82,7 @@ impl RemoteView {
         wanted.dedup();
         let wanted: Vec<(&SessionId, Option<Millis>)> =
             wanted.into_iter().map(|session| (session, Some(self.now))).collect();
-        for ((session, _), loaded) in wanted.iter().zip(self.store.load_many(&wanted)) {
+        for ((session, _), loaded) in wanted.iter().zip(self.ask(|store| store.load_many(&wanted))) {
             state.sessions.insert((*session).clone(), LoadedSession::of(loaded?, codec));
         }
         Ok(())
@@ -119,7 +137,7 @@ impl RemoteView {
         let ViewState { sessions, tallied, .. } = &mut *state;
         let changed = || sessions.iter().filter(|(_, loaded)| loaded.changed);
         for (session, _) in changed().filter(|(_, loaded)| loaded.state.is_none()) {
-            Store::<Session>::forget(&self.store, session)?;
+            self.ask(|store| Store::<Session>::forget(store, session))?;
         }
         let mut writes = Vec::new();
         for (session, loaded) in changed() {
@@ -132,7 +150,7 @@ impl RemoteView {
             .map(|(session, version, ts, state)| SessionWrite { session, version, ts: *ts, state })
             .collect();
         let mut conflicts = Vec::new();
-        for (write, stored) in writes.iter().zip(self.store.store_many(&writes)) {
+        for (write, stored) in writes.iter().zip(self.ask(|store| store.store_many(&writes))) {
             match stored {
                 SessionStored::Stored(_) => {}
                 SessionStored::Newer(newer) => conflicts.push((write.session.clone(), newer)),
@@ -141,11 +159,17 @@ impl RemoteView {
         }
         let again = |(session, newer): (SessionId, VersionedSession)| {
             let state = ViewState {
-                tallied: tallied.remove(&session).map(|counts| (session.clone(), counts)).into_iter().collect(),
+                tallied: tallied
+                    .remove(&session)
+                    .map(|counts| (session.clone(), counts))
+                    .into_iter()
+                    .collect(),
                 sessions: BTreeMap::from([(session.clone(), LoadedSession::of(newer, codec))]),
                 again: Some(session.clone()),
             };
-            (session, RemoteView { store: self.store.clone(), now: self.now, state: Mutex::new(state) })
+            let left = Mutex::new(*self.left());
+            let (store, now) = (self.store.clone(), self.now);
+            (session, RemoteView { store, now, left, state: Mutex::new(state) })
         };
         Ok(conflicts.into_iter().map(again).collect())
     }
@@ -155,7 +179,7 @@ impl RemoteView {
         after: Option<&str>,
         limit: u64,
     ) -> Result<Vec<SessionId>, StoreError> {
-        self.store.sessions_after(after, limit)
+        self.ask(|store| store.sessions_after(after, limit))
     }
 }
 
@@ -193,7 +217,13 @@ impl Store<Session> for RemoteView {
                 return Ok(counts);
             }
         }
-        let counts = Store::<Session>::tally(&self.store, swarm, worker, calls)?;
+        let (version, turn) = {
+            let state = self.state();
+            let version = state.sessions.get(&session).map(|loaded| loaded.version.clone());
+            (version, state.tallied.get(&session).map_or(0, VecDeque::len))
+        };
+        let turn = SwarmTurn { swarm, worker, calls, version: version.as_deref(), turn };
+        let counts = self.ask(|store| store.tally_many(&[turn])).pop().unwrap_or_else(|| Ok(Vec::new()))?;
         self.state().tallied.entry(session).or_default().push_back(counts.clone());
         Ok(counts)
     }
@@ -202,11 +232,11 @@ impl Store<Session> for RemoteView {
         if self.state().again.is_some() {
             return Ok(());
         }
-        Store::<Session>::tally_in_vain(&self.store, swarm, worker, signature)
+        self.ask(|store| Store::<Session>::tally_in_vain(store, swarm, worker, signature))
     }
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
-        Store::<Session>::look_swarm(&self.store, swarm, see)
+        self.ask(|store| Store::<Session>::look_swarm(store, swarm, see))
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
@@ -216,19 +246,19 @@ impl Store<Session> for RemoteView {
                 (loaded.state, loaded.changed) = (None, true);
                 Ok(())
             }
-            None => Store::<Session>::forget(&self.store, session),
+            None => self.ask(|store| Store::<Session>::forget(store, session)),
         }
     }
 
     fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {
-        Store::<Session>::forget_swarm(&self.store, swarm)
+        self.ask(|store| Store::<Session>::forget_swarm(store, swarm))
     }
 
     fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {
-        Store::<Session>::sessions(&self.store)
+        self.ask(Store::<Session>::sessions)
     }
 
     fn swarms(&self) -> Result<Vec<String>, StoreError> {
-        Store::<Session>::swarms(&self.store)
+        self.ask(Store::<Session>::swarms)
     }
 }

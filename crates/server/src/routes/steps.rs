@@ -32,7 +32,8 @@ pub(super) async fn observe(
         let batch = StepBatch::read(&body, lines)?;
         let answers = access.with(|broker, now| broker.observe(&requester.project, &batch.steps, now))??;
         shared.metrics.steps(&answers, batch.malformed());
-        let answer = batch.answer(&answers.decisions).map_err(|error| HttpError::failed(error.to_string()))?;
+        let answer =
+            batch.answer(&answers.decisions).map_err(|error| HttpError::failed(error.to_string()))?;
         Ok((batch.form, answer, answers.failed_open))
     };
     let (form, answer, failed_open) = if small && !shared.broker.is_remote() {

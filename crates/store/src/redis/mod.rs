@@ -43,6 +43,7 @@ const LONGEST: u128 = 10 * 365 * 24 * 3_600_000;
 /// Every operation returns within the deadline. When it fails with [`StoreError::Unavailable`], the change may have been
 /// made: the server may have been too late only with its answer. Sending the step again is safe if its calls have ids. A
 /// swarm counts such a call once, for up to a minute.
+#[derive(Clone)]
 pub struct RedisStore {
     link: Arc<RedisLink>,
     keys: RedisKeys,
@@ -50,6 +51,7 @@ pub struct RedisStore {
     unique: Arc<UniqueTexts>,
     listed: Arc<RecentlyListed>,
     lost_takes: Arc<Mutex<HashMap<String, String>>>,
+    deadline: Duration,
 }
 
 impl RedisStore {
@@ -62,7 +64,7 @@ impl RedisStore {
     pub fn open(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
         let link = Arc::new(RedisLink::open(url, &options)?);
         let keys = RedisKeys::new(&options.prefix);
-        let unique = Arc::new(UniqueTexts::new());
+        let (unique, deadline) = (Arc::new(UniqueTexts::new()), options.deadline);
         Ok(Self {
             link,
             keys,
@@ -70,6 +72,7 @@ impl RedisStore {
             unique,
             listed: Arc::default(),
             lost_takes: Arc::default(),
+            deadline,
         })
     }
 
@@ -77,18 +80,23 @@ impl RedisStore {
     /// swarm with the stores of other projects or with this one.
     #[must_use]
     pub fn scoped(&self, project: &str) -> Self {
-        Self {
-            link: Arc::clone(&self.link),
-            keys: RedisKeys::new(&self.options.prefix).scoped(project),
-            options: Arc::clone(&self.options),
-            unique: Arc::clone(&self.unique),
-            listed: Arc::clone(&self.listed),
-            lost_takes: Arc::clone(&self.lost_takes),
-        }
+        Self { keys: RedisKeys::new(&self.options.prefix).scoped(project), ..self.clone() }
+    }
+
+    /// Returns the time that an operation may take.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Returns the same store with another deadline for each operation.
+    #[must_use]
+    pub fn within(&self, deadline: Duration) -> Self {
+        Self { deadline, ..self.clone() }
     }
 
     fn until(&self) -> Instant {
-        Instant::now() + self.options.deadline
+        Instant::now() + self.deadline
     }
 }
 
