@@ -6,6 +6,7 @@
 )]
 
 mod cluster;
+mod cluster_server;
 mod contract;
 mod encrypted;
 mod faults;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use deloop_store::{RedisOptions, RedisStore};
 
+use server as redis_server;
 use server::RedisServer;
 
 /// Opens a store that waits long enough for a busy machine: these tests count.

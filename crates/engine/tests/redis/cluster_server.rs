@@ -1,0 +1,102 @@
+//! A Redis Cluster on free ports, which ends with the test.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::redis_server::RedisServer;
+
+/// The first slot of each of three nodes, and the end.
+pub(crate) const SLOTS: [u16; 4] = [0, 5461, 10_923, 16_384];
+
+/// Three nodes that share the slots, and a replica of the first if there are four.
+pub(crate) struct RedisCluster {
+    pub(crate) nodes: Vec<RedisServer>,
+}
+
+impl RedisCluster {
+    /// Starts the nodes; `None` where there is no server.
+    pub(crate) fn start(nodes: usize) -> Option<Self> {
+        let options = [
+            ["--cluster-enabled", "yes"],
+            ["--cluster-node-timeout", "1500"],
+            ["--cluster-require-full-coverage", "no"],
+        ];
+        let nodes: Vec<RedisServer> =
+            (0..nodes).map(|_| RedisServer::start_with(&options.concat())).collect::<Option<_>>()?;
+        for (n, node) in nodes.iter().enumerate() {
+            if n < 3 {
+                let slots: Vec<String> = (SLOTS[n]..SLOTS[n + 1]).map(|slot| slot.to_string()).collect();
+                node.ask(&format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
+            }
+            node.ask(&format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1));
+            nodes[0].ask(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()));
+        }
+        let cluster = Self { nodes };
+        if let Some(replica) = cluster.nodes.get(3) {
+            let replicate = format!("CLUSTER REPLICATE {}", cluster.nodes[0].ask("CLUSTER MYID"));
+            wait_for("the replica knows its master", || replica.try_ask(&replicate).is_ok());
+            wait_for("the replica is in sync", || replica.replication().contains("master_link_status:up"));
+        }
+        let known = format!("cluster_known_nodes:{}\r", cluster.nodes.len());
+        let is_ready = |node: &RedisServer| {
+            let info = node.ask("CLUSTER INFO");
+            info.contains("cluster_state:ok") && info.contains(&known)
+        };
+        wait_for("the cluster is up", || cluster.nodes.iter().all(is_ready));
+        Some(cluster)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.nodes[0].url()
+    }
+
+    /// Returns the slot of a session of a store without a project.
+    pub(crate) fn slot(&self, session: &str) -> u16 {
+        self.nodes[0].ask(&format!("CLUSTER KEYSLOT {{deloop:s:{session}}}")).parse().unwrap()
+    }
+}
+
+/// Waits until something is so, for at most a minute.
+pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+impl RedisServer {
+    pub(crate) fn port(&self) -> u16 {
+        self.url().rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+
+    pub(crate) fn replication(&self) -> String {
+        self.ask("INFO replication")
+    }
+
+    /// Runs a command and returns its answer, if that is a text or a number; panics on an error.
+    pub(crate) fn ask(&self, command: &str) -> String {
+        self.try_ask(command).unwrap()
+    }
+
+    /// Runs a command and returns its answer or its error.
+    pub(crate) fn try_ask(&self, command: &str) -> Result<String, String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        write!(stream, "{command}\r\n").unwrap();
+        let mut answer = BufReader::new(stream);
+        let mut line = String::new();
+        answer.read_line(&mut line).unwrap();
+        let (kind, text) = line.trim_end().split_at(1);
+        match kind {
+            "-" => Err(text.to_owned()),
+            "$" => {
+                let mut bytes = vec![0; text.parse().unwrap()];
+                answer.read_exact(&mut bytes).unwrap();
+                Ok(String::from_utf8(bytes).unwrap())
+            }
+            _ => Ok(text.to_owned()),
+        }
+    }
+}
