@@ -136,3 +136,17 @@ fn a_server_that_never_answers_delays_each_step_by_the_deadline() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(said(&wrong).contains("--store: not the URL of a server") && !said(&wrong).contains("hunter2"));
 }
+
+/// A password in the environment isn't in the list of processes.
+#[test]
+fn a_password_comes_from_the_environment() {
+    let Some(server) = RedisServer::start_with(&["--requirepass", "hunter2"]) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let step = format!("{}\n", read("a", 1));
+    let mut command = deloop(home.path());
+    command.args(["stream", "--profile", "doom-loop", "--store", &server.url()]);
+    let without = run(&mut command, step.as_bytes());
+    assert!(said(&without).contains("1 step wasn't checked"), "{}", said(&without));
+    let with = run(command.env("DELOOP_REDIS_PASSWORD", "hunter2"), step.as_bytes());
+    assert_eq!(said(&with), "");
+}

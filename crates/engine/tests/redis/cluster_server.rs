@@ -1,5 +1,7 @@
 //! A Redis Cluster on free ports, which ends with the test.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::redis_server::RedisServer;
@@ -13,6 +15,7 @@ pub(crate) struct RedisCluster {
 }
 
 impl RedisCluster {
+    /// Starts the nodes; `None` where there is no server.
     pub(crate) fn start(nodes: usize) -> Option<Self> {
         let options = [
             ["--cluster-enabled", "yes"],
@@ -23,28 +26,21 @@ impl RedisCluster {
             (0..nodes).map(|_| RedisServer::start_with(&options.concat())).collect::<Option<_>>()?;
         for (n, node) in nodes.iter().enumerate() {
             if n < 3 {
-                let mut add = redis::cmd("CLUSTER");
-                add.arg("ADDSLOTS").arg((SLOTS[n]..SLOTS[n + 1]).collect::<Vec<_>>());
-                add.exec(&mut node.connect()).unwrap();
+                let slots: Vec<String> = (SLOTS[n]..SLOTS[n + 1]).map(|slot| slot.to_string()).collect();
+                node.ask(&format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
             }
-            node.ask::<()>(&format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1));
-            nodes[0].ask::<()>(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()));
+            node.ask(&format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1));
+            nodes[0].ask(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()));
         }
         let cluster = Self { nodes };
-        if cluster.nodes.len() > 3 {
-            let first: String = cluster.nodes[0].ask("CLUSTER MYID");
-            let replica = &cluster.nodes[3];
-            wait_for("the replica knows its master", || {
-                let mut replicate = redis::cmd("CLUSTER");
-                replicate.arg("REPLICATE").arg(&first).exec(&mut replica.connect()).is_ok()
-            });
-            wait_for("the replica is in sync", || {
-                replica.ask::<String>("INFO replication").contains("master_link_status:up")
-            });
+        if let Some(replica) = cluster.nodes.get(3) {
+            let replicate = format!("CLUSTER REPLICATE {}", cluster.nodes[0].ask("CLUSTER MYID"));
+            wait_for("the replica knows its master", || replica.try_ask(&replicate).is_ok());
+            wait_for("the replica is in sync", || replica.replication().contains("master_link_status:up"));
         }
         let known = format!("cluster_known_nodes:{}\r", cluster.nodes.len());
         let is_ready = |node: &RedisServer| {
-            let info: String = node.ask("CLUSTER INFO");
+            let info = node.ask("CLUSTER INFO");
             info.contains("cluster_state:ok") && info.contains(&known)
         };
         wait_for("the cluster is up", || cluster.nodes.iter().all(is_ready));
@@ -55,17 +51,52 @@ impl RedisCluster {
         self.nodes[0].url()
     }
 
-    /// Returns sessions that the first node holds.
-    pub(crate) fn sessions_of_the_first(&self, count: usize) -> Vec<String> {
-        let slot = |name: &String| self.nodes[0].ask::<u16>(&format!("CLUSTER KEYSLOT {{deloop:s:{name}}}"));
-        (0..).map(|n| format!("s{n}")).filter(|name| slot(name) < SLOTS[1]).take(count).collect()
+    /// Returns the slot of a session of a store without a project.
+    pub(crate) fn slot(&self, session: &str) -> u16 {
+        self.nodes[0].ask(&format!("CLUSTER KEYSLOT {{deloop:s:{session}}}")).parse().unwrap()
     }
 }
 
+/// Waits until something is so, for at most a minute.
 pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
         std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+impl RedisServer {
+    pub(crate) fn port(&self) -> u16 {
+        self.url().rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+
+    pub(crate) fn replication(&self) -> String {
+        self.ask("INFO replication")
+    }
+
+    /// Runs a command and returns its answer, if that is a text or a number; panics on an error.
+    pub(crate) fn ask(&self, command: &str) -> String {
+        self.try_ask(command).unwrap()
+    }
+
+    /// Runs a command and returns its answer or its error.
+    pub(crate) fn try_ask(&self, command: &str) -> Result<String, String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        write!(stream, "{command}\r\n").unwrap();
+        let mut answer = BufReader::new(stream);
+        let mut line = String::new();
+        answer.read_line(&mut line).unwrap();
+        let (kind, text) = line.trim_end().split_at(1);
+        match kind {
+            "-" => Err(text.to_owned()),
+            "$" => {
+                let mut bytes = vec![0; text.parse().unwrap()];
+                answer.read_exact(&mut bytes).unwrap();
+                Ok(String::from_utf8(bytes).unwrap())
+            }
+            _ => Ok(text.to_owned()),
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::redis_server::RedisServer;
 
 /// Returns how often the server read from its clients: about once per round trip.
 fn reads(server: &RedisServer) -> usize {
-    let stats: String = server.ask("INFO stats");
+    let stats = server.ask("INFO stats");
     let line = stats.lines().find_map(|line| line.strip_prefix("total_reads_processed:"));
     line.unwrap().parse().unwrap()
 }
@@ -137,4 +137,27 @@ fn turns_of_many_swarms_are_tallied_together() {
     let mut swarms = Store::<Vec<u64>>::swarms(&store).unwrap();
     swarms.sort();
     assert_eq!(swarms, ["s", "t"]);
+}
+
+/// What `docs/redis.md` says of batches.
+#[test]
+#[ignore = "a measurement; run it with --nocapture"]
+#[expect(clippy::print_stdout, reason = "the figures are what the test is for")]
+fn the_cost_of_a_session_in_a_batch() {
+    let Some(server) = RedisServer::start() else { return };
+    let store = patient(&server);
+    let sessions = names(10_000);
+    for size in [1, 10, 100, 1000] {
+        let mut times = Vec::new();
+        for batch in sessions.chunks(size).take(200) {
+            let asked: Vec<_> = batch.iter().map(|session| (session, None)).collect();
+            let start = std::time::Instant::now();
+            // About 2 KiB, as a session of some dozen steps has.
+            let done = store.update_many(&Numbers, &asked, |_, s| s.resize(500, 123));
+            times.push(start.elapsed() / u32::try_from(size).unwrap());
+            assert!(done.iter().all(Result::is_ok));
+        }
+        times.sort();
+        println!("{size} sessions at a time: {:?} each (median)", times[times.len() / 2]);
+    }
 }

@@ -41,7 +41,7 @@ fn eventually(store: &RedisStore) -> usize {
 #[test]
 fn a_wrong_password_is_refused_and_never_printed() {
     let Some(server) = RedisServer::start() else { return };
-    server.ask::<()>("CONFIG SET requirepass right");
+    server.ask("CONFIG SET requirepass right");
     for password in [None, Some("hunter2".into())] {
         let error = push(&open(&server, RedisOptions { password, ..RedisOptions::default() })).unwrap_err();
         assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
@@ -55,6 +55,21 @@ fn a_wrong_password_is_refused_and_never_printed() {
     assert_eq!(push(&store).unwrap(), 2);
 }
 
+/// The rights that `docs/redis.md` names are enough, and no key is outside the pattern.
+#[test]
+fn a_user_needs_the_documented_rights_only() {
+    let Some(server) = RedisServer::start() else { return };
+    let page = include_str!("../../../../docs/redis.md");
+    let rights = page.split('`').find(|text| text.starts_with("+@read")).unwrap().replace('\n', " ");
+    server.ask(&format!("ACL SETUSER limited on >pw {rights}"));
+    let store = crate::patient_at(&format!("redis://limited:pw@127.0.0.1:{}", server.port()));
+    deloop_store::contract::check(&store);
+    check_records(&store.records(), &std::thread::sleep);
+    server.ask("ACL SETUSER limited -hmget");
+    let error = push(&store).unwrap_err();
+    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+}
+
 #[test]
 fn a_replica_is_unavailable_until_it_is_promoted() {
     let Some(master) = RedisServer::start() else { return };
@@ -65,7 +80,7 @@ fn a_replica_is_unavailable_until_it_is_promoted() {
     let store = open(&replica, RedisOptions::default());
     let error = push(&store).unwrap_err();
     assert!(is_unavailable(&error), "{error:?}");
-    replica.ask::<()>("REPLICAOF NO ONE");
+    replica.ask("REPLICAOF NO ONE");
     assert_eq!(push(&store).unwrap(), 1);
 }
 
@@ -73,7 +88,7 @@ fn a_replica_is_unavailable_until_it_is_promoted() {
 fn too_many_clients_pass() {
     let Some(server) = RedisServer::start() else { return };
     let store = open(&server, RedisOptions { connections: 1, ..RedisOptions::default() });
-    let mut only = server.connect();
+    let mut only = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     redis::cmd("CONFIG").arg("SET").arg("maxclients").arg(1).exec(&mut only).unwrap();
     let error = push(&store).unwrap_err();
     assert!(is_unavailable(&error), "{error:?}");
@@ -89,7 +104,7 @@ fn a_server_that_loads_its_data_is_used_when_it_is_done() {
         store.update(&Numbers, &format!("s{n}").into(), None, |s| s.resize(1000, 7)).unwrap();
     }
     push(&store).unwrap();
-    server.ask::<()>("SAVE");
+    server.ask("SAVE");
     server.end();
     let slowly = ["--key-load-delay", "50000", "--loading-process-events-interval-bytes", "1024"];
     server.launch_again(&slowly);
@@ -123,7 +138,7 @@ fn a_change_waits_for_replicas() {
     };
     let before = eventually(&store);
     assert_eq!(push(&store).unwrap(), before + 1);
-    let on_replica: String = replica.ask("HGET {deloop:s:a} state");
+    let on_replica = replica.ask("HGET {deloop:s:a} state");
     assert_eq!(on_replica.split(',').count(), before + 1, "it is there as soon as it was confirmed");
     let records = store.records();
     records.publish("x").unwrap();

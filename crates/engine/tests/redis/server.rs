@@ -39,28 +39,6 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Returns a connection for what a test does by itself.
-    pub(crate) fn connect(&self) -> redis::Connection {
-        let address = ("127.0.0.1".to_owned(), self.port);
-        let address = redis::ConnectionAddr::Tcp(address.0, address.1);
-        redis::Client::open(redis::IntoConnectionInfo::into_connection_info(address).unwrap())
-            .unwrap()
-            .get_connection_with_timeout(Duration::from_secs(20))
-            .unwrap()
-    }
-
-    /// Runs a command and returns its answer; panics on an error.
-    pub(crate) fn ask<T: redis::FromRedisValue>(&self, command: &str) -> T {
-        let mut words = command.split(' ');
-        let mut command = redis::cmd(words.next().unwrap());
-        words.for_each(|word| _ = command.arg(word));
-        command.query(&mut self.connect()).unwrap()
-    }
-
     /// Sends a signal: `STOP` or `CONT`.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.process.id().to_string();
