@@ -1,12 +1,13 @@
 //! `deloop serve`: Steps in, Decisions out, over HTTP.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use deloop_engine::Engine;
 use deloop_server::{Broker, ServerNotice};
 
+use crate::alerts;
 use crate::args::RuleArgs;
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
@@ -54,15 +55,26 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     }
     let config = config::load(&args.rules)?;
     let cost = Box::new(hook::cost_of(config.prices()?));
+    let routes = alerts::routes(&config)?;
     let Config { profile, options, off, .. } = config;
     let file = match &args.state {
         // The user's own folder keeps its permissions. A new one, and the file, are private.
         Some(folder) => folder.join(SERVER_DATABASE),
         None => State::here()?.server_database()?,
     };
-    let broker = Broker::open(&file, Engine::new(profile, options), cost, off)
+    let mut broker = Broker::open(&file, Engine::new(profile, options), cost, off)
         .map_err(|error| Failure::new(error.to_string()))?;
-    let tell = |notice| match notice {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    if let Some(alerts) = alerts::start(routes, folder, tell)? {
+        broker = broker.with_alerts(alerts);
+    }
+    deloop_server::serve(broker, address, tell)
+        .map_err(|error| Failure::new(format!("{address}: {error}")))?;
+    Ok(exit::OK)
+}
+
+fn tell(notice: ServerNotice) {
+    match notice {
         ServerNotice::Ready(address) => {
             print::tell(format_args!("deloop: listening on http://{address}"));
         }
@@ -71,8 +83,5 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
             print::tell(format_args!("deloop: {}", print::log_line(&reason, LONGEST_ERROR)));
         }
         _ => {}
-    };
-    deloop_server::serve(broker, address, tell)
-        .map_err(|error| Failure::new(format!("{address}: {error}")))?;
-    Ok(exit::OK)
+    }
 }

@@ -7,9 +7,11 @@ use deloop_engine::{Checkpoint, Engine, LoopDetectionState, RestoreError, Sessio
 use deloop_live::{DecisionOrigin, Journal, SqliteJournal};
 use deloop_policy::{ReachedRung, name_task};
 use deloop_store::{Bounds, Store, StoreError};
-use deloop_types::{Body, Decision, Millis, SessionId, Step, Usage};
+use deloop_types::{Action, Body, Decision, Event, Millis, SessionId, Step, Usage};
 use serde::Serialize;
 
+use crate::alerts::{Alert, AlertContext, Alerts};
+use crate::project::Project;
 use crate::server_time::ServerTime;
 
 /// Returns the cost of a request to a model, in dollars.
@@ -29,6 +31,7 @@ pub struct Broker {
     journal: SqliteJournal,
     cost: CostFn,
     off: bool,
+    alerts: Option<Alerts>,
 }
 
 /// What is stored of a session.
@@ -63,7 +66,18 @@ impl Broker {
     pub fn open(file: &Path, engine: Engine, cost: CostFn, off: bool) -> Result<Self, StoreError> {
         let journal = SqliteJournal::open(file, BOUNDS)?;
         journal.store().keep_log_short(LOG_PAGES)?;
-        Ok(Self { engine, journal, cost, off })
+        Ok(Self { engine, journal, cost, off, alerts: None })
+    }
+
+    /// Sends alerts about warnings, stops and budgets.
+    #[must_use]
+    pub fn with_alerts(self, alerts: Alerts) -> Self {
+        Self { alerts: Some(alerts), ..self }
+    }
+
+    /// Returns the counts of alerts in the text format of Prometheus; empty if there are no routes.
+    pub(crate) fn alert_metrics(&self) -> String {
+        self.alerts.as_ref().map_or_else(String::new, Alerts::metrics)
     }
 
     fn store(&self, now: Millis) -> ServerTime<'_> {
@@ -72,10 +86,17 @@ impl Broker {
 
     /// Decides about steps, in order. Either all of them are stored or, when this fails, none.
     pub(crate) fn observe(&self, steps: Vec<Step>, now: Millis) -> Result<Vec<Decision>, StoreError> {
-        self.journal.atomically(|| steps.into_iter().map(|step| self.decide(step, now)).collect())
+        let mut raised = Vec::new();
+        let decide = |step| self.decide(step, now, &mut raised);
+        let decisions = self.journal.atomically(|| steps.into_iter().map(decide).collect())?;
+        // Only what is stored happened.
+        if let Some(alerts) = &self.alerts {
+            raised.into_iter().for_each(|alert| alerts.raise(alert));
+        }
+        Ok(decisions)
     }
 
-    fn decide(&self, mut step: Step, now: Millis) -> Result<Decision, StoreError> {
+    fn decide(&self, mut step: Step, now: Millis, raised: &mut Vec<Alert>) -> Result<Decision, StoreError> {
         step.ts = step.ts.or(Some(now));
         if let Body::Usage(usage) = &mut step.body
             && usage.cost_usd.is_none()
@@ -90,6 +111,9 @@ impl Broker {
         if let Some(task) = &step.task {
             name_task(task, &mut decision, &mut events);
         }
+        if self.alerts.is_some() && decision.action != Action::Continue {
+            raised.extend(self.alert(&step, &events, now)?);
+        }
         let origin = DecisionOrigin {
             agent: PROGRAM,
             subagent: step.agent.as_deref(),
@@ -100,6 +124,20 @@ impl Broker {
         };
         self.journal.record(&decision, &origin)?;
         Ok(decision)
+    }
+
+    /// Returns the alert about the events of a step, if they call for one.
+    fn alert(&self, step: &Step, events: &[Event], now: Millis) -> Result<Option<Alert>, StoreError> {
+        let project = Project::default();
+        let swarm = step.swarm.as_deref();
+        let mut context = AlertContext { project: &project, swarm, model: None, ledger: None, now };
+        if !events.iter().any(|event| Alert::of_event(event, &context).is_some()) {
+            return Ok(None);
+        }
+        let look = |state: &Session| *state.ledger();
+        let ledger = self.store(now).look(&self.engine, &step.session, look)?;
+        context.ledger = ledger.as_ref();
+        Ok(events.iter().find_map(|event| Alert::of_event(event, &context)))
     }
 
     pub(crate) fn sessions(&self, after: Option<&str>, limit: u64) -> Result<Vec<SessionId>, StoreError> {

@@ -4,7 +4,9 @@
 //! the workspace. Nothing here prints: the caller gets a [`ServerNotice`] for what people should see.
 
 mod admission;
+mod alerts;
 mod broker;
+mod host_name;
 mod http_error;
 mod listener;
 mod metrics;
@@ -16,7 +18,12 @@ mod server_time;
 mod shared;
 mod step_batch;
 
+pub use alerts::{
+    Alert, AlertContext, AlertDetail, AlertOutcome, AlertRoute, AlertStats, Alerts, BacklogReport, ClaimFn,
+    TellFn, backlog_reports,
+};
 pub use broker::{Broker, CostFn};
+pub use host_name::host_name;
 pub use listener::serve;
 pub use project::Project;
 pub use shared::ServerNotice;

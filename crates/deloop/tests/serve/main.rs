@@ -2,6 +2,8 @@
 #![cfg(all(unix, feature = "serve"))]
 
 mod agreement;
+mod alert_formats;
+mod alerts;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]
 mod binary;
@@ -10,4 +12,5 @@ mod client;
 mod conformance_cases;
 mod endpoints;
 mod limits;
+mod receiver;
 mod shutdown;

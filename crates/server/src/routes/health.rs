@@ -5,6 +5,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use crate::broker::Broker;
 use crate::http_error::{HttpError, json_response};
 use crate::shared::{Shared, blocking};
 
@@ -21,7 +22,8 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response,
 
 /// `GET /metrics`: counters in the text format of Prometheus.
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
-    let sessions = blocking(&shared, |access| Ok(access.with(|broker, _| broker.session_count())??)).await?;
-    let text = shared.metrics.text(sessions);
+    let read = |broker: &Broker, _| Ok::<_, HttpError>((broker.session_count()?, broker.alert_metrics()));
+    let (sessions, alerts) = blocking(&shared, move |access| access.with(read)?).await?;
+    let text = shared.metrics.text(sessions) + &alerts;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
