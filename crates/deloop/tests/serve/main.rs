@@ -3,6 +3,7 @@
 
 mod agreement;
 mod alert_formats;
+mod alert_routes;
 mod alerts;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]

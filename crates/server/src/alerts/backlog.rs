@@ -1,9 +1,9 @@
 //! The alerts that haven't arrived yet, in an SQLite file, and the keys of those that were handled.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use deloop_types::Millis;
@@ -29,6 +29,9 @@ const DROPPED: u8 = 3;
 /// The file.
 pub(super) struct AlertBacklog {
     connection: Mutex<Connection>,
+    /// Locked by the process that sends.
+    lock_file: File,
+    is_sender: OnceLock<()>,
 }
 
 /// An alert that waits.
@@ -77,15 +80,22 @@ impl AlertBacklog {
     /// Opens the file; creates it, accessible only to the user, if it doesn't exist.
     pub(super) fn open(file: &Path, now: Millis) -> Result<Self, String> {
         let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(file).map_err(|e| failed(&e))?;
+        private_file(file).map_err(|e| failed(&e))?;
+        let lock_file = private_file(&file.with_extension("lock")).map_err(|e| failed(&e))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags).map_err(|e| failed(&e))?;
         prepare(&connection, now).map_err(|e| failed(&format!("{e}; move the file away to start anew")))?;
-        Ok(Self { connection: Mutex::new(connection) })
+        Ok(Self { connection: Mutex::new(connection), lock_file, is_sender: OnceLock::new() })
+    }
+
+    /// Returns whether this process sends what waits. When servers share a folder, as they do for a moment in a restart
+    /// without a gap, one of them does, and the others take over when it ends.
+    pub(super) fn is_sender(&self) -> bool {
+        if self.is_sender.get().is_none() && self.lock_file.try_lock().is_ok() {
+            // Another thread of this process may have been faster.
+            let _ = self.is_sender.set(());
+        }
+        self.is_sender.get().is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -181,6 +191,14 @@ impl AlertBacklog {
         )?;
         Ok(())
     }
+}
+
+fn private_file(file: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)
 }
 
 fn count_waiting(connection: &Connection, route: &str) -> rusqlite::Result<u32> {

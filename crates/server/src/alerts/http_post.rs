@@ -92,7 +92,7 @@ impl HttpPost {
 }
 
 fn bounded(seconds: f64) -> Option<Duration> {
-    let seconds = seconds.min(LONGEST_WAIT.as_secs_f64());
+    let seconds = seconds.max(0.0).min(LONGEST_WAIT.as_secs_f64());
     Duration::try_from_secs_f64(seconds).ok()
 }
 

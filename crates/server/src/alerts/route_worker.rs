@@ -17,8 +17,10 @@ use crate::shared::ServerNotice;
 const GIVE_UP: u64 = 24 * 3_600_000;
 /// Nothing waits longer than this between attempts. A later time comes from a clock that was wrong.
 const LONGEST_WAIT: u64 = 2 * 3_600_000;
-/// How long a thread sleeps when nothing waits.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long a thread sleeps, at most. Another process may have added something.
+const IDLE: Duration = Duration::from_secs(5);
+/// How often it looks whether another process still sends.
+const TAKE_OVER: Duration = Duration::from_millis(500);
 /// How long it sleeps after the file failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
@@ -79,13 +81,20 @@ impl RouteWorker {
     pub(super) fn run(self) {
         let mut health = SinkHealth::default();
         while !self.signal.is_over() {
+            if !self.backlog.is_sender() {
+                self.signal.wait(TAKE_OVER);
+                continue;
+            }
             let now = clock::now();
             match self.backlog.first(self.route.name()) {
                 Ok(Some(waiting)) => match wait_for(waiting.due.max(health.paused), now) {
                     None => self.deliver(&waiting, &mut health),
                     Some(time) => self.signal.wait(time),
                 },
-                Ok(None) => self.signal.wait(IDLE),
+                Ok(None) => {
+                    self.count(self.backlog.prune(self.route.name(), now));
+                    self.signal.wait(IDLE);
+                }
                 Err(_) => {
                     add(&self.errors, 1);
                     self.signal.wait(AFTER_FAILURE);
@@ -127,8 +136,7 @@ impl RouteWorker {
                     // The sink means all of its alerts.
                     health.paused = due;
                 }
-                if self.backlog.later(waiting, due, &why).is_err() {
-                    add(&self.errors, 1);
+                if !self.count(self.backlog.later(waiting, due, &why)) {
                     self.signal.wait(AFTER_FAILURE);
                 }
                 if !health.is_failing {
@@ -141,13 +149,17 @@ impl RouteWorker {
 
     /// Counts an alert that is done with. One that couldn't be recorded is sent again, with the same key.
     fn settle(&self, recorded: rusqlite::Result<()>, counter: &AtomicU64) {
-        let done = recorded.and_then(|()| self.backlog.prune(self.route.name(), clock::now()));
-        if done.is_err() {
-            add(&self.errors, 1);
-            self.signal.wait(AFTER_FAILURE);
-        } else {
+        if self.count(recorded) {
             add(counter, 1);
+        } else {
+            self.signal.wait(AFTER_FAILURE);
         }
+    }
+
+    /// Returns whether something was recorded, and counts it if not.
+    fn count(&self, recorded: rusqlite::Result<()>) -> bool {
+        add(&self.errors, recorded.is_err().into());
+        recorded.is_ok()
     }
 
     fn tell(&self, what: &str) {
