@@ -92,7 +92,7 @@ impl RouteWorker {
                     Some(time) => self.signal.wait(time),
                 },
                 Ok(None) => {
-                    self.count(self.backlog.prune(self.route.name(), now));
+                    self.count(&self.backlog.prune(self.route.name(), now));
                     self.signal.wait(IDLE);
                 }
                 Err(_) => {
@@ -136,7 +136,7 @@ impl RouteWorker {
                     // The sink means all of its alerts.
                     health.paused = due;
                 }
-                if !self.count(self.backlog.later(waiting, due, &why)) {
+                if !self.count(&self.backlog.later(waiting, due, &why)) {
                     self.signal.wait(AFTER_FAILURE);
                 }
                 if !health.is_failing {
@@ -149,7 +149,7 @@ impl RouteWorker {
 
     /// Counts an alert that is done with. One that couldn't be recorded is sent again, with the same key.
     fn settle(&self, recorded: rusqlite::Result<()>, counter: &AtomicU64) {
-        if self.count(recorded) {
+        if self.count(&recorded) {
             add(counter, 1);
         } else {
             self.signal.wait(AFTER_FAILURE);
@@ -157,7 +157,7 @@ impl RouteWorker {
     }
 
     /// Returns whether something was recorded, and counts it if not.
-    fn count(&self, recorded: rusqlite::Result<()>) -> bool {
+    fn count(&self, recorded: &rusqlite::Result<()>) -> bool {
         add(&self.errors, recorded.is_err().into());
         recorded.is_ok()
     }
