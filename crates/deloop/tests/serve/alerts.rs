@@ -314,3 +314,18 @@ fn one_of_the_servers_of_a_folder_sends_and_the_next_takes_over() {
     assert!(check_slack(&receiver.next()).to_string().contains("s2"));
     receiver.is_quiet();
 }
+
+#[test]
+fn a_backlog_that_fails_is_counted_and_agents_get_their_answers() {
+    let home = tempfile::tempdir().unwrap();
+    let receiver = AlertReceiver::start(ACCEPT);
+    let server = start(home.path(), &route("ops", "slack", &receiver.url("/"), ""));
+    let file = home.path().join(".local/state/deloop/alerts.db");
+    rusqlite::Connection::open(file).unwrap().execute_batch("DROP TABLE alerts").unwrap();
+    let mut client = server.client();
+    assert_eq!(similar_turns(&mut client, "s1", 6)[3..], [json!("warn"), json!("warn"), json!("stop")]);
+    assert!(metric(&mut client, "deloop_alert_backlog_errors_total") >= 2);
+    server.signal("TERM");
+    let (code, said) = server.wait();
+    assert!(code == Some(0) && said.contains("an alert couldn't be stored"), "{code:?} {said}");
+}
