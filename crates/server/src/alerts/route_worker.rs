@@ -105,27 +105,27 @@ impl RouteWorker {
 
     fn deliver(&self, waiting: &WaitingAlert, health: &mut SinkHealth) {
         let Some(alert) = waiting.alert() else {
-            self.settle(self.backlog.failed(waiting, "the stored alert can't be read"), &self.counts.failed);
+            self.settle(&self.backlog.failed(waiting, "the stored alert can't be read"), &self.counts.failed);
             return;
         };
         let outcome = self.route.send_until(&alert, &|| self.signal.is_over());
         let now = clock::now();
         match outcome {
             AlertOutcome::Accepted(_) => {
-                self.settle(self.backlog.sent(waiting), &self.counts.sent);
+                self.settle(&self.backlog.sent(waiting), &self.counts.sent);
                 if health.is_failing {
                     self.tell("alerts arrive again");
                 }
                 health.is_failing = false;
             }
             AlertOutcome::Refused(why) => {
-                self.settle(self.backlog.failed(waiting, &why), &self.counts.failed);
+                self.settle(&self.backlog.failed(waiting, &why), &self.counts.failed);
                 self.tell(&format!("{why}; alert {} isn't sent again", alert.id));
             }
             // The attempt was cut short, so it says nothing about the sink.
             AlertOutcome::Retry { .. } if self.signal.is_over() => {}
             AlertOutcome::Retry { why, .. } if now.since(waiting.created) > GIVE_UP => {
-                self.settle(self.backlog.failed(waiting, &why), &self.counts.failed);
+                self.settle(&self.backlog.failed(waiting, &why), &self.counts.failed);
                 self.tell(&format!("{why}; alert {} is given up after a day", alert.id));
             }
             AlertOutcome::Retry { why, wait } => {
@@ -148,8 +148,8 @@ impl RouteWorker {
     }
 
     /// Counts an alert that is done with. One that couldn't be recorded is sent again, with the same key.
-    fn settle(&self, recorded: rusqlite::Result<()>, counter: &AtomicU64) {
-        if self.count(&recorded) {
+    fn settle(&self, recorded: &rusqlite::Result<()>, counter: &AtomicU64) {
+        if self.count(recorded) {
             add(counter, 1);
         } else {
             self.signal.wait(AFTER_FAILURE);
