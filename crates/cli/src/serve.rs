@@ -1,7 +1,7 @@
 //! `deloop serve`: Steps in, Decisions out, over HTTP.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use deloop_engine::Engine;
 use deloop_server::{Broker, BrokerStore, ServerNotice, TellFn};
 use deloop_store::RedisOptions;
 
+use crate::alerts;
 use crate::args::RuleArgs;
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
@@ -64,6 +65,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     }
     let config = config::load(&args.rules)?;
     let cost = Box::new(hook::cost_of(config.prices()?));
+    let routes = alerts::routes(&config)?;
     let Config { profile, options, off, .. } = config;
     let file = match &args.state {
         // The user's own folder keeps its permissions. A new one, and the file, are private.
@@ -88,8 +90,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
-    let broker = Broker::open(store, engine, cost, off, state::now(), Arc::clone(&tell))
+    let mut broker = Broker::open(store, engine, cost, off, state::now(), Arc::clone(&tell))
         .map_err(|error| Failure::new(error.to_string()))?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    if let Some(alerts) = alerts::start(routes, folder, broker.alert_claims(), Arc::clone(&tell))? {
+        broker = broker.with_alerts(alerts);
+    }
     deloop_server::serve(broker, address, tell)
         .map_err(|error| Failure::new(format!("{address}: {error}")))?;
     Ok(exit::OK)

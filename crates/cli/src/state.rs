@@ -24,6 +24,10 @@ const LONGEST_LINE: usize = 2000;
 #[cfg(feature = "serve")]
 pub(crate) const SERVER_DATABASE: &str = "server.db";
 
+/// The name of the file with a server's waiting alerts.
+#[cfg(feature = "serve")]
+pub(crate) const SERVER_ALERTS: &str = "alerts.db";
+
 /// The state folder.
 pub(crate) struct State {
     folder: PathBuf,

@@ -5,6 +5,7 @@
 //! [`Decision`](deloop_types::Decision). The crate is pure: no I/O and no clock.
 
 mod agent_block;
+mod alert_routes;
 #[cfg(feature = "schema")]
 mod config_shape;
 mod decide;
@@ -22,6 +23,7 @@ mod template;
 mod words;
 
 pub use agent_block::AGENT_VARIABLES;
+pub use alert_routes::{AlertKind, AlertLevel, AlertRouteBlock, AlertSinkKind, ServeBlock};
 pub use decide::{Decided, DecisionContext, DetectorHit, decide, decision_id};
 pub use document::{DocumentError, merge, unknown_key};
 pub use events::{AlertsSent, events};

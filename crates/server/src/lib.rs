@@ -4,8 +4,10 @@
 //! the workspace. Nothing here prints: the caller gets a [`ServerNotice`] for what people should see.
 
 mod admission;
+mod alerts;
 mod broker;
 mod events;
+mod host_name;
 mod http_error;
 mod listener;
 mod metrics;
@@ -15,7 +17,12 @@ mod routes;
 mod shared;
 mod step_batch;
 
+pub use alerts::{
+    Alert, AlertContext, AlertDetail, AlertOutcome, AlertRoute, AlertStats, Alerts, BacklogReport, ClaimFn,
+    backlog_reports,
+};
 pub use broker::{Broker, BrokerStore, CostFn};
+pub use host_name::host_name;
 pub use listener::serve;
 pub use project::Project;
 pub use shared::{ServerNotice, TellFn};

@@ -59,7 +59,7 @@ impl ServerMetrics {
     }
 
     /// Returns the counts in the text format of Prometheus.
-    pub(crate) fn text(&self, sessions: Option<u64>, lost_events: u64) -> String {
+    pub(crate) fn text(&self, sessions: Option<u64>) -> String {
         let mut out = String::new();
         let mut head = |name: &str, kind: &str, help: &str, rows: &str| {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{rows}");
@@ -98,8 +98,6 @@ impl ServerMetrics {
             "Steps answered with `continue` while the store was away.",
             &rows,
         );
-        let rows = format!("deloop_lost_events_total {lost_events}\n");
-        head("deloop_lost_events_total", "counter", "Events that couldn't be published.", &rows);
         out
     }
 

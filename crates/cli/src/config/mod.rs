@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use deloop_engine::Options;
+#[cfg(feature = "serve")]
+use deloop_policy::ServeBlock;
 use deloop_policy::{
     AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, config_schema,
     merge, unknown_key,
@@ -73,6 +75,12 @@ impl Config {
     /// Returns the user's own model prices.
     pub(crate) fn prices(&self) -> Result<BTreeMap<String, Price>, Failure> {
         Ok(field(&self.document, "prices")?.unwrap_or_default())
+    }
+
+    /// Returns the settings of the server.
+    #[cfg(feature = "serve")]
+    pub(crate) fn serve(&self) -> Result<ServeBlock, Failure> {
+        Ok(field(&self.document, "serve")?.unwrap_or_default())
     }
 
     /// Returns the profile with this TOML merged over the whole configuration.
@@ -220,9 +228,12 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         profile_from = if names("profile") { Some(*layer) } else { profile_from };
         memory_from = if names("memory") { Some(*layer) } else { memory_from };
         events_from = if names("events") { Some(*layer) } else { events_from };
-        if names("embeddings") && matches!(layer.reach, Reach::Inside { .. }) {
+        let own_keys = ["embeddings", "serve"];
+        if let Some(key) = own_keys.into_iter().find(|key| names(key))
+            && matches!(layer.reach, Reach::Inside { .. })
+        {
             return Err(Failure::new(format!(
-                "{}: only your own configuration can set `embeddings`; move it there",
+                "{}: only your own configuration can set `{key}`; move it there",
                 layer.path.display()
             )));
         }

@@ -595,6 +595,8 @@ const COMMANDS: &[&[&str]] = &[
     &["compare", "--a", "default", "--b", "deloop.toml", "sessions"],
     &["show", "sessions/pipe.jsonl"],
     &["serve", "--state", "/dev/null"],
+    &["alerts", "list"],
+    &["alerts", "test"],
     &["stream", "--events", "events.jsonl"],
     &["stream", "--checkpoint", "checkpoint.json"],
     &["stream", "--agent", "opencode"],

@@ -2,6 +2,9 @@
 #![cfg(all(unix, feature = "serve"))]
 
 mod agreement;
+mod alert_formats;
+mod alert_routes;
+mod alerts;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]
 mod binary;
@@ -12,6 +15,7 @@ mod endpoints;
 mod events;
 mod limits;
 mod messages;
+mod receiver;
 #[expect(dead_code, reason = "shared with the tests of the store")]
 #[expect(clippy::disallowed_methods, reason = "waits for the servers to start")]
 #[path = "../../../engine/tests/redis/cluster_server.rs"]

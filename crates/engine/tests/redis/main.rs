@@ -23,7 +23,6 @@ use std::time::Duration;
 use deloop_store::{RedisOptions, RedisStore};
 
 use redis_server::RedisServer;
-use server as redis_server;
 
 /// Opens a store that waits long enough for a busy machine: these tests count.
 fn patient(server: &RedisServer) -> RedisStore {

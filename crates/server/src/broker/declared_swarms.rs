@@ -35,6 +35,13 @@ pub(crate) struct SwarmDeclaration {
     pub(crate) workers: u64,
 }
 
+impl SwarmDeclaration {
+    /// Returns what tells this episode from others of the swarm.
+    pub(crate) fn episode(&self) -> String {
+        format!("{} {}", self.pattern, self.at)
+    }
+}
+
 /// Declares swarms stuck and tells their workers.
 pub(crate) struct DeclaredSwarms {
     records: Arc<dyn SharedRecords>,
@@ -178,7 +185,7 @@ impl DeclaredSwarms {
         worker: &str,
         now: Millis,
     ) -> Result<bool, StoreError> {
-        let episode = format!("{} {}", declaration.pattern, declaration.at);
+        let episode = declaration.episode();
         let key = (format!("{group} {episode}"), worker.to_owned());
         if self.memory().told.contains(&key) {
             return Ok(true);

@@ -1,11 +1,13 @@
 use std::borrow::Cow;
 
+use deloop_detect::Ledger;
 use deloop_engine::Engine;
 use deloop_policy::name_task;
 use deloop_store::StoreError;
 use deloop_types::{Body, Decision, Event, Millis, Step, Usage};
 
 use super::operator_message::{self, add_nudge};
+use super::stored_session::StoredSession;
 use super::view::ProjectView;
 
 /// Returns the cost of a request to a model, in dollars.
@@ -21,6 +23,10 @@ pub(crate) struct Judge {
 pub(crate) struct Decided {
     pub(crate) decision: Decision,
     pub(crate) events: Vec<Event>,
+    /// What the session has used so far, if there are events.
+    pub(crate) ledger: Option<Ledger>,
+    /// The model that the session used last, if there are events.
+    pub(crate) model: Option<String>,
 }
 
 impl Judge {
@@ -37,15 +43,23 @@ impl Judge {
         if let Some(task) = &step.task {
             name_task(task, &mut decision, &mut events);
         }
+        let (mut ledger, mut model) = (None, None);
         if !matches!(step.body, Body::End | Body::State) {
-            let take = |state: &mut super::stored_session::StoredSession| {
-                operator_message::take(&mut state.extras, &step, &decision)
+            let note = |state: &mut StoredSession| {
+                state.extras.note(&step);
+                let message = operator_message::take(&mut state.extras, &step, &decision);
+                let about = (!events.is_empty()).then(|| (*state.session.ledger(), state.extras.model()));
+                (message, about)
             };
-            if let Some(message) = view.change(&self.engine, &step.session, take)? {
+            let (message, about) = view.change(&self.engine, &step.session, note)?;
+            if let Some(message) = message {
                 add_nudge(&mut decision, message, "operator", "deloop passed on a message from the operator");
             }
+            if let Some(about) = about {
+                (ledger, model) = (Some(about.0), about.1);
+            }
         }
-        Ok(Decided { decision, events })
+        Ok(Decided { decision, events, ledger, model })
     }
 
     /// Adds the time and the cost if the step has none.

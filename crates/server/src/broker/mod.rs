@@ -2,6 +2,7 @@
 
 mod backend;
 mod declared_swarms;
+mod follow_up;
 mod judge;
 mod local;
 mod operator_message;
@@ -20,14 +21,15 @@ use deloop_store::{
     MemoryRecords, RedisOptions, RedisStore, SharedRecords, SqliteRecords, Store, StoreError,
 };
 use deloop_types::{Decision, Millis, SessionId, Step};
-use serde_json::json;
 
-use crate::events::{EventHub, ServerEvent};
+use crate::alerts::{Alerts, ClaimFn};
+use crate::events::EventHub;
 use crate::project::Project;
 use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
 use backend::Backend;
 use declared_swarms::DeclaredSwarms;
+use follow_up::FollowUp;
 pub use judge::CostFn;
 use judge::{Decided, Judge};
 use session_report::SessionReport;
@@ -50,8 +52,7 @@ pub enum BrokerStore<'a> {
 pub struct Broker {
     judge: Judge,
     backend: Backend,
-    swarms: DeclaredSwarms,
-    events: EventHub,
+    follow_up: FollowUp,
     off: bool,
     tell: TellFn,
 }
@@ -101,9 +102,10 @@ impl Broker {
                     (Backend::Remote(store), Arc::clone(&records) as Arc<dyn SharedRecords>, records)
                 }
             };
-        let swarms = DeclaredSwarms::new(records, matches!(backend, Backend::Remote(_)));
+        let swarms = DeclaredSwarms::new(Arc::clone(&records), matches!(backend, Backend::Remote(_)));
         let events = EventHub::start(events).map_err(StoreError::encode)?;
-        Ok(Self { judge, backend, swarms, events, off, tell })
+        let follow_up = FollowUp { records, swarms, events, alerts: None, tell: Arc::clone(&tell) };
+        Ok(Self { judge, backend, follow_up, off, tell })
     }
 
     /// Returns whether the store is on another machine, so that a request may have to wait for it.
@@ -133,45 +135,33 @@ impl Broker {
             return Ok(StepAnswers { decisions, failed_open: false });
         }
         for (sent, decided) in steps.iter().zip(&mut decided) {
-            self.follow_up(project, &sent.step, decided, now);
+            self.follow_up.decided(project, &sent.step, decided, now);
         }
         let decisions = decided.into_iter().map(|decided| decided.decision).collect();
         Ok(StepAnswers { decisions, failed_open: false })
     }
 
-    /// Tells everybody who must know of a decision. What fails here is reported and changes nothing else.
-    fn follow_up(&self, project: &Project, step: &Step, decided: &mut Decided, now: Millis) {
-        match self.swarms.follow(project, step, &mut decided.decision, now) {
-            Ok(Some(declared)) => self.events.publish(
-                ServerEvent::new("swarm.declared", project, now)
-                    .with("session", json!(step.session))
-                    .with("swarm", json!(declared.swarm))
-                    .with("tool", json!(declared.tool))
-                    .with("count", json!(declared.count))
-                    .with("workers", json!(declared.workers))
-                    .with("reason", json!(declared.message)),
-            ),
-            Ok(None) => {}
-            Err(error) => (self.tell)(ServerNotice::Failed(error.to_string())),
-        }
-        for event in &decided.events {
-            self.events.publish(ServerEvent::of(event, project));
-        }
+    /// Sends alerts about warnings, stops, budgets and stuck swarms.
+    #[must_use]
+    pub fn with_alerts(mut self, alerts: Alerts) -> Self {
+        self.follow_up.alerts = Some(alerts);
+        self
     }
 
-    /// Notes what a person or another program did with a session or a swarm.
-    fn operated(&self, requester: &Requester, action: &str, subject: (&str, &str), now: Millis) {
-        let (kind, name) = subject;
-        self.events.publish(
-            ServerEvent::new(action, &requester.project, now)
-                .with(kind, json!(name))
-                .with("actor", json!(&*requester.actor)),
-        );
+    /// Returns a function that lets one of all servers send an alert.
+    #[must_use]
+    pub fn alert_claims(&self) -> ClaimFn {
+        self.follow_up.alert_claims(self.is_remote())
+    }
+
+    /// Returns counts in the text format of Prometheus.
+    pub(crate) fn metrics(&self) -> String {
+        self.follow_up.metrics()
     }
 
     /// Returns what happens on all servers.
     pub(crate) fn events(&self) -> &EventHub {
-        &self.events
+        &self.follow_up.events
     }
 
     /// Sends a message to the agent of a session. Returns whether there is such a session.
@@ -190,7 +180,7 @@ impl Broker {
             Ok::<_, StoreError>(known)
         })?;
         if known {
-            self.operated(requester, "operator.message", ("session", session.as_str()), now);
+            self.follow_up.operated(requester, "operator.message", ("session", session.as_str()), now);
         }
         Ok(known)
     }
@@ -232,7 +222,7 @@ impl Broker {
             view.forget(session)?;
             Ok::<_, StoreError>(known)
         })?;
-        self.operated(requester, "operator.reset", ("session", session.as_str()), now);
+        self.follow_up.operated(requester, "operator.reset", ("session", session.as_str()), now);
         Ok(known)
     }
 
@@ -256,7 +246,7 @@ impl Broker {
         self.change(&requester.project, now, |view| {
             self.judge.engine.restore(view, session, checkpoint.clone())
         })?;
-        self.operated(requester, "operator.restore", ("session", session.as_str()), now);
+        self.follow_up.operated(requester, "operator.restore", ("session", session.as_str()), now);
         Ok(())
     }
 
@@ -288,8 +278,8 @@ impl Broker {
             view.forget_swarm(swarm)?;
             Ok::<_, StoreError>(known)
         })?;
-        self.swarms.clear(&requester.project, swarm, now)?;
-        self.operated(requester, "operator.clear_swarm", ("swarm", swarm), now);
+        self.follow_up.swarms.clear(&requester.project, swarm, now)?;
+        self.follow_up.operated(requester, "operator.clear_swarm", ("swarm", swarm), now);
         Ok(known)
     }
 

@@ -1,5 +1,6 @@
 use deloop_engine::Session;
 use deloop_store::{Codec, StoreError};
+use deloop_types::{Body, Step, limits};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of messages that wait for an agent. The oldest are dropped first.
@@ -22,9 +23,27 @@ pub(crate) struct SessionExtras {
     /// The messages that went out with the decision about this step, until the next ones go out.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<(u64, Vec<String>)>,
+    /// The model that it used last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
 }
 
 impl SessionExtras {
+    /// Notes what a step says about the session.
+    pub(crate) fn note(&mut self, step: &Step) {
+        if let Body::Usage(usage) = &step.body
+            && let Some(model) = usage.model.as_deref()
+            && self.model.as_deref() != Some(model)
+        {
+            self.model = Some(limits::name(model.to_owned()));
+        }
+    }
+
+    /// Returns the model that the session used last.
+    pub(crate) fn model(&self) -> Option<String> {
+        self.model.clone()
+    }
+
     /// Adds a message for the agent.
     pub(crate) fn send(&mut self, message: String) {
         if self.inbox.len() >= INBOX {

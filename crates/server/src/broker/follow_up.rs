@@ -1,0 +1,109 @@
+//! What follows from a decision: messages for other workers, events and alerts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deloop_policy::{AlertKind, AlertLevel};
+use deloop_store::{RecordName, SharedRecords};
+use deloop_types::{Millis, Step};
+use serde_json::json;
+
+use super::declared_swarms::{DeclaredSwarms, SwarmDeclaration};
+use super::judge::Decided;
+use crate::alerts::{Alert, AlertContext, Alerts, ClaimFn};
+use crate::events::{EventHub, ServerEvent};
+use crate::project::Project;
+use crate::requester::Requester;
+use crate::shared::{ServerNotice, TellFn};
+
+/// How long servers remember that one of them sent an alert.
+const CLAIMED: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// Tells everybody who must know what was decided or done. What fails here is reported and changes nothing else.
+pub(crate) struct FollowUp {
+    pub(super) records: Arc<dyn SharedRecords>,
+    pub(super) swarms: DeclaredSwarms,
+    pub(super) events: EventHub,
+    pub(super) alerts: Option<Alerts>,
+    pub(super) tell: TellFn,
+}
+
+impl FollowUp {
+    /// Tells those who must know of a decision, and adds what the agent must know of its swarm.
+    pub(super) fn decided(&self, project: &Project, step: &Step, decided: &mut Decided, now: Millis) {
+        match self.swarms.follow(project, step, &mut decided.decision, now) {
+            Ok(Some(declared)) => self.declared(project, step, &declared, now),
+            Ok(None) => {}
+            Err(error) => (self.tell)(ServerNotice::Failed(error.to_string())),
+        }
+        for event in &decided.events {
+            self.events.publish(ServerEvent::of(event, project));
+        }
+        if let Some(alerts) = &self.alerts {
+            let context = AlertContext {
+                project,
+                swarm: step.swarm.as_deref(),
+                model: decided.model.as_deref(),
+                ledger: decided.ledger.as_ref(),
+                now,
+            };
+            let alert = decided.events.iter().find_map(|event| Alert::of_event(event, &context));
+            alert.into_iter().for_each(|alert| alerts.raise(alert));
+        }
+    }
+
+    fn declared(&self, project: &Project, step: &Step, declared: &SwarmDeclaration, now: Millis) {
+        self.events.publish(
+            ServerEvent::new("swarm.declared", project, now)
+                .with("session", json!(step.session))
+                .with("swarm", json!(declared.swarm))
+                .with("tool", json!(declared.tool))
+                .with("count", json!(declared.count))
+                .with("workers", json!(declared.workers))
+                .with("reason", json!(declared.message)),
+        );
+        if let Some(alerts) = &self.alerts {
+            let episode = [declared.swarm.as_str(), &declared.episode()];
+            let alert = Alert::new(AlertKind::SwarmDeclared, AlertLevel::Critical, project, now, &episode)
+                .about_swarm(&declared.swarm)
+                .because(&declared.message)
+                .detail("tool", declared.tool.as_deref().unwrap_or_default())
+                .detail("calls", &declared.count.to_string())
+                .detail("workers", &declared.workers.to_string());
+            alerts.raise(alert);
+        }
+    }
+
+    /// Tells those who must know what a person or another program did with a session or a swarm.
+    pub(super) fn operated(&self, requester: &Requester, action: &str, subject: (&str, &str), now: Millis) {
+        let (kind, name) = subject;
+        self.events.publish(
+            ServerEvent::new(action, &requester.project, now)
+                .with(kind, json!(name))
+                .with("actor", json!(&*requester.actor)),
+        );
+    }
+
+    /// Returns a function that lets one of all servers send an alert. If that can't be found out, it is sent: twice is
+    /// better than not at all.
+    pub(super) fn alert_claims(&self, is_shared: bool) -> ClaimFn {
+        let records = Arc::clone(&self.records);
+        Box::new(move |alert| {
+            !is_shared
+                || records
+                    .claim(RecordName::new("alerts", alert), CLAIMED, crate::shared::now())
+                    .unwrap_or(true)
+        })
+    }
+
+    /// Returns counts in the text format of Prometheus.
+    pub(super) fn metrics(&self) -> String {
+        let lost = self.events.lost();
+        let mut text = format!(
+            "# HELP deloop_lost_events_total Events that couldn't be published.\n\
+             # TYPE deloop_lost_events_total counter\ndeloop_lost_events_total {lost}\n"
+        );
+        text.push_str(&self.alerts.as_ref().map_or_else(String::new, Alerts::metrics));
+        text
+    }
+}
