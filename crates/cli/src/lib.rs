@@ -12,6 +12,8 @@ mod explain;
 mod formats;
 mod hook;
 mod install;
+#[cfg(feature = "serve")]
+mod keys;
 mod learnings;
 mod lines;
 mod live;
@@ -72,6 +74,8 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Stream(args) => stream::run(&args, out),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Keys(args) => keys::run(&args, out),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

@@ -1,18 +1,23 @@
 //! Accepts connections until a signal arrives.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::access::{PeerAddress, ServerAccess, TlsAccess, WriteDeadline};
 use crate::admission::{CONNECTIONS, HEADERS, REQUEST};
 use crate::broker::Broker;
 use crate::routes;
@@ -29,26 +34,42 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub fn serve(
     broker: Broker,
     address: SocketAddr,
+    access: ServerAccess,
     tell: impl Fn(ServerNotice) + Send + Sync + 'static,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let shared = Arc::new(Shared::new(broker, Box::new(tell)));
-    let done = runtime.block_on(run(address, Arc::clone(&shared)));
+    let shared = Arc::new(Shared::new(broker, access.gate, Box::new(tell)));
+    let done = runtime.block_on(run(address, access.tls, Arc::clone(&shared)));
     // Waits for steps that are being stored, so that the database is closed last.
     drop(runtime);
     done
 }
 
-async fn run(address: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
+async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Shared>) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     let mut stop = pin!(stop_signal()?);
     shared.tell(ServerNotice::Ready(listener.local_addr()?));
     let router = routes::router(&shared);
+    let (running, is_running) = watch::channel(());
     let (graceful, slots) = (GracefulShutdown::new(), Arc::new(Semaphore::new(CONNECTIONS)));
     loop {
         tokio::select! {
             accepted = accept(&listener, &slots) => match accepted {
-                Ok((stream, slot)) => connect(stream, slot, router.clone(), &graceful),
+                Ok((stream, peer, slot)) => {
+                    let connection = Connection {
+                        peer,
+                        router: router.clone(),
+                        watcher: graceful.watcher(),
+                        _slot: slot,
+                    };
+                    match tls.clone() {
+                        None => tokio::spawn(connection.answer(stream)),
+                        Some(tls) => {
+                            let shared = Arc::clone(&shared);
+                            tokio::spawn(connection.secure(stream, tls, shared, is_running.clone()))
+                        }
+                    };
+                }
                 Err(error) => {
                     shared.tell(ServerNotice::Failed(format!("can't accept a connection: {error}")));
                     tokio::time::sleep(PAUSE).await;
@@ -58,6 +79,7 @@ async fn run(address: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
         }
     }
     drop(listener);
+    drop(running);
     shared.tell(ServerNotice::Stopping);
     // A client that doesn't read its answer must not keep the server running.
     let _ = tokio::time::timeout(REQUEST, graceful.shutdown()).await;
@@ -67,26 +89,65 @@ async fn run(address: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+) -> std::io::Result<(WriteDeadline<TcpStream>, IpAddr, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+    let (stream, peer) = listener.accept().await?;
     // Answers are small and written at once.
     let _ = stream.set_nodelay(true);
-    Ok((stream, slot))
+    Ok((WriteDeadline::new(stream, REQUEST), peer.ip(), slot))
 }
 
-fn connect(stream: TcpStream, slot: OwnedSemaphorePermit, router: Router, graceful: &GracefulShutdown) {
-    let service = TowerToHyperService::new(router);
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
-        .serve_connection(TokioIo::new(stream), service);
-    let connection = graceful.watch(connection);
-    tokio::spawn(async move {
+/// A connection that was accepted, and its place among all.
+struct Connection {
+    peer: IpAddr,
+    router: Router,
+    watcher: Watcher,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Answers requests once the connection is secure. A handshake takes at most as long as headers may, and ends when
+    /// the server does.
+    async fn secure(
+        self,
+        stream: WriteDeadline<TcpStream>,
+        tls: Arc<TlsAccess>,
+        shared: Arc<Shared>,
+        mut is_running: watch::Receiver<()>,
+    ) {
+        if tls.is_due() {
+            let tls = Arc::clone(&tls);
+            let refresh = move || {
+                if let Err(reason) = tls.refresh() {
+                    shared.tell(ServerNotice::Failed(reason));
+                }
+            };
+            let _ = tokio::task::spawn_blocking(refresh).await;
+        }
+        tokio::select! {
+            secured = tokio::time::timeout(HEADERS, tls.accept(stream)) => {
+                if let Ok(Ok(stream)) = secured {
+                    self.answer(stream).await;
+                }
+            }
+            _ = is_running.changed() => {}
+        }
+    }
+
+    async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
+        let Self { peer, router, watcher, _slot } = self;
+        let inner = TowerToHyperService::new(router);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(PeerAddress(peer));
+            inner.call(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS)
+            .serve_connection(TokioIo::new(stream), service);
         // The client broke the connection, or sent something that isn't HTTP and got its answer.
-        let _ = connection.await;
-        drop(slot);
-    });
+        let _ = watcher.watch(connection).await;
+    }
 }
 
 /// Waits for SIGINT or SIGTERM, from the moment this is called.

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use deloop_types::Millis;
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::access::AccessGate;
 use crate::admission::{LARGE_REQUESTS, REQUESTS};
 use crate::broker::Broker;
 use crate::http_error::HttpError;
@@ -25,6 +26,7 @@ pub enum ServerNotice {
 /// What all requests share.
 pub(crate) struct Shared {
     broker: Mutex<Broker>,
+    pub(crate) access: AccessGate,
     pub(crate) metrics: ServerMetrics,
     pub(crate) requests: Semaphore,
     pub(crate) large_requests: Semaphore,
@@ -32,9 +34,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(broker: Broker, tell: Box<dyn Fn(ServerNotice) + Send + Sync>) -> Self {
+    pub(crate) fn new(
+        broker: Broker,
+        access: AccessGate,
+        tell: Box<dyn Fn(ServerNotice) + Send + Sync>,
+    ) -> Self {
         Self {
             broker: Mutex::new(broker),
+            access,
             metrics: ServerMetrics::default(),
             requests: Semaphore::new(REQUESTS),
             large_requests: Semaphore::new(LARGE_REQUESTS),
@@ -93,7 +100,7 @@ pub(crate) async fn blocking<R: Send + 'static>(
 }
 
 #[expect(clippy::disallowed_methods, reason = "steps without a time get the server's")]
-fn now() -> Millis {
+pub(crate) fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

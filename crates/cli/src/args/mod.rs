@@ -17,6 +17,8 @@ pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand, Ho
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
+#[cfg(feature = "serve")]
+use crate::keys::{KEYS_HELP, KeysArgs};
 use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, STATE_HELP, SWARM_HELP,
     StateArgs, SwarmArgs, WRONG_HELP, WrongArgs,
@@ -89,6 +91,10 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
+    /// Create, list and revoke the keys of a server
+    #[cfg(feature = "serve")]
+    #[command(after_help = KEYS_HELP)]
+    Keys(KeysArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \

@@ -1,7 +1,10 @@
 //! `deloop serve`, through HTTP.
 #![cfg(all(unix, feature = "serve"))]
 
+mod access;
 mod agreement;
+mod attack_target;
+mod attacks;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]
 mod binary;
@@ -9,5 +12,7 @@ mod client;
 #[path = "../it/conformance_cases.rs"]
 mod conformance_cases;
 mod endpoints;
+mod isolation;
 mod limits;
 mod shutdown;
+mod tls;

@@ -1,0 +1,40 @@
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The settings of `deloop serve`. Only your own configuration can have them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeBlock {
+    /// The host names of this server, without ports. Requests with a key may use these, an IP address or `localhost`.
+    pub hosts: Vec<String>,
+    /// The certificate of this server.
+    pub tls: ServeTlsBlock,
+    /// How much one key may use on this server.
+    pub limits: ServeLimitsBlock,
+}
+
+/// The certificate of a server. It is read again when the files change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeTlsBlock {
+    /// A PEM file with the certificate, then those it builds on. A relative path starts at this configuration's folder.
+    pub certificate: Option<String>,
+    /// A PEM file with the unencrypted private key.
+    pub key: Option<String>,
+}
+
+/// How much one key may use on one server. 0 means no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeLimitsBlock {
+    /// Requests per second; 2000 if absent.
+    pub requests_per_second: Option<u64>,
+    /// Steps per second; 100000 if absent.
+    pub steps_per_second: Option<u64>,
+    /// How many seconds' worth of both a key may use at once after a pause; 10 if absent.
+    pub burst: Option<u64>,
+}
