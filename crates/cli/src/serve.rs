@@ -2,18 +2,21 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use deloop_engine::Engine;
 use deloop_policy::ServeBlock;
-use deloop_server::{AccessSettings, Broker, KEY_FILE, RateLimits, ServerAccess, ServerNotice, TlsFiles};
+use deloop_server::{
+    AccessSettings, Broker, KEY_FILE, RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles,
+};
 
 use crate::args::RuleArgs;
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::hook;
 use crate::print;
-use crate::state::{SERVER_DATABASE, State};
+use crate::state::{self, SERVER_DATABASE, State};
 
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 2000;
@@ -68,9 +71,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let access = settings(args, block, &file.with_file_name(KEY_FILE))?;
     let access = ServerAccess::open(access, address).map_err(Failure::new)?;
     let scheme = access.scheme();
-    let broker = Broker::open(&file, Engine::new(profile, options), cost, off)
-        .map_err(|error| Failure::new(error.to_string()))?;
-    let tell = move |notice| match notice {
+    let tell: TellFn = Arc::new(move |notice| match notice {
         ServerNotice::Ready(address) => {
             print::tell(format_args!("deloop: listening on {scheme}://{address}"));
         }
@@ -79,7 +80,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
             print::tell(format_args!("deloop: {}", print::log_line(&reason, LONGEST_ERROR)));
         }
         _ => {}
-    };
+    });
+    let broker =
+        Broker::open(&file, Engine::new(profile, options), cost, off, state::now(), Arc::clone(&tell))
+            .map_err(|error| Failure::new(error.to_string()))?;
     deloop_server::serve(broker, address, access, tell)
         .map_err(|error| Failure::new(format!("{address}: {error}")))?;
     Ok(exit::OK)

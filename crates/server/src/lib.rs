@@ -12,7 +12,6 @@ mod metrics;
 mod project;
 mod requester;
 mod routes;
-mod server_time;
 mod shared;
 mod step_batch;
 
@@ -23,4 +22,4 @@ pub use access::{
 pub use broker::{Broker, CostFn};
 pub use listener::serve;
 pub use project::Project;
-pub use shared::ServerNotice;
+pub use shared::{ServerNotice, TellFn};

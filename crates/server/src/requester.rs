@@ -13,7 +13,6 @@ use crate::project::Project;
 #[derive(Debug, Clone)]
 pub(crate) struct Requester {
     /// The project whose sessions and swarms the request is about.
-    #[expect(dead_code, reason = "handlers take it next")]
     pub(crate) project: Project,
     /// The name of the sender, for the audit log.
     #[expect(dead_code, reason = "handlers take it next")]

@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use deloop_types::Millis;
@@ -23,24 +24,23 @@ pub enum ServerNotice {
     Failed(String),
 }
 
+/// Tells the person who runs the server something.
+pub type TellFn = Arc<dyn Fn(ServerNotice) + Send + Sync>;
+
 /// What all requests share.
 pub(crate) struct Shared {
-    broker: Mutex<Broker>,
+    broker: Broker,
     pub(crate) access: AccessGate,
     pub(crate) metrics: ServerMetrics,
     pub(crate) requests: Semaphore,
     pub(crate) large_requests: Semaphore,
-    tell: Box<dyn Fn(ServerNotice) + Send + Sync>,
+    tell: TellFn,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        broker: Broker,
-        access: AccessGate,
-        tell: Box<dyn Fn(ServerNotice) + Send + Sync>,
-    ) -> Self {
+    pub(crate) fn new(broker: Broker, access: AccessGate, tell: TellFn) -> Self {
         Self {
-            broker: Mutex::new(broker),
+            broker,
             access,
             metrics: ServerMetrics::default(),
             requests: Semaphore::new(REQUESTS),
@@ -49,20 +49,15 @@ impl Shared {
         }
     }
 
-    pub(crate) fn tell(&self, notice: ServerNotice) {
-        (self.tell)(notice);
+    /// Writes everything to the database, at the end.
+    pub(crate) fn close(&self) {
+        if let Err(error) = self.broker.write_back(now()) {
+            self.tell(ServerNotice::Failed(error.to_string()));
+        }
     }
 
-    /// Locks the broker. Steps that panicked are undone first.
-    fn broker(&self) -> MutexGuard<'_, Broker> {
-        self.broker.lock().unwrap_or_else(|poisoned| {
-            self.broker.clear_poison();
-            let broker = poisoned.into_inner();
-            if let Err(error) = broker.recover() {
-                self.tell(ServerNotice::Failed(error.to_string()));
-            }
-            broker
-        })
+    pub(crate) fn tell(&self, notice: ServerNotice) {
+        (self.tell)(notice);
     }
 }
 
@@ -73,10 +68,9 @@ pub(crate) struct BrokerAccess<'a> {
 }
 
 impl BrokerAccess<'_> {
-    /// Waits for the broker, and runs `work` unless the client is gone or its time is up by then.
+    /// Runs `work` unless the client is gone or its time is up.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&Broker, Millis) -> R) -> Result<R, HttpError> {
-        let broker = self.shared.broker();
-        if (self.is_gone)() { Err(HttpError::timeout()) } else { Ok(work(&broker, now())) }
+        if (self.is_gone)() { Err(HttpError::timeout()) } else { Ok(work(&self.shared.broker, now())) }
     }
 }
 
@@ -92,7 +86,24 @@ pub(crate) async fn blocking<R: Send + 'static>(
         // The client may be gone.
         let _ = answer.send(done);
     });
-    let done = answered.await.unwrap_or_else(|_| Err(HttpError::failed("the request made deloop panic")));
+    report(shared, answered.await.unwrap_or_else(|_| Err(panicked())))
+}
+
+/// Runs `work` on this thread. For work that takes less time than handing it to another thread.
+pub(crate) fn at_once<R>(
+    shared: &Shared,
+    work: impl FnOnce(&BrokerAccess<'_>) -> Result<R, HttpError>,
+) -> Result<R, HttpError> {
+    let access = BrokerAccess { shared, is_gone: &|| false };
+    report(shared, catch_unwind(AssertUnwindSafe(|| work(&access))).unwrap_or_else(|_| Err(panicked())))
+}
+
+fn panicked() -> HttpError {
+    HttpError::failed("the request made deloop panic")
+}
+
+/// Tells the person who runs the server about an error that isn't the client's.
+fn report<R>(shared: &Shared, done: Result<R, HttpError>) -> Result<R, HttpError> {
     if let Some(reason) = done.as_ref().err().and_then(HttpError::internal) {
         shared.tell(ServerNotice::Failed(reason.to_owned()));
     }

@@ -1,8 +1,9 @@
 use deloop_formats::read_step;
-use deloop_types::{Decision, Step};
+use deloop_types::Decision;
 use serde_json::{Value, json};
 
 use crate::admission::STEPS;
+use crate::broker::SentStep;
 use crate::http_error::{HttpError, safe_error};
 
 /// How the steps of a request are written. The answer has the same form.
@@ -17,15 +18,15 @@ pub(crate) enum BatchForm {
 }
 
 /// The steps of a request. An item that isn't a step is the reason why.
-pub(crate) struct StepBatch {
+pub(crate) struct StepBatch<'a> {
     pub(crate) form: BatchForm,
     items: Vec<Result<(), String>>,
-    steps: Vec<Step>,
+    pub(crate) steps: Vec<SentStep<'a>>,
 }
 
-impl StepBatch {
+impl<'a> StepBatch<'a> {
     /// Reads a body. `lines` says that it is one object per line.
-    pub(crate) fn read(body: &[u8], lines: bool) -> Result<Self, HttpError> {
+    pub(crate) fn read(body: &'a [u8], lines: bool) -> Result<Self, HttpError> {
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         let body = body.trim_ascii();
         let is_array = body.first() == Some(&b'[');
@@ -38,7 +39,7 @@ impl StepBatch {
         for text in texts {
             match read_step(text) {
                 Ok(step) => {
-                    steps.push(step);
+                    steps.push(SentStep { step, json: text });
                     items.push(Ok(()));
                 }
                 Err(error) if form == BatchForm::Single => {
@@ -48,11 +49,6 @@ impl StepBatch {
             }
         }
         Ok(Self { form, items, steps })
-    }
-
-    /// Takes the steps, in order.
-    pub(crate) fn take_steps(&mut self) -> Vec<Step> {
-        std::mem::take(&mut self.steps)
     }
 
     /// Returns the number of items that aren't steps.

@@ -21,7 +21,7 @@ use deloop_types::{Millis, SessionId};
 pub use self::redis::{RedisOptions, RedisStore};
 pub use memory::{Limits, MemoryStore};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{Bounds, SqliteStore};
+pub use sqlite::{Bounds, SqliteStore, StateChange, StoredState};
 
 /// An error of a store.
 #[derive(Debug)]

@@ -16,7 +16,6 @@ const NAMED: [(&str, &str, &str); 7] = [
 ];
 
 #[test]
-#[ignore = "sessions of different projects aren't kept apart yet"]
 fn what_belongs_to_others_does_not_exist() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();

@@ -15,7 +15,7 @@ pub(super) async fn alive() -> Response {
 
 /// `GET /readyz`: the database can be written.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
-    blocking(&shared, |access| Ok(access.with(|broker, now| broker.check_writable(now))??)).await?;
+    blocking(&shared, |access| Ok(access.with(|broker, now| broker.write_back(now))??)).await?;
     Ok(json_response(&json!({"status": "ready"})))
 }
 

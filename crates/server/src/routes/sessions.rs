@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::unread_body;
+use crate::broker::SentStep;
 use crate::http_error::{HttpError, json_response, safe_error};
+use crate::requester::Requester;
 use crate::shared::{Shared, blocking};
 
 /// How many sessions a page has, unless the request says.
@@ -30,6 +32,7 @@ type SessionPath = Result<Path<String>, PathRejection>;
 /// `GET /v1/sessions?after=&limit=`: names in order, and the `after` of the next page.
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
+    requester: Requester,
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Response, HttpError> {
     let wrong = |_| HttpError::bad_request("`limit` is a number and `after` the name of a session");
@@ -39,7 +42,8 @@ pub(super) async fn list(
         return Err(HttpError::bad_request(format!("`limit` must be 1 to {LONGEST_PAGE}")));
     }
     let mut found = blocking(&shared, move |access| {
-        Ok(access.with(|broker, _| broker.sessions(after.as_deref(), limit + 1))??)
+        Ok(access
+            .with(|broker, now| broker.sessions(&requester.project, after.as_deref(), limit + 1, now))??)
     })
     .await?;
     let has_more = found.len() as u64 > limit;
@@ -53,33 +57,45 @@ pub(super) async fn list(
 /// `GET /v1/sessions/{session}`: what is stored of it.
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
+    requester: Requester,
     path: SessionPath,
 ) -> Result<Response, HttpError> {
     let session = session(path)?;
-    let report =
-        blocking(&shared, move |access| Ok(access.with(|broker, now| broker.session(&session, now))??))
-            .await?;
+    let report = blocking(&shared, move |access| {
+        Ok(access.with(|broker, now| broker.session(&requester.project, &session, now))??)
+    })
+    .await?;
     report.map(|report| json_response(&report)).ok_or_else(|| HttpError::not_found("session"))
 }
 
 /// `POST /v1/sessions/{session}/reset`: deletes its state, and so lifts a stop.
 pub(super) async fn reset(
     State(shared): State<Arc<Shared>>,
+    requester: Requester,
     path: SessionPath,
 ) -> Result<Response, HttpError> {
     let session = session(path)?;
     let name = session.clone();
-    let existed =
-        blocking(&shared, move |access| Ok(access.with(|broker, now| broker.reset(&session, now))??)).await?;
+    let existed = blocking(&shared, move |access| {
+        Ok(access.with(|broker, now| broker.reset(&requester.project, &session, now))??)
+    })
+    .await?;
     Ok(json_response(&json!({"session": name, "existed": existed})))
 }
 
 /// `POST /v1/sessions/{session}/end`: the same as an `end` step.
-pub(super) async fn end(State(shared): State<Arc<Shared>>, path: SessionPath) -> Result<Response, HttpError> {
+pub(super) async fn end(
+    State(shared): State<Arc<Shared>>,
+    requester: Requester,
+    path: SessionPath,
+) -> Result<Response, HttpError> {
     let session = session(path)?;
     let metrics = Arc::clone(&shared);
     let decisions = blocking(&shared, move |access| {
-        let decisions = access.with(|broker, now| broker.observe(vec![Step::end(session)], now))??;
+        let step = Step::end(session);
+        let json = serde_json::to_vec(&step).map_err(|error| HttpError::failed(error.to_string()))?;
+        let steps = [SentStep { step, json: &json }];
+        let decisions = access.with(|broker, now| broker.observe(&requester.project, &steps, now))??;
         metrics.metrics.steps(&decisions, 0);
         Ok(decisions)
     })
@@ -90,18 +106,21 @@ pub(super) async fn end(State(shared): State<Arc<Shared>>, path: SessionPath) ->
 /// `GET /v1/sessions/{session}/checkpoint`: its state, for another server or a later time.
 pub(super) async fn checkpoint(
     State(shared): State<Arc<Shared>>,
+    requester: Requester,
     path: SessionPath,
 ) -> Result<Response, HttpError> {
     let session = session(path)?;
-    let checkpoint =
-        blocking(&shared, move |access| Ok(access.with(|broker, now| broker.checkpoint(&session, now))??))
-            .await?;
+    let checkpoint = blocking(&shared, move |access| {
+        Ok(access.with(|broker, now| broker.checkpoint(&requester.project, &session, now))??)
+    })
+    .await?;
     checkpoint.map(|checkpoint| json_response(&checkpoint)).ok_or_else(|| HttpError::not_found("session"))
 }
 
 /// `PUT /v1/sessions/{session}/checkpoint`: replaces its state.
 pub(super) async fn restore(
     State(shared): State<Arc<Shared>>,
+    requester: Requester,
     path: SessionPath,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, HttpError> {
@@ -112,7 +131,7 @@ pub(super) async fn restore(
         let checkpoint: Checkpoint = serde_json::from_slice(&body).map_err(|error| {
             HttpError::bad_request(format!("not a checkpoint: {}", safe_error(&error.to_string())))
         })?;
-        Ok(access.with(|broker, now| broker.restore(&session, checkpoint, now))??)
+        Ok(access.with(|broker, now| broker.restore(&requester.project, &session, checkpoint, now))??)
     })
     .await?;
     Ok(json_response(&json!({"session": name, "restored": true})))

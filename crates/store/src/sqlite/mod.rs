@@ -3,6 +3,7 @@
 mod file;
 mod listing;
 mod schema;
+mod write_back;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use deloop_types::{Millis, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Codec, Store, StoreError};
+pub use write_back::{StateChange, StoredState};
 
 /// An error inside a change.
 enum Fault {

@@ -1,0 +1,54 @@
+use deloop_engine::Session;
+use deloop_store::{Codec, StoreError};
+use serde::{Deserialize, Serialize};
+
+/// Maximum number of messages that wait for an agent. The oldest are dropped first.
+const INBOX: usize = 8;
+
+/// A session as a broker stores it: the engine's state, and what only a broker needs.
+#[derive(Default)]
+pub(crate) struct StoredSession {
+    pub(crate) session: Session,
+    pub(crate) extras: SessionExtras,
+}
+
+/// What a broker stores of a session besides the engine's state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionExtras {
+    /// Messages of people that the agent hasn't got yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inbox: Vec<String>,
+}
+
+impl SessionExtras {
+    /// Adds a message for the agent.
+    pub(crate) fn send(&mut self, message: String) {
+        if self.inbox.len() >= INBOX {
+            self.inbox.remove(0);
+        }
+        self.inbox.push(message);
+    }
+
+    /// Takes the messages that wait for the agent.
+    pub(crate) fn receive(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.inbox)
+    }
+}
+
+impl StoredSession {
+    /// Returns the state as text: the extras in the first line, then the engine's state.
+    pub(crate) fn freeze(&self, codec: &dyn Codec<Session>) -> Result<String, StoreError> {
+        let mut text = serde_json::to_string(&self.extras).map_err(StoreError::encode)?;
+        text.push('\n');
+        text.push_str(&codec.freeze(&self.session)?);
+        Ok(text)
+    }
+
+    /// Reads what [`StoredSession::freeze`] returned.
+    pub(crate) fn thaw(text: &str, codec: &dyn Codec<Session>) -> Result<Self, StoreError> {
+        let (extras, session) = text.split_once('\n').unwrap_or(("{}", text));
+        let extras = serde_json::from_str(extras).map_err(StoreError::decode)?;
+        Ok(Self { session: codec.thaw(session)?, extras })
+    }
+}
