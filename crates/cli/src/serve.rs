@@ -91,7 +91,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
 
 /// Returns who may use the server. Flags override the configuration.
 fn settings(args: &ServeArgs, block: ServeBlock, key_file: &Path) -> Result<AccessSettings, Failure> {
-    let ServeBlock { hosts, tls, limits } = block;
+    let ServeBlock { hosts, tls, limits, .. } = block;
     let given = args.tls_cert.clone().zip(args.tls_key.clone());
     let configured = match (tls.certificate, tls.key) {
         (None, None) => None,

@@ -26,15 +26,15 @@ pub struct ServeTlsBlock {
     pub key: Option<String>,
 }
 
-/// How much one key may use on one server. 0 means no limit.
+/// How much one key may use on one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ServeLimitsBlock {
-    /// Requests per second; 2000 if absent.
+    /// Requests per second; 2000 if absent, 0 for no limit.
     pub requests_per_second: Option<u64>,
-    /// Steps per second; 100000 if absent.
+    /// Steps per second; 100000 if absent, 0 for no limit.
     pub steps_per_second: Option<u64>,
-    /// How many seconds' worth of both a key may use at once after a pause; 10 if absent.
+    /// How many seconds' worth of both a key may use at once after a pause, at least 1; 10 if absent.
     pub burst: Option<u64>,
 }

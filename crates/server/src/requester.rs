@@ -9,6 +9,9 @@ use crate::access::Allowance;
 use crate::http_error::HttpError;
 use crate::project::Project;
 
+/// The name of every sender on a server without keys.
+pub(crate) const LOCAL_ACTOR: &str = "local";
+
 /// Who sends a request, and for which project. [`crate::access::AccessGate`] finds it out before a handler runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Requester {

@@ -15,7 +15,7 @@ use super::scope::KeyScope;
 use super::settings::RateLimits;
 use crate::http_error::HttpError;
 use crate::project::Project;
-use crate::requester::Requester;
+use crate::requester::{LOCAL_ACTOR, Requester};
 use crate::shared::{Shared, now};
 
 /// Paths that need no key. `/healthz` says only that the process runs.
@@ -69,7 +69,7 @@ impl AccessGate {
                 let project = asked_project(request.uri())?;
                 let project = project.map(|name| Project::parse(&name)).transpose();
                 let project = project.map_err(HttpError::bad_request)?.unwrap_or_default();
-                return Ok(Some(Requester { project, actor: Arc::from("local"), allowance: None }));
+                return Ok(Some(Requester { project, actor: Arc::from(LOCAL_ACTOR), allowance: None }));
             }
             KeyState::Broken => return Err(HttpError::keys_unreadable()),
             KeyState::Closed(keys) => keys,

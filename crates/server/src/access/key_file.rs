@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::api_key::ApiKey;
 use super::scope::KeyScope;
 use crate::project::Project;
+use crate::requester::LOCAL_ACTOR;
 
 /// The name of the key file in a server's state folder.
 pub const KEY_FILE: &str = "keys.json";
@@ -146,6 +147,9 @@ impl KeyFile {
         let name = &record.name;
         // Names of keys and projects have the same form.
         Project::parse(name).map_err(|_| "a key's name is 1 to 64 letters, digits, `.`, `_` and `-`")?;
+        if name == LOCAL_ACTOR {
+            return Err(format!("`{name}` stands for programs that need no key; choose another name"));
+        }
         if self.keys.iter().any(|key| key.name == *name) {
             return Err(format!(
                 "there is a key named `{name}`; choose another name, or run `deloop keys revoke {name}` first"
@@ -181,6 +185,7 @@ mod tests {
         file.add(record("ci", KeyProject::All)).unwrap();
         assert!(file.add(record("ci", KeyProject::All)).unwrap_err().contains("revoke ci"));
         assert!(file.add(record("a b", KeyProject::All)).is_err());
+        assert!(file.add(record("local", KeyProject::All)).is_err());
         let text = String::from_utf8(file.to_bytes().unwrap()).unwrap();
         assert!(!text.contains(key.secret_text().rsplit('_').next().unwrap()), "{text}");
         assert!(KeyFile::parse(text.as_bytes()).unwrap().keys()[0].hash() == Some(key.hash()));

@@ -10,6 +10,9 @@ const ADDRESSES: usize = 4_096;
 /// Failed requests per second and address, and how many of them at once.
 const FAILURES: (f64, f64) = (5.0, 50.0);
 
+/// How often a full table is looked through.
+const SWEEP: Duration = Duration::from_secs(1);
+
 /// What is left of a rate. Something larger than what is left is allowed once, and paid for afterwards: otherwise a
 /// batch of more steps than a burst could never be sent.
 #[derive(Debug, Clone, Copy)]
@@ -86,25 +89,36 @@ impl Allowance {
 /// can lock out the clients behind a shared address.
 #[derive(Default)]
 pub(super) struct FailedAttempts {
-    addresses: Mutex<HashMap<IpAddr, TokenBucket>>,
+    addresses: Mutex<AddressTable>,
+}
+
+#[derive(Default)]
+struct AddressTable {
+    buckets: HashMap<IpAddr, TokenBucket>,
+    /// When addresses that have waited long enough were last dropped.
+    swept: Option<Instant>,
 }
 
 impl FailedAttempts {
     /// Counts a failure, or returns how long to wait.
     pub(super) fn count(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let (rate, burst) = FAILURES;
-        let mut addresses = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut table = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut address = network(address);
-        if addresses.len() >= ADDRESSES && !addresses.contains_key(&address) {
-            addresses.retain(|_, bucket| {
-                bucket.refill(rate, burst, now);
-                bucket.left < burst
-            });
-            if addresses.len() >= ADDRESSES {
+        if table.buckets.len() >= ADDRESSES && !table.buckets.contains_key(&address) {
+            // A look at the whole table per request would be a way to keep the server busy.
+            if table.swept.is_none_or(|at| now.saturating_duration_since(at) >= SWEEP) {
+                table.swept = Some(now);
+                table.buckets.retain(|_, bucket| {
+                    bucket.refill(rate, burst, now);
+                    bucket.left < burst
+                });
+            }
+            if table.buckets.len() >= ADDRESSES {
                 address = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
             }
         }
-        let bucket = addresses.entry(address).or_insert(TokenBucket { left: burst, at: now });
+        let bucket = table.buckets.entry(address).or_insert(TokenBucket { left: burst, at: now });
         bucket.take(1.0, rate, burst, now)
     }
 }
@@ -169,7 +183,11 @@ mod tests {
         for n in 0..100_000 {
             let _ = failures.count(address(n), now);
         }
-        assert!(failures.addresses.lock().unwrap().len() <= ADDRESSES + 1);
+        let size = || failures.addresses.lock().unwrap().buckets.len();
+        assert!(size() <= ADDRESSES + 1);
+        failures.count(address(7), now + Duration::from_secs(60)).unwrap();
+        failures.count(address(200_000), now + Duration::from_secs(60)).unwrap();
+        assert!(size() < 10, "those that waited are dropped: {}", size());
         let v6 = |text: &str| text.parse::<IpAddr>().unwrap();
         assert_eq!(network(v6("2001:db8::1")), network(v6("2001:db8::ffff:1")));
         assert_eq!(network(v6("::ffff:1.2.3.4")), v6("1.2.3.4"));

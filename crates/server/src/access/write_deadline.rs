@@ -77,3 +77,52 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
         self.within(done, context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// A stream whose other side reads as often as `ready` says.
+    struct SlowReader {
+        ready: usize,
+    }
+
+    impl AsyncWrite for SlowReader {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.ready == 0 {
+                return Poll::Pending;
+            }
+            self.ready -= 1;
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    async fn write(stream: &mut WriteDeadline<SlowReader>) -> io::Result<usize> {
+        let write = poll_fn(|context| Pin::new(&mut *stream).poll_write(context, b"answer"));
+        tokio::time::timeout(Duration::from_secs(20), write).await.expect("it ends")
+    }
+
+    #[test]
+    fn a_client_that_reads_nothing_is_given_up_on() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let mut stream = WriteDeadline::new(SlowReader { ready: 1 }, Duration::from_millis(50));
+            assert_eq!(write(&mut stream).await.unwrap(), 6);
+            assert_eq!(write(&mut stream).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        });
+    }
+}
