@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask check` does all set-up and runs every test.
 
 mod bench_scan;
+mod bench_serve;
 mod check;
 mod documents;
 mod e2e;
@@ -23,6 +24,7 @@ cargo xtask shape                 count lines and files; list long files and typ
 cargo xtask phrases               check that each phrase of the vocabulary occurs in more than one project
 cargo xtask pin                   compare decisions on corpus/ with the pinned ones; see --help
 cargo xtask bench-scan            measure speed and memory of a scan of 1 GB
+cargo xtask bench-serve           measure the load that `deloop serve` takes; --kept-sessions 1000000 for many sessions
 cargo xtask bench-instructions    count the instructions of a step, with valgrind
 ";
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Some("shape") => shape::run(),
         Some("pin") => pin::run(arguments),
         Some("bench-scan") => bench_scan::run(arguments),
+        Some("bench-serve") => bench_serve::run(arguments),
         Some("bench-instructions") => instructions::run(),
         _ => {
             eprint!("{HELP}");

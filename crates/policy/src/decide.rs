@@ -112,7 +112,7 @@ pub fn decide(
         }
         decision.role = (best.action == Action::Nudge).then(|| role(best.rung.role, context));
         decision.status = best.rung.status.clone().filter(|_| best.action == Action::Stop);
-        decision.id = Some(id_of(context));
+        decision.id = Some(decision_id(context.session, context.step));
         clear = best.rung.clear && best.action == Action::Stop;
         if matches!(best.action, Action::Block | Action::Ask) {
             // Parallel calls that would all fail again are refused together.
@@ -254,8 +254,10 @@ fn listed(found: Vec<DetectorHit>) -> Vec<Finding> {
 }
 
 /// Returns a stable id: the same session and step give the same one.
-fn id_of(context: &DecisionContext<'_>) -> String {
-    let hash = short_hash(format!("{}\0{}", context.session, context.step).as_bytes());
+/// Returns the id of the decision about a step.
+#[must_use]
+pub fn decision_id(session: &SessionId, step: u64) -> String {
+    let hash = short_hash(format!("{session}\0{step}").as_bytes());
     format!("d{:010x}", hash >> 24)
 }
 

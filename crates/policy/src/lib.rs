@@ -23,7 +23,7 @@ mod template;
 mod words;
 
 pub use agent_block::AGENT_VARIABLES;
-pub use decide::{Decided, DecisionContext, DetectorHit, decide};
+pub use decide::{Decided, DecisionContext, DetectorHit, decide, decision_id};
 pub use document::{DocumentError, merge, unknown_key};
 pub use events::{AlertsSent, events};
 pub use ladder::{Ladder, Rung, RungUnit};

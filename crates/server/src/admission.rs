@@ -25,6 +25,8 @@ const LARGE: u64 = 1 << 20;
 pub(crate) const LARGE_REQUESTS: usize = 16;
 /// Maximum number of connections. Further ones wait.
 pub(crate) const CONNECTIONS: usize = 1_024;
+/// Maximum number of clients that listen for events.
+pub(crate) const LISTENERS: usize = 256;
 /// How long a client may take to send the headers of a request.
 pub(crate) const HEADERS: Duration = Duration::from_secs(10);
 /// How long a request may take, its body included.

@@ -6,6 +6,7 @@
 mod access;
 mod admission;
 mod broker;
+mod events;
 mod http_error;
 mod listener;
 mod metrics;

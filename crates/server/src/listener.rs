@@ -15,7 +15,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access::{PeerAddress, ServerAccess, TlsAccess, WriteDeadline};
 use crate::admission::{CONNECTIONS, HEADERS, REQUEST};
@@ -46,7 +46,6 @@ async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Share
     let mut stop = pin!(stop_signal()?);
     shared.tell(ServerNotice::Ready(listener.local_addr()?));
     let router = routes::router(&shared);
-    let (running, is_running) = watch::channel(());
     let (graceful, slots) = (GracefulShutdown::new(), Arc::new(Semaphore::new(CONNECTIONS)));
     loop {
         tokio::select! {
@@ -60,10 +59,7 @@ async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Share
                     };
                     match tls.clone() {
                         None => tokio::spawn(connection.answer(stream)),
-                        Some(tls) => {
-                            let shared = Arc::clone(&shared);
-                            tokio::spawn(connection.secure(stream, tls, shared, is_running.clone()))
-                        }
+                        Some(tls) => tokio::spawn(connection.secure(stream, tls, Arc::clone(&shared))),
                     };
                 }
                 Err(error) => {
@@ -75,8 +71,8 @@ async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Share
         }
     }
     drop(listener);
-    drop(running);
     shared.tell(ServerNotice::Stopping);
+    shared.stopping.send_replace(true);
     // A client that doesn't read its answer must not keep the server running.
     let _ = tokio::time::timeout(REQUEST, graceful.shutdown()).await;
     Ok(())
@@ -104,13 +100,8 @@ struct Connection {
 impl Connection {
     /// Answers requests once the connection is secure. A handshake takes at most as long as headers may, and ends when
     /// the server does.
-    async fn secure(
-        self,
-        stream: WriteDeadline<TcpStream>,
-        tls: Arc<TlsAccess>,
-        shared: Arc<Shared>,
-        mut is_running: watch::Receiver<()>,
-    ) {
+    async fn secure(self, stream: WriteDeadline<TcpStream>, tls: Arc<TlsAccess>, shared: Arc<Shared>) {
+        let mut stopping = shared.stopping.subscribe();
         if tls.is_due() {
             let tls = Arc::clone(&tls);
             let refresh = move || {
@@ -120,13 +111,12 @@ impl Connection {
             };
             let _ = tokio::task::spawn_blocking(refresh).await;
         }
-        tokio::select! {
-            secured = tokio::time::timeout(HEADERS, tls.accept(stream)) => {
-                if let Ok(Ok(stream)) = secured {
-                    self.answer(stream).await;
-                }
-            }
-            _ = is_running.changed() => {}
+        let secured = tokio::select! {
+            secured = tokio::time::timeout(HEADERS, tls.accept(stream)) => secured,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        if let Ok(Ok(stream)) = secured {
+            self.answer(stream).await;
         }
     }
 

@@ -18,7 +18,6 @@ pub(crate) struct Requester {
     /// The project whose sessions and swarms the request is about.
     pub(crate) project: Project,
     /// The name of the sender, for the audit log.
-    #[expect(dead_code, reason = "handlers take it next")]
     pub(crate) actor: Arc<str>,
     /// What its key may still use; a server without keys has no limit.
     pub(crate) allowance: Option<Arc<Allowance>>,

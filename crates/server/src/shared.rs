@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use deloop_types::Millis;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::access::AccessGate;
-use crate::admission::{LARGE_REQUESTS, REQUESTS};
+use crate::admission::{LARGE_REQUESTS, LISTENERS, REQUESTS};
 use crate::broker::Broker;
 use crate::http_error::HttpError;
 use crate::metrics::ServerMetrics;
@@ -29,11 +29,14 @@ pub type TellFn = Arc<dyn Fn(ServerNotice) + Send + Sync>;
 
 /// What all requests share.
 pub(crate) struct Shared {
-    broker: Broker,
+    pub(crate) broker: Broker,
     pub(crate) access: AccessGate,
     pub(crate) metrics: ServerMetrics,
     pub(crate) requests: Semaphore,
     pub(crate) large_requests: Semaphore,
+    pub(crate) listeners: Arc<Semaphore>,
+    /// Becomes true when the server stops, so that connections that never end do.
+    pub(crate) stopping: watch::Sender<bool>,
     tell: TellFn,
 }
 
@@ -45,12 +48,15 @@ impl Shared {
             metrics: ServerMetrics::default(),
             requests: Semaphore::new(REQUESTS),
             large_requests: Semaphore::new(LARGE_REQUESTS),
+            listeners: Arc::new(Semaphore::new(LISTENERS)),
+            stopping: watch::Sender::new(false),
             tell,
         }
     }
 
     /// Writes everything to the database, at the end.
     pub(crate) fn close(&self) {
+        self.broker.events().close();
         if let Err(error) = self.broker.write_back(now()) {
             self.tell(ServerNotice::Failed(error.to_string()));
         }

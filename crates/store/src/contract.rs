@@ -1,9 +1,12 @@
 //! The requirements for every backend, as a test suite that each of them runs.
 
+mod records;
+
 use deloop_detect::{SwarmCall, SwarmWorker};
 use deloop_types::{Call, SessionId};
 
 use crate::{Codec, Store, StoreError};
+pub use records::check_records;
 
 /// The state that the suite stores: a list of numbers.
 pub struct Numbers;

@@ -5,6 +5,7 @@
 
 pub mod contract;
 mod memory;
+pub mod records;
 #[cfg(feature = "redis")]
 #[expect(clippy::disallowed_methods, reason = "a server may be slow: the clock says when to give up")]
 mod redis;
@@ -18,10 +19,11 @@ use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
 #[cfg(feature = "redis")]
-pub use self::redis::{RedisOptions, RedisStore};
+pub use self::redis::{RedisOptions, RedisRecords, RedisStore};
 pub use memory::{Limits, MemoryStore};
+pub use records::{AddedOnce, EventCursor, MemoryRecords, RecordName, SharedRecords};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{Bounds, SqliteStore, StateChange, StoredState};
+pub use sqlite::{Bounds, SqliteRecords, SqliteStore, StateChange, StoredState};
 
 /// An error of a store.
 #[derive(Debug)]

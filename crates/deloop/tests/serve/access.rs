@@ -83,7 +83,7 @@ fn a_key_is_shown_once_and_stored_as_a_hash() {
     }
 }
 
-const ROUTES: [(&str, &str, &str); 13] = [
+const ROUTES: [(&str, &str, &str); 14] = [
     ("POST", "/v1/steps", "ingest"),
     ("GET", "/v1/sessions", "read"),
     ("GET", "/v1/sessions/s1", "read"),
@@ -94,6 +94,7 @@ const ROUTES: [(&str, &str, &str); 13] = [
     ("GET", "/metrics", "read"),
     ("POST", "/v1/sessions/s1/reset", "operate"),
     ("POST", "/v1/sessions/s1/end", "operate"),
+    ("POST", "/v1/sessions/s1/message", "operate"),
     ("PUT", "/v1/sessions/s1/checkpoint", "operate"),
     ("DELETE", "/v1/swarms/w1", "operate"),
     ("GET", "/nothing", "read"),

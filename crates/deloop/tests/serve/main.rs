@@ -12,7 +12,10 @@ mod client;
 #[path = "../it/conformance_cases.rs"]
 mod conformance_cases;
 mod endpoints;
+mod events;
 mod isolation;
 mod limits;
+mod messages;
 mod shutdown;
+mod stuck_swarms;
 mod tls;

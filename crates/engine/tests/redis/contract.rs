@@ -1,7 +1,7 @@
 use deloop_detect::SwarmCall;
 use deloop_engine::{Engine, Options};
 use deloop_policy::Profile;
-use deloop_store::contract::{Numbers, check, worker};
+use deloop_store::contract::{Numbers, check, check_records, worker};
 use deloop_store::{RedisOptions, RedisStore, Store, StoreError};
 use deloop_types::{Call, Millis, Step};
 
@@ -12,6 +12,19 @@ use crate::server::RedisServer;
 fn keeps_the_contract() {
     let Some(server) = RedisServer::start() else { return };
     check(&patient(&server));
+}
+
+#[test]
+fn keeps_the_contract_of_records() {
+    let Some(server) = RedisServer::start() else { return };
+    check_records(&patient(&server).records(), &std::thread::sleep);
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
+    assert!(keys.len() > 50, "{}", keys.len());
+    for key in keys {
+        let left: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
+        assert!(left > 0 || left == -2, "{key:?}: {left}");
+    }
 }
 
 /// A cluster of one node refuses scripts whose keys are in different slots.
@@ -29,6 +42,7 @@ fn keeps_the_contract_in_a_cluster() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     check(&patient(&server));
+    check_records(&patient(&server).records(), &std::thread::sleep);
     let two = redis::cmd("EVAL").arg("return 1").arg(2).arg("a").arg("b").exec(&mut connection);
     assert_eq!(two.unwrap_err().code(), Some("CROSSSLOT"), "the server does look at slots");
 }

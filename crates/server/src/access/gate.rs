@@ -97,6 +97,18 @@ impl AccessGate {
     }
 }
 
+/// Returns whether a request that takes long may go on: its key may have been revoked since.
+pub(crate) async fn may_continue(shared: &Arc<Shared>, requester: &Requester) -> bool {
+    keep_keys_fresh(shared).await;
+    match (shared.access.ring.state(), &requester.allowance) {
+        (KeyState::Open, _) => true,
+        (KeyState::Closed(keys), Some(allowance)) => {
+            keys.get(allowance.key_id()).is_some_and(|key| !key.is_expired(now()))
+        }
+        (KeyState::Closed(_), None) | (KeyState::Broken, _) => false,
+    }
+}
+
 /// Looks at the key file again from time to time, on a thread that may block.
 pub(crate) async fn keep_keys_fresh(shared: &Arc<Shared>) {
     if shared.access.ring.is_due() {

@@ -28,6 +28,10 @@ pub(super) struct KnownKey {
 }
 
 impl KnownKey {
+    pub(super) fn is_expired(&self, now: Millis) -> bool {
+        self.expires.is_some_and(|end| now >= end)
+    }
+
     pub(super) fn allows(&self, scope: KeyScope) -> bool {
         self.scopes.iter().any(|have| *have == scope || *have == KeyScope::Admin)
     }
@@ -119,7 +123,7 @@ pub(super) fn find_key(keys: &KnownKeys, text: &str, now: Millis) -> Option<Arc<
     // `blake3::Hash` compares in constant time.
     let is_equal = hash == known.map_or(nobody, |key| key.hash);
     let key = known.filter(|_| is_equal)?;
-    key.expires.is_none_or(|end| now < end).then(|| Arc::clone(key))
+    (!key.is_expired(now)).then(|| Arc::clone(key))
 }
 
 fn read(file: &Path, limits: RateLimits, before: &KnownKeys, now: Instant) -> Result<KnownKeys, String> {
@@ -140,7 +144,7 @@ fn known(
     let key = KnownKey {
         name: Arc::from(record.name),
         project: record.project,
-        allowance: allowance.unwrap_or_else(|| Arc::new(Allowance::new(limits, now))),
+        allowance: allowance.unwrap_or_else(|| Arc::new(Allowance::new(&record.id, limits, now))),
         hash,
         scopes: record.scopes,
         expires: record.expires,

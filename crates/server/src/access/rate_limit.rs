@@ -42,6 +42,7 @@ impl TokenBucket {
 /// What one key may still use in this second.
 #[derive(Debug)]
 pub(crate) struct Allowance {
+    key_id: String,
     limits: RateLimits,
     requests: Mutex<TokenBucket>,
     steps: Mutex<TokenBucket>,
@@ -55,9 +56,14 @@ pub(crate) struct RateReached {
 }
 
 impl Allowance {
-    pub(super) fn new(limits: RateLimits, now: Instant) -> Self {
+    pub(super) fn new(key_id: &str, limits: RateLimits, now: Instant) -> Self {
         let full = |rate: u64| Mutex::new(TokenBucket { left: limits.burst_of(rate), at: now });
-        Self { limits, requests: full(limits.requests_per_second), steps: full(limits.steps_per_second) }
+        let (requests, steps) = (full(limits.requests_per_second), full(limits.steps_per_second));
+        Self { key_id: key_id.to_owned(), limits, requests, steps }
+    }
+
+    pub(super) fn key_id(&self) -> &str {
+        &self.key_id
     }
 
     pub(super) fn take_request(&self, now: Instant) -> Result<(), RateReached> {
@@ -147,7 +153,7 @@ mod tests {
     fn a_burst_then_the_rate() {
         let now = start();
         let limits = RateLimits { requests_per_second: 10, steps_per_second: 100, burst: 2 };
-        let allowance = Allowance::new(limits, now);
+        let allowance = Allowance::new("k", limits, now);
         for _ in 0..20 {
             allowance.take_request(now).unwrap();
         }
@@ -161,7 +167,7 @@ mod tests {
     fn a_batch_larger_than_the_burst_is_paid_for_afterwards() {
         let now = start();
         let limits = RateLimits { requests_per_second: 0, steps_per_second: 100, burst: 2 };
-        let allowance = Allowance::new(limits, now);
+        let allowance = Allowance::new("k", limits, now);
         allowance.take_steps(1_200, now).unwrap();
         let reached = allowance.take_steps(1, now + Duration::from_secs(5)).unwrap_err();
         assert_eq!(reached.wait, Duration::from_millis(5_010));

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_engine::Session;
@@ -26,7 +26,7 @@ const IN_MEMORY: usize = 10_000;
 
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
-    sqlite: SqliteStore,
+    sqlite: Arc<SqliteStore>,
     folder: PathBuf,
     entries: Mutex<Entries>,
     /// Whoever holds it decides about steps: they are decided about in the order in which they are logged.
@@ -111,7 +111,7 @@ impl LocalStore {
         now: Millis,
         replay: impl FnOnce(&Self, &[u8]),
     ) -> Result<Self, StoreError> {
-        let sqlite = SqliteStore::open(file, bounds)?;
+        let sqlite = Arc::new(SqliteStore::open(file, bounds)?);
         let _lock = lock_file(file)?;
         sqlite.keep_log_short(LOG_PAGES)?;
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
@@ -173,6 +173,11 @@ impl LocalStore {
         forget_unused(swarms);
         entries.changed = 0;
         log.next().map_err(|error| StoreError::database(&self.folder, error))
+    }
+
+    /// Returns the database.
+    pub(super) fn sqlite(&self) -> &Arc<SqliteStore> {
+        &self.sqlite
     }
 
     /// Returns the number of sessions of all projects.
@@ -388,7 +393,7 @@ impl Store<Session> for LocalView<'_> {
 
     fn swarms(&self) -> Result<Vec<String>, StoreError> {
         let prefix = self.name("");
-        let stored: Vec<String> = Store::<Session>::swarms(&self.store.sqlite)?;
+        let stored: Vec<String> = Store::<Session>::swarms(&*self.store.sqlite)?;
         Ok(stored.into_iter().filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned)).collect())
     }
 }

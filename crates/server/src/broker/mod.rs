@@ -1,23 +1,31 @@
 //! Decides about steps and keeps sessions and swarms.
 
+mod declared_swarms;
 mod local;
+mod operator_message;
 mod session_report;
 mod step_log;
 mod stored_session;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
 use deloop_detect::SwarmState;
 use deloop_engine::{Checkpoint, Engine, RestoreError};
 use deloop_formats::read_step;
 use deloop_policy::name_task;
-use deloop_store::{Bounds, Store, StoreError};
+use deloop_store::{Bounds, MemoryRecords, SqliteRecords, Store, StoreError};
 use deloop_types::{Body, Decision, Event, Millis, SessionId, Step, Usage};
+use serde_json::json;
 
+use crate::events::{EventHub, ServerEvent};
 use crate::project::Project;
+use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
+use declared_swarms::DeclaredSwarms;
 use local::{LocalStore, LocalView};
+use operator_message::add_nudge;
 use session_report::SessionReport;
 use step_log::{LoggedStep, entries};
 
@@ -32,6 +40,8 @@ const BOUNDS: Bounds =
 pub struct Broker {
     engine: Engine,
     store: LocalStore,
+    swarms: DeclaredSwarms,
+    events: EventHub,
     cost: CostFn,
     off: bool,
     tell: TellFn,
@@ -64,7 +74,12 @@ impl Broker {
     ) -> Result<Self, StoreError> {
         let replay = |store: &LocalStore, log: &[u8]| replay(store, &engine, &cost, log);
         let store = LocalStore::open(file, BOUNDS, &engine, now, replay)?;
-        Ok(Self { engine, store, cost, off, tell })
+        let records = Arc::new(SqliteRecords::new(Arc::clone(store.sqlite()))?);
+        let swarms = DeclaredSwarms::new(records, false);
+        // One server's events needn't outlive it.
+        let events = EventHub::start(Arc::new(MemoryRecords::default()))
+            .map_err(|error| StoreError::database(file, error))?;
+        Ok(Self { engine, store, swarms, events, cost, off, tell })
     }
 
     /// Decides about the steps of a project, in order. Either all of them are stored or, when this fails, none.
@@ -84,7 +99,7 @@ impl Broker {
         log.append(logged).map_err(|error| self.store.log_failed(error))?;
         let decided: Result<Vec<Decided>, StoreError> =
             steps.iter().map(|sent| decide(&view, &self.engine, &self.cost, &sent.step, now)).collect();
-        let decided = decided?;
+        let mut decided = decided?;
         if let Err(error) = self.store.write_back_if_due(&mut log, &self.engine, now) {
             // The steps are in the log, so the next write may be the one that succeeds.
             (self.tell)(ServerNotice::Failed(error.to_string()));
@@ -96,7 +111,66 @@ impl Broker {
                 .map(|d| Decision::go_on(d.decision.session, d.decision.step))
                 .collect());
         }
+        for (sent, decided) in steps.iter().zip(&mut decided) {
+            self.follow_up(project, &sent.step, decided, now);
+        }
         Ok(decided.into_iter().map(|decided| decided.decision).collect())
+    }
+
+    /// Tells everybody who must know of a decision. What fails here is reported and changes nothing else.
+    fn follow_up(&self, project: &Project, step: &Step, decided: &mut Decided, now: Millis) {
+        match self.swarms.follow(project, step, &mut decided.decision, now) {
+            Ok(Some(declared)) => self.events.publish(
+                ServerEvent::new("swarm.declared", project, now)
+                    .with("session", json!(step.session))
+                    .with("swarm", json!(declared.swarm))
+                    .with("tool", json!(declared.tool))
+                    .with("count", json!(declared.count))
+                    .with("workers", json!(declared.workers))
+                    .with("reason", json!(declared.message)),
+            ),
+            Ok(None) => {}
+            Err(error) => (self.tell)(ServerNotice::Failed(error.to_string())),
+        }
+        for event in &decided.events {
+            self.events.publish(ServerEvent::of(event, project));
+        }
+    }
+
+    /// Notes what a person or another program did with a session or a swarm.
+    fn operated(&self, requester: &Requester, action: &str, subject: (&str, &str), now: Millis) {
+        let (kind, name) = subject;
+        self.events.publish(
+            ServerEvent::new(action, &requester.project, now)
+                .with(kind, json!(name))
+                .with("actor", json!(&*requester.actor)),
+        );
+    }
+
+    /// Returns what happens on all servers.
+    pub(crate) fn events(&self) -> &EventHub {
+        &self.events
+    }
+
+    /// Sends a message to the agent of a session. Returns whether there is such a session.
+    pub(crate) fn send(
+        &self,
+        requester: &Requester,
+        session: &SessionId,
+        text: &str,
+        now: Millis,
+    ) -> Result<bool, StoreError> {
+        let known = self.change(&requester.project, now, |view| {
+            let known = view.see(&self.engine, session, |_| ())?.is_some();
+            if known {
+                view.change(&self.engine, session, |state| state.extras.send(text.to_owned()))?;
+            }
+            Ok::<_, StoreError>(known)
+        })?;
+        if known {
+            self.operated(requester, "operator.message", ("session", session.as_str()), now);
+        }
+        Ok(known)
     }
 
     /// Returns the names of a project's sessions after `after`, in order.
@@ -127,15 +201,17 @@ impl Broker {
     /// Deletes the state of a session. Returns whether there was one.
     pub(crate) fn reset(
         &self,
-        project: &Project,
+        requester: &Requester,
         session: &SessionId,
         now: Millis,
     ) -> Result<bool, StoreError> {
-        self.change(project, now, |view| {
+        let known = self.change(&requester.project, now, |view| {
             let known = view.see(&self.engine, session, |_| ())?.is_some();
             view.forget(session)?;
-            Ok(known)
-        })
+            Ok::<_, StoreError>(known)
+        })?;
+        self.operated(requester, "operator.reset", ("session", session.as_str()), now);
+        Ok(known)
     }
 
     pub(crate) fn checkpoint(
@@ -150,12 +226,14 @@ impl Broker {
     /// Replaces the state of a session.
     pub(crate) fn restore(
         &self,
-        project: &Project,
+        requester: &Requester,
         session: &SessionId,
         checkpoint: Checkpoint,
         now: Millis,
     ) -> Result<(), RestoreError> {
-        self.change(project, now, |view| self.engine.restore(view, session, checkpoint))
+        self.change(&requester.project, now, |view| self.engine.restore(view, session, checkpoint))?;
+        self.operated(requester, "operator.restore", ("session", session.as_str()), now);
+        Ok(())
     }
 
     pub(crate) fn swarms(&self, project: &Project, now: Millis) -> Result<Vec<String>, StoreError> {
@@ -177,15 +255,18 @@ impl Broker {
     /// Deletes the state of a swarm. Returns whether there was one.
     pub(crate) fn clear_swarm(
         &self,
-        project: &Project,
+        requester: &Requester,
         swarm: &str,
         now: Millis,
     ) -> Result<bool, StoreError> {
-        self.change(project, now, |view| {
+        let known = self.change(&requester.project, now, |view| {
             let known = view.look_swarm(swarm, |_| ())?.is_some();
             view.forget_swarm(swarm)?;
-            Ok(known)
-        })
+            Ok::<_, StoreError>(known)
+        })?;
+        self.swarms.clear(&requester.project, swarm, now)?;
+        self.operated(requester, "operator.clear_swarm", ("swarm", swarm), now);
+        Ok(known)
     }
 
     /// Writes everything to the database.
@@ -230,6 +311,14 @@ fn decide(
     let (mut decision, mut events) = (observed.decision, observed.events);
     if let Some(task) = &step.task {
         name_task(task, &mut decision, &mut events);
+    }
+    if !matches!(step.body, Body::End | Body::State) {
+        let message = view.change(engine, &step.session, |state| {
+            operator_message::take(&mut state.extras, &step, &decision)
+        })?;
+        if let Some(message) = message {
+            add_nudge(&mut decision, message, "deloop passed on a message from the operator");
+        }
     }
     Ok(Decided { decision, events })
 }

@@ -19,6 +19,9 @@ pub(crate) struct SessionExtras {
     /// Messages of people that the agent hasn't got yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     inbox: Vec<String>,
+    /// The messages that went out with the decision about this step, until the next ones go out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<(u64, Vec<String>)>,
 }
 
 impl SessionExtras {
@@ -30,9 +33,22 @@ impl SessionExtras {
         self.inbox.push(message);
     }
 
-    /// Takes the messages that wait for the agent.
-    pub(crate) fn receive(&mut self) -> Vec<String> {
+    /// Takes the messages that wait for the agent. They go out with the decision about this step.
+    pub(crate) fn receive(&mut self, step: u64) -> Vec<String> {
+        if !self.inbox.is_empty() {
+            self.sent = Some((step, self.inbox.clone()));
+        }
         std::mem::take(&mut self.inbox)
+    }
+
+    /// Notes whether the message with the decision about a step reached the agent. If not, it waits again.
+    pub(crate) fn confirm(&mut self, step: u64, arrived: bool) {
+        if let Some((_, messages)) = self.sent.take_if(|(sent, _)| *sent == step)
+            && !arrived
+        {
+            self.inbox.splice(0..0, messages);
+            self.inbox.truncate(INBOX);
+        }
     }
 }
 

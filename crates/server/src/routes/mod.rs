@@ -1,5 +1,6 @@
 //! One file per resource. A handler reads the request, asks the broker on a thread that may block, and answers in JSON.
 
+mod events;
 mod health;
 mod sessions;
 mod steps;
@@ -27,8 +28,10 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/v1/sessions/{session}/reset", post(sessions::reset))
         .route("/v1/sessions/{session}/end", post(sessions::end))
         .route("/v1/sessions/{session}/checkpoint", get(sessions::checkpoint).put(sessions::restore))
+        .route("/v1/sessions/{session}/message", post(sessions::message))
         .route("/v1/swarms", get(swarms::list))
         .route("/v1/swarms/{swarm}", get(swarms::show).delete(swarms::clear))
+        .route("/v1/events", get(events::listen))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))

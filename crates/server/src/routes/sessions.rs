@@ -19,6 +19,8 @@ use crate::shared::{Shared, blocking};
 const PAGE: u64 = 100;
 /// Maximum number of sessions on a page.
 const LONGEST_PAGE: u64 = 1_000;
+/// Maximum length of a message for an agent, in bytes.
+const LONGEST_MESSAGE: usize = 8_000;
 
 /// Which page of the sessions to list.
 #[derive(Deserialize)]
@@ -77,7 +79,7 @@ pub(super) async fn reset(
     let session = session(path)?;
     let name = session.clone();
     let existed = blocking(&shared, move |access| {
-        Ok(access.with(|broker, now| broker.reset(&requester.project, &session, now))??)
+        Ok(access.with(|broker, now| broker.reset(&requester, &session, now))??)
     })
     .await?;
     Ok(json_response(&json!({"session": name, "existed": existed})))
@@ -101,6 +103,39 @@ pub(super) async fn end(
     })
     .await?;
     Ok(json_response(&decisions.first()))
+}
+
+/// A message for an agent.
+#[derive(Deserialize)]
+struct MessageBody {
+    text: String,
+}
+
+/// `POST /v1/sessions/{session}/message`: the agent gets the text as a user message, with the decision about its next
+/// step.
+pub(super) async fn message(
+    State(shared): State<Arc<Shared>>,
+    requester: Requester,
+    path: SessionPath,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, HttpError> {
+    let session = session(path)?;
+    let name = session.clone();
+    let body = body.map_err(|rejection| unread_body(&rejection))?;
+    let MessageBody { text } = serde_json::from_slice(&body).map_err(|_| {
+        HttpError::bad_request("the body must be {\"text\":\"…\"}, the message for the agent")
+    })?;
+    if text.trim().is_empty() || text.len() > LONGEST_MESSAGE {
+        return Err(HttpError::bad_request(format!("`text` must have 1 to {LONGEST_MESSAGE} bytes")));
+    }
+    let known = blocking(&shared, move |access| {
+        Ok(access.with(|broker, now| broker.send(&requester, &session, &text, now))??)
+    })
+    .await?;
+    match known {
+        true => Ok(json_response(&json!({"session": name, "queued": true}))),
+        false => Err(HttpError::not_found("session")),
+    }
 }
 
 /// `GET /v1/sessions/{session}/checkpoint`: its state, for another server or a later time.
@@ -131,7 +166,7 @@ pub(super) async fn restore(
         let checkpoint: Checkpoint = serde_json::from_slice(&body).map_err(|error| {
             HttpError::bad_request(format!("not a checkpoint: {}", safe_error(&error.to_string())))
         })?;
-        Ok(access.with(|broker, now| broker.restore(&requester.project, &session, checkpoint, now))??)
+        Ok(access.with(|broker, now| broker.restore(&requester, &session, checkpoint, now))??)
     })
     .await?;
     Ok(json_response(&json!({"session": name, "restored": true})))

@@ -47,7 +47,7 @@ pub(super) async fn clear(
     let swarm = swarm(path)?;
     let name = swarm.clone();
     let existed = blocking(&shared, move |access| {
-        Ok(access.with(|broker, now| broker.clear_swarm(&requester.project, &swarm, now))??)
+        Ok(access.with(|broker, now| broker.clear_swarm(&requester, &swarm, now))??)
     })
     .await?;
     Ok(json_response(&json!({"swarm": name, "existed": existed})))

@@ -1,5 +1,7 @@
 use std::fmt::Write;
 
+use crate::RecordName;
+
 /// Names the keys of one store.
 ///
 /// Names of sessions and swarms are escaped, so that no name can leave its hash tag or reach another key. All keys of one
@@ -32,6 +34,25 @@ impl RedisKeys {
     pub(super) fn swarm(&self, swarm: &str) -> [String; 8] {
         let tag = format!("{{{}:w:{}}}", self.prefix, escaped(swarm, b"-._"));
         OF_A_SWARM.map(|key| format!("{tag}{key}"))
+    }
+
+    /// Returns the key of a shared record: a claim (`c`), a table of amounts (`a`) or a list (`l`).
+    pub(super) fn record(&self, kind: char, name: RecordName<'_>) -> String {
+        format!("{}:{kind}:{}", self.group(name.group), escaped(name.name, b"-._"))
+    }
+
+    /// Returns the keys that hold the texts of a group: by name, their names in order, their names by expiry.
+    pub(super) fn texts(&self, group: &str) -> [String; 3] {
+        ["texts", "names", "expiry"].map(|part| format!("{}:{part}", self.group(group)))
+    }
+
+    /// Returns the key of the log of events.
+    pub(super) fn events(&self) -> String {
+        format!("{{{}:events}}", self.prefix)
+    }
+
+    fn group(&self, group: &str) -> String {
+        format!("{{{}:r:{}}}", self.prefix, escaped(group, b"-._"))
     }
 
     /// Returns the pattern that the first keys of all sessions (`s`) or swarms (`w`) match.

@@ -2,11 +2,14 @@
 
 mod keys;
 mod link;
+mod record_scripts;
+mod records;
 mod scripts;
 mod swarm;
+mod unique;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
@@ -15,7 +18,9 @@ use deloop_types::{Millis, SessionId};
 use crate::{Codec, Store, StoreError};
 use keys::RedisKeys;
 use link::RedisLink;
+pub use records::RedisRecords;
 use scripts::{DELETE_SESSION, READ_SWARM, SESSION_VERSION, STORE_SESSION, TALLY, eval};
+use unique::UniqueTexts;
 
 /// How long a call that was tallied is recognized when it is tallied again, in milliseconds.
 const SEEN: u64 = 60_000;
@@ -61,12 +66,10 @@ impl Default for RedisOptions {
 /// made: the server may have been too late only with its answer. Sending the step again is safe if its calls have ids. A
 /// swarm counts such a call once, for up to a minute.
 pub struct RedisStore {
-    link: RedisLink,
+    link: Arc<RedisLink>,
     keys: RedisKeys,
     options: RedisOptions,
-    /// Makes versions unique among all stores.
-    origin: [u64; 2],
-    versions: AtomicU64,
+    unique: Arc<UniqueTexts>,
 }
 
 /// A session as Redis holds it.
@@ -98,21 +101,13 @@ impl RedisStore {
     /// # Errors
     /// When `url` isn't the URL of a Redis server, or no thread can be started.
     pub fn open(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
-        let link = RedisLink::open(url, options.connections)?;
-        let random = RandomState::new();
-        let origin = [random.hash_one(0), random.hash_one(1)];
+        let link = Arc::new(RedisLink::open(url, options.connections)?);
         let keys = RedisKeys::new(&options.prefix);
-        Ok(Self { link, keys, options, origin, versions: AtomicU64::new(0) })
+        Ok(Self { link, keys, options, unique: Arc::new(UniqueTexts::new()) })
     }
 
     fn until(&self) -> Instant {
         Instant::now() + self.options.deadline
-    }
-
-    /// Returns a text that no store returns twice.
-    fn unique(&self) -> String {
-        let [one, other] = self.origin;
-        format!("{one:016x}{other:016x}{:x}", self.versions.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Waits before another attempt: longer after each, and not as long as the others who wait.
@@ -179,7 +174,7 @@ impl<T: Send> Store<T> for RedisStore {
             let now = ts.map_or(0, |ts| ts.0).max(if idle { 0 } else { before });
             let done = change(&mut state);
             let mut store = eval(STORE_SESSION, &keys);
-            store.arg(version).arg(self.unique()).arg(now).arg(codec.freeze(&state)?).arg(longest);
+            store.arg(version).arg(self.unique.next()).arg(now).arg(codec.freeze(&state)?).arg(longest);
             let newer: Vec<Option<Vec<u8>>> = self.link.run(store, until)?;
             if newer.is_empty() {
                 return Ok(done);
@@ -222,7 +217,7 @@ impl<T: Send> Store<T> for RedisStore {
                     let id = deloop_detect::short_hash(id.as_bytes());
                     format!("{:016x}{version}:{at}:{id:016x}{:016x}", worker.id(), call.signature)
                 }
-                None => self.unique(),
+                None => self.unique.next(),
             };
             let short = serde_json::to_string(&call.short()).map_err(StoreError::encode)?;
             command.arg(mark).arg(format!("{:016x}", call.target)).arg(format!("{:016x}", call.signature));
@@ -240,7 +235,7 @@ impl<T: Send> Store<T> for RedisStore {
 
     fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError> {
         let mut command = self.tally_with(swarm, worker, "in_vain");
-        command.arg(self.unique()).arg(format!("{signature:016x}"));
+        command.arg(self.unique.next()).arg(format!("{signature:016x}"));
         self.link.run(command, self.until())
     }
 

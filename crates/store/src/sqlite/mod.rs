@@ -1,19 +1,24 @@
 //! Stores everything in one SQLite file, which many processes can use at the same time and people can open.
 
+mod batch;
 mod file;
 mod listing;
+mod record_tables;
+mod records;
 mod schema;
 mod write_back;
 
 use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Codec, Store, StoreError};
+use batch::SharedConnection;
+pub use records::SqliteRecords;
 pub use write_back::{StateChange, StoredState};
 
 /// An error inside a change.
@@ -61,7 +66,7 @@ impl Default for Bounds {
 /// Every change is its own transaction (`BEGIN IMMEDIATE`): processes that write at the same time wait for each other,
 /// for at most two seconds. Old sessions are dropped only when a new one starts, so ordinary steps don't pay for it.
 pub struct SqliteStore {
-    connection: Mutex<Connection>,
+    connection: SharedConnection,
     path: PathBuf,
     bounds: Bounds,
     damaged: AtomicBool,
@@ -86,17 +91,18 @@ impl SqliteStore {
     pub fn open(path: &Path, bounds: Bounds) -> Result<Self, StoreError> {
         let connection = file::open(path)?;
         let damaged = AtomicBool::new(false);
-        Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), bounds, damaged })
+        Ok(Self { connection: SharedConnection::new(connection), path: path.to_owned(), bounds, damaged })
     }
 
-    /// Makes several changes as one: all of them are stored or, if `work` fails, none.
+    /// Makes several changes as one: all of them are stored or, if `work` fails, none. Other threads that use the store
+    /// wait meanwhile, so `work` must not wait for one of them.
     ///
     /// # Errors
     /// The error of `work`, or an error when the file can't be written.
     pub fn batch<R, E: From<StoreError>>(&self, work: impl FnOnce(&Self) -> Result<R, E>) -> Result<R, E> {
         let run = |sql| self.lock().execute_batch(sql).map_err(|e| self.failed(e));
+        let _batch = self.connection.open_batch();
         run("BEGIN IMMEDIATE")?;
-        // A panic in `work` ends the process or drops the store, which drops the connection and the transaction.
         let done = work(self);
         let ended = run(if done.is_ok() { "COMMIT" } else { "ROLLBACK" });
         let done = done?;
@@ -105,7 +111,7 @@ impl SqliteStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection.lock()
     }
 
     fn failed(&self, error: rusqlite::Error) -> StoreError {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::contract::{Numbers, check, worker};
+use crate::contract::{Numbers, check, check_records, worker};
 
 fn open(folder: &Path, bounds: Bounds) -> SqliteStore {
     SqliteStore::open(&folder.join("state/deloop.db"), bounds).unwrap()
@@ -13,6 +13,45 @@ fn push(store: &SqliteStore, session: &str, ts: i64, n: u64) -> usize {
 fn keeps_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     check(&open(folder.path(), Bounds::default()));
+}
+
+#[test]
+fn keeps_the_contract_of_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(open(folder.path(), Bounds::default()));
+    check_records(&SqliteRecords::new(store).unwrap(), &|_| ());
+    let again = std::sync::Arc::new(open(folder.path(), Bounds::default()));
+    SqliteRecords::new(again).unwrap();
+}
+
+/// A thread that writes during the batch of another waits: it isn't undone with the batch, even if that panics.
+#[test]
+fn a_batch_belongs_to_its_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), Bounds::default());
+    std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let at = &store;
+        let batch = scope.spawn(move || {
+            at.batch(|store| {
+                push(store, "undone", 1, 1);
+                tell.send(()).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                push(store, "undone", 1, 2);
+                panic!("the batch fails");
+                #[expect(unreachable_code, reason = "the type of the batch")]
+                Ok::<(), StoreError>(())
+            })
+        });
+        told.recv().unwrap();
+        assert_eq!(push(&store, "kept", 1, 1), 1);
+        assert!(batch.join().is_err());
+    });
+    assert_eq!(store.look(&Numbers, &"kept".into(), Vec::len).unwrap(), Some(1));
+    assert_eq!(store.look(&Numbers, &"undone".into(), Vec::len).unwrap(), None);
+    let nested: Result<(), StoreError> = store.batch(|store| store.batch(|_| Ok(())));
+    assert!(nested.is_err(), "a batch in a batch is an error");
+    assert_eq!(push(&store, "kept", 1, 2), 2);
 }
 
 #[test]

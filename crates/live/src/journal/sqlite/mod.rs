@@ -11,6 +11,7 @@ mod tests;
 mod weeks;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use deloop_store::{Bounds, SqliteStore, StoreError};
 use deloop_types::{Decision, Millis};
@@ -22,7 +23,7 @@ pub use weeks::WatchedSession;
 
 /// A journal in an SQLite file, with the store in the same file.
 pub struct SqliteJournal {
-    store: SqliteStore,
+    store: Arc<SqliteStore>,
     bounds: Bounds,
 }
 
@@ -32,7 +33,7 @@ impl SqliteJournal {
     /// # Errors
     /// When the file can't be created, read or written, or was written by a later release.
     pub fn open(path: &Path, bounds: Bounds) -> Result<Self, StoreError> {
-        let store = SqliteStore::open(path, bounds)?;
+        let store = Arc::new(SqliteStore::open(path, bounds)?);
         if !store.see(schema::is_current)? {
             store.change(schema::migrate)?;
         }
@@ -43,6 +44,12 @@ impl SqliteJournal {
     #[must_use]
     pub fn store(&self) -> &SqliteStore {
         &self.store
+    }
+
+    /// Returns the store of the same file, to be shared with other threads.
+    #[must_use]
+    pub fn shared_store(&self) -> Arc<SqliteStore> {
+        Arc::clone(&self.store)
     }
 
     fn change<R>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {

@@ -1,0 +1,110 @@
+//! A swarm that is stuck is declared once, and every worker is told once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use super::client::{Client, Server};
+use super::events::EventStream;
+
+/// What happened when many workers made the same call.
+#[derive(Debug, PartialEq)]
+pub(crate) struct SwarmRun {
+    /// The count in the first decision that found it.
+    pub(crate) declared_at: u64,
+    /// How often each worker was told, in order.
+    pub(crate) told: Vec<u64>,
+}
+
+/// The text of the document.
+const TEXT: &str = "[System] GLOBAL DOOM LOOP:";
+
+/// Lets workers make the same call, one after the other and each at another server, and then go on with something else.
+pub(crate) fn run(clients: &mut [Client], swarm: &str, workers: usize) -> SwarmRun {
+    // Calls with the same id are the same call, also in a later run.
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let (mut declared_at, mut told) = (0, vec![0; workers]);
+    let tells = |decision: &Value| decision["message"].as_str().is_some_and(|m| m.starts_with(TEXT));
+    let servers = clients.len();
+    let mut send = |worker: usize, round: usize, command: &str| -> Value {
+        let client = &mut clients[(worker + round) % servers];
+        client.step(&json!({
+            "type": "call", "session": format!("{swarm}-w{worker}"), "swarm": swarm, "id": format!("c{run}-{worker}-{round}"),
+            "tool": "bash", "args": {"command": command},
+        }))
+    };
+    for worker in 0..workers {
+        let decision = send(worker, 0, "npm run build");
+        if tells(&decision) {
+            told[worker] += 1;
+            if declared_at == 0 {
+                declared_at = decision["findings"][0]["count"].as_u64().unwrap();
+            }
+        }
+    }
+    for round in 1..4 {
+        for worker in 0..workers {
+            let decision = send(worker, round, &format!("ls src/{run}/{worker}/{round}"));
+            told[worker] += u64::from(tells(&decision));
+        }
+    }
+    SwarmRun { declared_at, told }
+}
+
+#[test]
+fn every_worker_is_told_once_and_the_swarm_is_declared_once() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &["--profile", "doom-loop"]);
+    let mut events = EventStream::open(&server, "/v1/events?kinds=swarm.declared", None);
+    let mut clients = [server.client(), server.client()];
+    let found = run(&mut clients, "fix", 30);
+    assert_eq!(found, SwarmRun { declared_at: 10, told: vec![1; 30] });
+    let (_, declared) = events.next();
+    let facts = (&declared["event"], &declared["swarm"], &declared["count"], &declared["workers"]);
+    assert_eq!(facts, (&json!("swarm.declared"), &json!("fix"), &json!(10), &json!(10)), "{declared}");
+    assert!(declared["reason"].as_str().unwrap().starts_with(TEXT), "{declared}");
+
+    // A worker that makes the call again is told again, and a cleared swarm that gets stuck again is a new episode.
+    let again = json!({"type": "call", "session": "fix-w3", "swarm": "fix", "id": "again", "tool": "bash", "args": {"command": "npm run build"}});
+    assert!(clients[0].step(&again)["message"].as_str().unwrap().starts_with(TEXT));
+    clients[0].send("DELETE", "/v1/swarms/fix", &[], b"").unwrap();
+    let next = json!({"type": "call", "session": "fix-w4", "swarm": "fix", "id": "next", "tool": "bash", "args": {"command": "ls"}});
+    assert_eq!(clients[0].step(&next)["action"], "continue");
+    assert_eq!(run(&mut clients, "fix", 12).declared_at, 10);
+    let (_, declared) = events.next();
+    assert_eq!(declared["swarm"], "fix");
+}
+
+#[test]
+fn a_restart_tells_nobody_twice() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &["--profile", "doom-loop"]);
+    assert_eq!(run(&mut [server.client()], "fix", 12).told, [1; 12]);
+    server.signal("KILL");
+    server.wait();
+    let server = Server::start(home.path(), &["--profile", "doom-loop"]);
+    let mut client = server.client();
+    for worker in 0..12 {
+        let step = json!({"type": "call", "session": format!("fix-w{worker}"), "swarm": "fix", "tool": "bash", "args": {"command": format!("cat {worker}.md")}});
+        assert_eq!(client.step(&step)["action"], "continue", "worker {worker}");
+    }
+}
+
+/// Every checkout installs its packages, and that works.
+#[test]
+fn two_hundred_workers_that_install_their_packages_are_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &[]);
+    let mut client = server.client();
+    let mut lines = String::new();
+    for worker in 0..200 {
+        let (session, id) = (format!("w{worker}"), format!("c{worker}"));
+        let call = json!({"type": "call", "session": session, "swarm": "release", "id": id, "tool": "bash", "args": {"command": "npm ci"}});
+        let result = json!({"type": "result", "session": session, "swarm": "release", "id": id, "ok": true, "output": "added 312 packages in 9s"});
+        lines.push_str(&format!("{call}\n{result}\n"));
+    }
+    let decisions = client.lines(&lines);
+    assert_eq!(decisions.len(), 400);
+    assert!(decisions.iter().all(|d| d["action"] == "continue" && d["findings"] == json!([])));
+}

@@ -1,0 +1,81 @@
+//! `cargo xtask bench-serve`: the load a server takes, beside what could be expected of it, in one run.
+//!
+//! Everything runs on this machine at the same time, the generator included, so compare the figures with each other.
+#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark measures and prints")]
+
+mod empty_route;
+mod generator;
+mod kept_sessions;
+mod processes;
+mod steps;
+
+use std::time::{Duration, Instant};
+
+use generator::{Load, Measured};
+use processes::{Redis, Serve, binary};
+
+/// Connections that send one request after the other.
+const CONNECTIONS: usize = 16;
+/// Steps per request in batches.
+const BATCH: usize = 1_000;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
+    if arguments.first().is_some_and(|a| a == "--empty-route") {
+        return empty_route::run();
+    }
+    let seconds = value("--seconds").and_then(|n| n.parse().ok()).unwrap_or(5);
+    let time = Duration::from_secs(seconds);
+    let kept = value("--kept-sessions").and_then(|n| n.parse().ok()).unwrap_or(0);
+    println!("deloop: {}", binary());
+    println!("{CONNECTIONS} connections for single steps, 2 for batches of {BATCH}, {seconds} seconds each");
+    println!("\n{:<44} {:>12} {:>9} {:>9}", "", "per second", "p50 ms", "p99 ms");
+    let stream = stream();
+    row("deloop stream, steps", stream, None);
+    let route = processes::EmptyRoute::start();
+    let empty = Load::single(route.port).run(time);
+    row("empty axum route, requests", empty.per_second(), Some(&empty));
+    drop(route);
+    let server = Serve::start(&[]);
+    serve_rows("SQLite", &server, time, stream, empty.per_second());
+    drop(server);
+    let redis = if arguments.iter().any(|a| a == "--no-redis") { None } else { Redis::start() };
+    match redis {
+        None => println!("without redis-server, the figures for Redis are missing"),
+        Some(redis) => {
+            let server = Serve::start(&["--store", &redis.url()]);
+            serve_rows("Redis", &server, time, stream, empty.per_second());
+            drop(server);
+            redis.benchmark();
+        }
+    }
+    if kept > 0 {
+        kept_sessions::run(kept);
+    }
+}
+
+fn serve_rows(store: &str, server: &Serve, time: Duration, stream: f64, empty: f64) {
+    let batches = Load::batches(server.port).run(time);
+    let steps = batches.per_second() * BATCH as f64;
+    row(&format!("{store}: steps in batches"), steps, Some(&batches));
+    println!("{:<44} {:>11.0} %", "  of deloop stream", steps / stream * 100.0);
+    let single = Load::single(server.port).run(time);
+    row(&format!("{store}: single steps"), single.per_second(), Some(&single));
+    println!("{:<44} {:>11.0} %", "  of the empty route", single.per_second() / empty * 100.0);
+}
+
+fn row(name: &str, per_second: f64, measured: Option<&Measured>) {
+    let (p50, p99) = measured.map_or((String::new(), String::new()), |m| {
+        (format!("{:.2}", m.percentile(50)), format!("{:.2}", m.percentile(99)))
+    });
+    println!("{name:<44} {per_second:>12.0} {p50:>9} {p99:>9}");
+}
+
+/// Returns the steps per second of `deloop stream`.
+fn stream() -> f64 {
+    let lines: Vec<u8> = (0..100).flat_map(|n| steps::batch(n, BATCH)).collect();
+    let begun = Instant::now();
+    processes::stream(&lines);
+    100.0 * BATCH as f64 / begun.elapsed().as_secs_f64()
+}

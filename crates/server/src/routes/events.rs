@@ -1,0 +1,131 @@
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use deloop_store::EventCursor;
+use futures_util::stream::{Stream, unfold};
+use serde::Deserialize;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use crate::access::may_continue;
+use crate::events::PublishedEvent;
+use crate::http_error::HttpError;
+use crate::project::Project;
+use crate::requester::Requester;
+use crate::shared::{Shared, blocking};
+
+/// How often a connection without events shows that it is alive.
+const ALIVE: Duration = Duration::from_secs(15);
+
+/// Which events to send.
+#[derive(Deserialize)]
+pub(super) struct EventQuery {
+    session: Option<String>,
+    /// Kinds, separated by commas.
+    kinds: Option<String>,
+}
+
+struct EventFilter {
+    project: Project,
+    session: Option<String>,
+    kinds: Option<Vec<String>>,
+}
+
+impl EventFilter {
+    fn passes(&self, event: &PublishedEvent) -> bool {
+        let about = &event.about;
+        about.project == self.project.as_str()
+            && (self.session.is_none() || self.session == about.session)
+            && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&about.event))
+    }
+}
+
+/// `GET /v1/events`: what happens in the project on all servers, as server-sent events.
+pub(super) async fn listen(
+    State(shared): State<Arc<Shared>>,
+    requester: Requester,
+    query: Result<Query<EventQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    let wrong = |_| HttpError::bad_request("`session` is the name of a session and `kinds` a list of events");
+    let Query(EventQuery { session, kinds }) = query.map_err(wrong)?;
+    let after = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse::<EventCursor>());
+    let after = after
+        .transpose()
+        .map_err(|_| HttpError::bad_request("`Last-Event-ID` isn't the id of an event of this server"))?;
+    let place = Arc::clone(&shared.listeners).try_acquire_owned().map_err(|_| {
+        let message = "the server has as many listeners for events as it takes; close one of them";
+        HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    })?;
+    let kinds = kinds.map(|kinds| kinds.split(',').map(|kind| kind.trim().to_owned()).collect());
+    let filter = EventFilter { project: requester.project.clone(), session, kinds };
+    // Listens before it reads what was missed, so that nothing falls between the two.
+    let next = shared.broker.events().listen();
+    let missed = match after {
+        Some(cursor) => {
+            blocking(&shared, move |access| access.with(|broker, _| broker.events().since(cursor))).await?
+        }
+        None => Vec::new(),
+    };
+    let read_to = missed.last().map(|event| event.read_to);
+    let stopping = shared.stopping.subscribe();
+    let missed = missed.into();
+    let listener =
+        EventListener { missed, read_to, next, stopping, filter, shared, requester, _place: place };
+    Ok(Sse::new(listener.stream()).keep_alive(KeepAlive::new().interval(ALIVE)).into_response())
+}
+
+struct EventListener {
+    missed: VecDeque<PublishedEvent>,
+    read_to: Option<EventCursor>,
+    next: Receiver<PublishedEvent>,
+    stopping: watch::Receiver<bool>,
+    filter: EventFilter,
+    shared: Arc<Shared>,
+    requester: Requester,
+    _place: OwnedSemaphorePermit,
+}
+
+impl EventListener {
+    fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
+        unfold(self, async |mut listener| {
+            let event = listener.next().await?;
+            Some((Ok(event), listener))
+        })
+    }
+
+    /// Waits for the next event; `None` when the server stops or the listener's key is no longer valid.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            let event = match self.missed.pop_front() {
+                Some(event) => event,
+                None => tokio::select! {
+                    event = self.next.recv() => match event {
+                        Ok(event) if self.read_to.is_some_and(|read| event.read_to <= read) => continue,
+                        Ok(event) => event,
+                        Err(RecvError::Lagged(missed)) => {
+                            return Some(Event::default().event("missed").data(missed.to_string()));
+                        }
+                        Err(RecvError::Closed) => return None,
+                    },
+                    _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+                },
+            };
+            if self.filter.passes(&event) {
+                if !may_continue(&self.shared, &self.requester).await {
+                    return None;
+                }
+                let id = event.resume.to_string();
+                return Some(Event::default().id(id).event(&event.about.event).data(&*event.text));
+            }
+        }
+    }
+}
