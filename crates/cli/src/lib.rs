@@ -14,6 +14,8 @@ mod explain;
 mod formats;
 mod hook;
 mod install;
+#[cfg(feature = "serve")]
+mod keys;
 mod learnings;
 mod lines;
 mod live;
@@ -76,6 +78,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Serve(args) => serve::run(&args),
         #[cfg(feature = "serve")]
         Command::Alerts(args) => alerts::run(&args, out),
+        Command::Keys(args) => keys::run(&args, out),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 use deloop_engine::Engine;
-use deloop_server::{Broker, BrokerStore, ServerNotice, TellFn};
+use deloop_policy::ServeBlock;
+use deloop_server::{
+    AccessSettings, Broker, BrokerStore, KEY_FILE, RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles,
+};
 use deloop_store::RedisOptions;
 
 use crate::alerts;
@@ -26,10 +29,12 @@ Examples:
   deloop serve
   deloop serve --listen 127.0.0.1:8080 --profile doom-loop --state /var/lib/deloop
   deloop serve --store redis://redis.internal:6379
+  deloop serve --listen 0.0.0.0:7430 --tls-cert deloop.pem --tls-key deloop.key
   curl -d '{\"type\":\"turn\",\"session\":\"s1\",\"text\":\"Again.\"}' http://127.0.0.1:7430/v1/steps
   curl http://127.0.0.1:7430/v1/sessions/s1
 
-Prints its address on stderr when it is ready. SIGINT and SIGTERM finish the requests in progress
+To listen on an address that other machines can reach, create a key first (`deloop keys add`) and
+give a certificate. Prints its address on stderr when it is ready. SIGINT and SIGTERM finish the requests in progress
 and close the database.
 
 Exit codes: 0 after a signal; 2 the server couldn't start.";
@@ -39,7 +44,7 @@ Exit codes: 0 after a signal; 2 the server couldn't start.";
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
-    /// The address to listen on, which must belong to this machine alone; port 0 picks a free port
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7430")]
     pub(crate) listen: SocketAddr,
     /// Keep sessions in Redis, which several servers can share: `redis://HOST[:PORT]`, or `rediss://` for TLS
@@ -48,33 +53,38 @@ pub(crate) struct ServeArgs {
     /// How long a request may wait for Redis, in milliseconds; then the agent continues
     #[arg(long, value_name = "MS", default_value_t = 300, requires = "store")]
     pub(crate) store_timeout: u64,
-    /// The folder of the database, `server.db` [default: your state folder]
+    /// The folder of the database, `server.db`, and of the keys, `keys.json` [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
+    /// The certificate in PEM, with those it builds on
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of the certificate in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen without TLS on an address that other machines can reach, because a proxy in front of it speaks TLS
+    #[arg(long)]
+    pub(crate) allow_plain_http: bool,
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let address = args.listen;
-    if !address.ip().is_loopback() {
-        return Err(Failure::new(format!(
-            "--listen {address}: anyone who can reach that address could read and change your sessions, because the \
-             server has no access control. Listen on 127.0.0.1:{port} or [::1]:{port}, and let other machines in \
-             through an SSH tunnel or a proxy that authenticates them",
-            port = address.port()
-        )));
-    }
     let config = config::load(&args.rules)?;
     let cost = Box::new(hook::cost_of(config.prices()?));
     let routes = alerts::routes(&config)?;
+    let block = config.serve()?;
     let Config { profile, options, off, .. } = config;
     let file = match &args.state {
         // The user's own folder keeps its permissions. A new one, and the file, are private.
         Some(folder) => folder.join(SERVER_DATABASE),
         None => State::here()?.server_database()?,
     };
-    let tell: TellFn = Arc::new(|notice| match notice {
+    let access = settings(args, block, &file.with_file_name(KEY_FILE))?;
+    let access = ServerAccess::open(access, address).map_err(Failure::new)?;
+    let scheme = access.scheme();
+    let tell: TellFn = Arc::new(move |notice| match notice {
         ServerNotice::Ready(address) => {
-            print::tell(format_args!("deloop: listening on http://{address}"));
+            print::tell(format_args!("deloop: listening on {scheme}://{address}"));
         }
         ServerNotice::Stopping => print::tell("deloop: finishing requests"),
         ServerNotice::Failed(reason) => {
@@ -96,7 +106,27 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     if let Some(alerts) = alerts::start(routes, folder, broker.alert_claims(), Arc::clone(&tell))? {
         broker = broker.with_alerts(alerts);
     }
-    deloop_server::serve(broker, address, tell)
+    deloop_server::serve(broker, address, access, tell)
         .map_err(|error| Failure::new(format!("{address}: {error}")))?;
     Ok(exit::OK)
+}
+
+/// Returns who may use the server. Flags override the configuration.
+fn settings(args: &ServeArgs, block: ServeBlock, key_file: &Path) -> Result<AccessSettings, Failure> {
+    let ServeBlock { hosts, tls, limits, .. } = block;
+    let given = args.tls_cert.clone().zip(args.tls_key.clone());
+    let configured = match (tls.certificate, tls.key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some((certificate.into(), key.into())),
+        _ => return Err(Failure::new("`[serve.tls]` needs both `certificate` and `key`")),
+    };
+    let tls = given.or(configured).map(|(certificate, key)| TlsFiles { certificate, key });
+    let usual = RateLimits::default();
+    let limits = RateLimits {
+        requests_per_second: limits.requests_per_second.unwrap_or(usual.requests_per_second),
+        steps_per_second: limits.steps_per_second.unwrap_or(usual.steps_per_second),
+        burst: limits.burst.unwrap_or(usual.burst),
+    };
+    let allow_plain_http = args.allow_plain_http;
+    Ok(AccessSettings { key_file: key_file.to_owned(), hosts, tls, allow_plain_http, limits })
 }

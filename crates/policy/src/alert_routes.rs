@@ -140,13 +140,3 @@ impl AlertRouteBlock {
             .map_err(|error| DocumentError(format!("alert route {name}: {error}")))
     }
 }
-
-/// The settings of `deloop serve`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct ServeBlock {
-    /// Where alerts go. An alert goes to every route that matches.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<AlertRouteBlock>"))]
-    pub alerts: Vec<Value>,
-}

@@ -18,12 +18,13 @@ mod profile;
 mod reached;
 mod root_cause;
 mod schema;
+mod serve_block;
 mod task_update;
 mod template;
 mod words;
 
 pub use agent_block::AGENT_VARIABLES;
-pub use alert_routes::{AlertKind, AlertLevel, AlertRouteBlock, AlertSinkKind, ServeBlock};
+pub use alert_routes::{AlertKind, AlertLevel, AlertRouteBlock, AlertSinkKind};
 pub use decide::{Decided, DecisionContext, DetectorHit, decide, decision_id};
 pub use document::{DocumentError, merge, unknown_key};
 pub use events::{AlertsSent, events};
@@ -37,6 +38,7 @@ pub use schema::{
     AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, SwarmBlock,
     config_schema,
 };
+pub use serve_block::{ServeBlock, ServeLimitsBlock, ServeTlsBlock};
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate, name_task};
 pub use template::render;
 pub use words::{advice, evidence, notice, summary, told, user_message};

@@ -1,15 +1,15 @@
 //! Decides which requests are let in. Every refusal names its limit.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::SemaphorePermit;
 
+use crate::access::keep_keys_fresh;
 use crate::http_error::HttpError;
 use crate::shared::Shared;
 
@@ -34,15 +34,21 @@ pub(crate) const REQUEST: Duration = Duration::from_secs(30);
 
 /// Handles a request, if it is let in, and counts it.
 #[expect(clippy::disallowed_methods, reason = "measures how long a request takes")]
-pub(crate) async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+pub(crate) async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
-    let response = match let_in(&shared, &request) {
+    keep_keys_fresh(&shared).await;
+    let has_length = !request.headers().contains_key(header::TRANSFER_ENCODING);
+    let mut response = match let_in(&shared, &mut request) {
         Err(error) => error.into_response(),
         Ok(_place) => match tokio::time::timeout(REQUEST, next.run(request)).await {
             Ok(response) => response,
             Err(_) => HttpError::timeout().into_response(),
         },
     };
+    if !has_length {
+        // A proxy may have taken another length from the same request; then what follows isn't the client's next one.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     shared.metrics.request(begun.elapsed(), response.status());
     response
 }
@@ -54,11 +60,9 @@ struct Admission<'a> {
     _large: Option<SemaphorePermit<'a>>,
 }
 
-fn let_in<'a>(shared: &'a Shared, request: &Request) -> Result<Admission<'a>, HttpError> {
-    if !is_local(request) {
-        let message = "the request comes from a web page or names another host; only programs on this machine \
-                       may use this server, by its address";
-        return Err(HttpError::new(StatusCode::FORBIDDEN, message));
+fn let_in<'a>(shared: &'a Shared, request: &mut Request) -> Result<Admission<'a>, HttpError> {
+    if let Some(requester) = shared.access.check(request)? {
+        request.extensions_mut().insert(requester);
     }
     let headers = request.headers();
     let length = number(headers, header::CONTENT_LENGTH);
@@ -86,38 +90,4 @@ fn let_in<'a>(shared: &'a Shared, request: &Request) -> Result<Admission<'a>, Ht
 
 fn number(headers: &HeaderMap, name: header::HeaderName) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
-}
-
-/// Returns whether a request can't come from a web page. Any page can send requests to this machine, and a page whose
-/// host name resolves to this machine can also read the answers.
-fn is_local(request: &Request) -> bool {
-    let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
-    let hosts = host.into_iter().chain(request.uri().authority().map(axum::http::uri::Authority::as_str));
-    let browser = request.headers().contains_key(header::ORIGIN);
-    !browser && hosts.into_iter().all(names_this_machine)
-}
-
-fn names_this_machine(authority: &str) -> bool {
-    let host = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, _)) => host,
-        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
-    };
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_loopback_names_are_this_machine() {
-        for host in ["127.0.0.1:7430", "localhost", "LocalHost:1", "[::1]:7430", "127.9.9.9"] {
-            assert!(names_this_machine(host), "{host}");
-        }
-        for host in
-            ["evil.example:7430", "127.0.0.1.evil.example", "", "localhost.evil.example:7430", "[::2]:1"]
-        {
-            assert!(!names_this_machine(host), "{host}");
-        }
-    }
 }

@@ -1,9 +1,12 @@
+use std::time::Duration;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use deloop_engine::RestoreError;
 use deloop_store::StoreError;
 use serde_json::json;
 
+use crate::access::RateReached;
 use crate::admission::{self, BODY, REQUEST};
 
 /// Maximum length of an error about a client's text, in characters.
@@ -14,13 +17,15 @@ const LONGEST: usize = 400;
 pub(crate) struct HttpError {
     status: StatusCode,
     message: String,
+    retry_after: Option<u64>,
     /// For the person who runs the server, not for the client.
     internal: Option<String>,
 }
 
 impl HttpError {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), internal: None }
+        let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
+        Self { status, message: message.into(), retry_after, internal: None }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -60,6 +65,54 @@ impl HttpError {
             REQUEST.as_secs()
         );
         Self::new(StatusCode::REQUEST_TIMEOUT, message)
+    }
+
+    /// Creates the one answer to a missing, unknown, expired or revoked key.
+    pub(crate) fn unauthorized() -> Self {
+        let message = "this server needs a valid key: send `Authorization: Bearer KEY`, with a key from `deloop keys add`";
+        Self::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    pub(crate) fn wrong_scope(scope: &str) -> Self {
+        let message = format!(
+            "this request needs a key with the scope `{scope}`; `deloop keys add NAME --scope {scope}` creates one"
+        );
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
+    pub(crate) fn foreign_project() -> Self {
+        let message = "this key is for another project; leave `project` out, or use a key for that project";
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
+    pub(crate) fn needs_all_projects() -> Self {
+        let message = "this answer is about all projects; use a key that was created with `--all-projects`";
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
+    pub(crate) fn keys_unreadable() -> Self {
+        let message = "the server can't read its keys, so it refuses every request; its log has the reason";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    pub(crate) fn rate_reached(reached: &RateReached, what: &str) -> Self {
+        let message = format!(
+            "this key may send {} {what} per second; wait as long as `Retry-After` says, or raise `{what}_per_second` \
+             under `[serve.limits]`",
+            reached.limit
+        );
+        Self::wait(message, reached.wait)
+    }
+
+    pub(crate) fn too_many_failures(wait: Duration) -> Self {
+        let message =
+            "too many requests without a valid key came from this address; check the key and try again later";
+        Self::wait(message, wait)
+    }
+
+    fn wait(message: impl Into<String>, wait: Duration) -> Self {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        Self { retry_after: Some(seconds.max(1)), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
     /// Creates an error that is deloop's own fault.
@@ -105,8 +158,11 @@ impl IntoResponse for HttpError {
         let mut response = json_response(&json!({"error": self.message}));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
             // What is left of the body isn't read.

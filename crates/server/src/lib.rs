@@ -3,6 +3,7 @@
 //! [`Broker`] decides and stores, and blocks while it does. [`serve`] puts it behind HTTP and is the only async code of
 //! the workspace. Nothing here prints: the caller gets a [`ServerNotice`] for what people should see.
 
+mod access;
 mod admission;
 mod alerts;
 mod broker;
@@ -17,6 +18,10 @@ mod routes;
 mod shared;
 mod step_batch;
 
+pub use access::{
+    AccessSettings, ApiKey, KEY_FILE, KeyFile, KeyProject, KeyRecord, KeyScope, RateLimits, ServerAccess,
+    TlsFiles,
+};
 pub use alerts::{
     Alert, AlertContext, AlertDetail, AlertOutcome, AlertRoute, AlertStats, Alerts, BacklogReport, ClaimFn,
     backlog_reports,

@@ -1,18 +1,23 @@
 //! Accepts connections until a signal arrives.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::access::{PeerAddress, ServerAccess, TlsAccess, WriteDeadline};
 use crate::admission::{CONNECTIONS, HEADERS, REQUEST};
 use crate::broker::Broker;
 use crate::routes;
@@ -26,17 +31,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When it can't listen at the address, or the system has no threads left.
-pub fn serve(broker: Broker, address: SocketAddr, tell: TellFn) -> std::io::Result<()> {
+pub fn serve(broker: Broker, address: SocketAddr, access: ServerAccess, tell: TellFn) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let shared = Arc::new(Shared::new(broker, tell));
-    let done = runtime.block_on(run(address, Arc::clone(&shared)));
+    let shared = Arc::new(Shared::new(broker, access.gate, tell));
+    let done = runtime.block_on(run(address, access.tls, Arc::clone(&shared)));
     // Waits for steps that are being stored, so that the database is closed last.
     drop(runtime);
     shared.close();
     done
 }
 
-async fn run(address: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
+async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Shared>) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     let mut stop = pin!(stop_signal()?);
     shared.tell(ServerNotice::Ready(listener.local_addr()?));
@@ -45,7 +50,18 @@ async fn run(address: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
     loop {
         tokio::select! {
             accepted = accept(&listener, &slots) => match accepted {
-                Ok((stream, slot)) => connect(stream, slot, router.clone(), &graceful),
+                Ok((stream, peer, slot)) => {
+                    let connection = Connection {
+                        peer,
+                        router: router.clone(),
+                        watcher: graceful.watcher(),
+                        _slot: slot,
+                    };
+                    match tls.clone() {
+                        None => tokio::spawn(connection.answer(stream)),
+                        Some(tls) => tokio::spawn(connection.secure(stream, tls, Arc::clone(&shared))),
+                    };
+                }
                 Err(error) => {
                     shared.tell(ServerNotice::Failed(format!("can't accept a connection: {error}")));
                     tokio::time::sleep(PAUSE).await;
@@ -65,26 +81,59 @@ async fn run(address: SocketAddr, shared: Arc<Shared>) -> std::io::Result<()> {
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+) -> std::io::Result<(WriteDeadline<TcpStream>, IpAddr, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+    let (stream, peer) = listener.accept().await?;
     // Answers are small and written at once.
     let _ = stream.set_nodelay(true);
-    Ok((stream, slot))
+    Ok((WriteDeadline::new(stream, REQUEST), peer.ip(), slot))
 }
 
-fn connect(stream: TcpStream, slot: OwnedSemaphorePermit, router: Router, graceful: &GracefulShutdown) {
-    let service = TowerToHyperService::new(router);
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
-        .serve_connection(TokioIo::new(stream), service);
-    let connection = graceful.watch(connection);
-    tokio::spawn(async move {
+/// A connection that was accepted, and its place among all.
+struct Connection {
+    peer: IpAddr,
+    router: Router,
+    watcher: Watcher,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Answers requests once the connection is secure. A handshake takes at most as long as headers may, and ends when
+    /// the server does.
+    async fn secure(self, stream: WriteDeadline<TcpStream>, tls: Arc<TlsAccess>, shared: Arc<Shared>) {
+        let mut stopping = shared.stopping.subscribe();
+        if tls.is_due() {
+            let tls = Arc::clone(&tls);
+            let refresh = move || {
+                if let Err(reason) = tls.refresh() {
+                    shared.tell(ServerNotice::Failed(reason));
+                }
+            };
+            let _ = tokio::task::spawn_blocking(refresh).await;
+        }
+        let secured = tokio::select! {
+            secured = tokio::time::timeout(HEADERS, tls.accept(stream)) => secured,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        if let Ok(Ok(stream)) = secured {
+            self.answer(stream).await;
+        }
+    }
+
+    async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
+        let Self { peer, router, watcher, _slot } = self;
+        let inner = TowerToHyperService::new(router);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(PeerAddress(peer));
+            inner.call(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS)
+            .serve_connection(TokioIo::new(stream), service);
         // The client broke the connection, or sent something that isn't HTTP and got its answer.
-        let _ = connection.await;
-        drop(slot);
-    });
+        let _ = watcher.watch(connection).await;
+    }
 }
 
 /// Waits for SIGINT or SIGTERM, from the moment this is called.

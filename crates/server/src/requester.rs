@@ -2,36 +2,39 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use serde::Deserialize;
 
+use crate::access::Allowance;
 use crate::http_error::HttpError;
 use crate::project::Project;
 
-/// Who sends a request, and for which project.
+/// The name of every sender on a server without keys.
+pub(crate) const LOCAL_ACTOR: &str = "local";
+
+/// Who sends a request, and for which project. [`crate::access::AccessGate`] finds it out before a handler runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Requester {
     /// The project whose sessions and swarms the request is about.
     pub(crate) project: Project,
     /// The name of the sender, for the audit log.
     pub(crate) actor: Arc<str>,
+    /// What its key may still use; a server without keys has no limit.
+    pub(crate) allowance: Option<Arc<Allowance>>,
 }
 
-#[derive(Deserialize)]
-struct ProjectQuery {
-    project: Option<String>,
+impl Requester {
+    /// Counts the steps of a request. Fails if its key sends too many.
+    pub(crate) fn spend_steps(&self, count: usize) -> Result<(), HttpError> {
+        self.allowance.as_ref().map_or(Ok(()), |allowance| allowance.spend_steps(count))
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Requester {
     type Rejection = HttpError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let wrong = |_| HttpError::bad_request("`project` must be the name of a project, once");
-        let query = Query::<ProjectQuery>::from_request_parts(parts, state).await;
-        let Query(ProjectQuery { project }) = query.map_err(wrong)?;
-        let project =
-            project.map(|name| Project::parse(&name)).transpose().map_err(HttpError::bad_request)?;
-        Ok(Self { project: project.unwrap_or_default(), actor: Arc::from("local") })
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        // A route that is open to everyone has none, and must not act for anyone.
+        parts.extensions.get().cloned().ok_or_else(HttpError::unauthorized)
     }
 }

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use deloop_types::Millis;
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::access::AccessGate;
 use crate::admission::{LARGE_REQUESTS, LISTENERS, REQUESTS};
 use crate::broker::Broker;
 use crate::http_error::HttpError;
@@ -29,6 +30,7 @@ pub type TellFn = Arc<dyn Fn(ServerNotice) + Send + Sync>;
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) broker: Broker,
+    pub(crate) access: AccessGate,
     pub(crate) metrics: ServerMetrics,
     pub(crate) requests: Semaphore,
     pub(crate) large_requests: Semaphore,
@@ -39,9 +41,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(broker: Broker, tell: TellFn) -> Self {
+    pub(crate) fn new(broker: Broker, access: AccessGate, tell: TellFn) -> Self {
         Self {
             broker,
+            access,
             metrics: ServerMetrics::default(),
             requests: Semaphore::new(REQUESTS),
             large_requests: Semaphore::new(LARGE_REQUESTS),

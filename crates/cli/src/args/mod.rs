@@ -19,6 +19,8 @@ use crate::alerts::{ALERTS_HELP, AlertsArgs};
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
+#[cfg(feature = "serve")]
+use crate::keys::{KEYS_HELP, KeysArgs};
 use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, STATE_HELP, SWARM_HELP,
     StateArgs, SwarmArgs, WRONG_HELP, WrongArgs,
@@ -95,6 +97,10 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = ALERTS_HELP)]
     Alerts(AlertsArgs),
+    /// Create, list and revoke the keys of a server
+    #[cfg(feature = "serve")]
+    #[command(after_help = KEYS_HELP)]
+    Keys(KeysArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \

@@ -5,6 +5,7 @@
 
 mod document;
 mod last_good;
+mod serve;
 mod show;
 pub(crate) mod sources;
 mod swarm;
@@ -120,6 +121,8 @@ struct Given<'a> {
     environment: bool,
 }
 
+/// The keys that a project's configuration can't set, trusted or not.
+const YOURS: [&str; 2] = ["embeddings", "serve"];
 const HOOK: Defaults<'static> = Defaults { profile: "default", mode: Mode::Nudge, checked: false };
 
 /// Reads the configuration that applies here, and reports ignored files on standard error.
@@ -220,7 +223,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     let schema = base.checked.then(|| config_schema(&Registry::default()));
     let (mut profile_from, mut memory_from, mut events_from, mut swarm_from) = (None, None, None, None);
     for layer in layers {
-        let document = document::of_layer(layer)?;
+        let mut document = document::of_layer(layer)?;
         if let Some(error) = schema.as_ref().and_then(|schema| unknown_key(&document, schema)) {
             return Err(Failure::new(format!("{}: {error}", layer.path.display())));
         }
@@ -228,8 +231,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         profile_from = if names("profile") { Some(*layer) } else { profile_from };
         memory_from = if names("memory") { Some(*layer) } else { memory_from };
         events_from = if names("events") { Some(*layer) } else { events_from };
-        let own_keys = ["embeddings", "serve"];
-        if let Some(key) = own_keys.into_iter().find(|key| names(key))
+        if let Some(key) = YOURS.into_iter().find(|key| names(key))
             && matches!(layer.reach, Reach::Inside { .. })
         {
             return Err(Failure::new(format!(
@@ -238,6 +240,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
             )));
         }
         swarm_from = if swarm::is_named(&document) { Some(*layer) } else { swarm_from };
+        serve::anchor_files(&mut document, layer);
         merge(&mut over, document);
     }
     let named = given.args.profile.as_deref().filter(|_| given.profile);

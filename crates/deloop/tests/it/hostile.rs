@@ -559,6 +559,8 @@ fn hostile_repository(world: &World) {
     ] {
         world.link(&bashrc, &format!("repo/{name}"));
     }
+    // `--state .` would take it for the keys of a server.
+    world.link(&bashrc, "repo/keys.json");
     world.link(world.at("outside"), "repo/.cursor");
     world.link("/dev/zero", "repo/.gemini/settings.json");
     world.pipe("repo/.github/hooks/deloop.json");
@@ -597,6 +599,11 @@ const COMMANDS: &[&[&str]] = &[
     &["serve", "--state", "/dev/null"],
     &["alerts", "list"],
     &["alerts", "test"],
+    &["serve", "--state", "."],
+    &["keys", "list"],
+    &["keys", "add", "ci", "--scope", "read"],
+    &["keys", "revoke", "ci"],
+    &["keys", "add", "ci", "--scope", "read", "--state", "."],
     &["stream", "--events", "events.jsonl"],
     &["stream", "--checkpoint", "checkpoint.json"],
     &["stream", "--agent", "opencode"],

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::binary::deloop;
+use crate::binary::{deloop, run, said};
 
 /// A server on a free port, ended with the test.
 pub(crate) struct Server {
@@ -33,13 +33,30 @@ impl Server {
         let mut stderr = BufReader::new(child.stderr.take().expect("its errors"));
         let mut line = String::new();
         stderr.read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("deloop: listening on http://");
-        let address = address.unwrap_or_else(|| panic!("{line}")).parse().expect("an address");
+        let address = line.trim().strip_prefix("deloop: listening on http");
+        let address = address.unwrap_or_else(|| panic!("{line}")).trim_start_matches('s');
+        let address: SocketAddr = address.trim_start_matches("://").parse().expect("an address");
+        // A server on all addresses is reached on this one.
+        let address = SocketAddr::from(([127, 0, 0, 1], address.port()));
         Self { child, stderr, address }
     }
 
     pub(crate) fn client(&self) -> Client {
         Client::connect(self.address).expect("a connection")
+    }
+
+    /// A connection whose requests have this key.
+    pub(crate) fn client_with(&self, key: &str) -> Client {
+        Client { key: format!("authorization: Bearer {key}\r\n"), ..self.client() }
+    }
+
+    /// The most memory that it ever used, in MiB.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -66,6 +83,8 @@ impl Drop for Server {
 pub(crate) struct Client {
     pub(crate) stream: BufReader<TcpStream>,
     host: String,
+    /// A header line, or nothing.
+    key: String,
 }
 
 /// What a request was answered.
@@ -79,6 +98,12 @@ pub(crate) struct HttpAnswer {
 impl HttpAnswer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Everything but the time of the answer.
+    pub(crate) fn whole(&self) -> (u16, Vec<(String, String)>, String) {
+        let headers = self.headers.iter().filter(|(name, _)| name != "date").cloned().collect();
+        (self.status, headers, self.text())
     }
 
     pub(crate) fn text(&self) -> String {
@@ -99,7 +124,7 @@ impl Client {
     pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
+        Ok(Self { stream: BufReader::new(stream), host: address.to_string(), key: String::new() })
     }
 
     /// Sends one step to a server that may be away.
@@ -145,7 +170,8 @@ impl Client {
             format!("host: {}\r\n", self.host)
         };
         let more: String = more.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        format!("{method} {path} HTTP/1.1\r\n{host}content-length: {length}\r\n{more}\r\n")
+        let key = &self.key;
+        format!("{method} {path} HTTP/1.1\r\n{host}{key}content-length: {length}\r\n{more}\r\n")
     }
 
     pub(crate) fn send(
@@ -188,4 +214,11 @@ impl Client {
 /// A name as one segment of a path.
 pub(crate) fn segment(name: &str) -> String {
     name.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Creates a key with `deloop keys add` and returns it.
+pub(crate) fn add_key(home: &Path, arguments: &[&str]) -> String {
+    let output = run(deloop(home).args(["keys", "add"]).args(arguments), b"");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
 }

@@ -14,7 +14,10 @@ fn only_addresses_of_this_machine_are_listened_on() {
         let output = run(deloop(home.path()).args(["serve", "--listen", address]), b"");
         let said = said(&output);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("no access control") && said.contains("127.0.0.1:"), "{said}");
+        assert!(
+            said.contains("has no keys") && said.contains("deloop keys add") && said.contains("127.0.0.1:"),
+            "{said}"
+        );
     }
     let server = Server::start(home.path(), &[]);
     let taken = server.address.to_string();

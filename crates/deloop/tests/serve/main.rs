@@ -1,10 +1,13 @@
 //! `deloop serve`, through HTTP.
 #![cfg(all(unix, feature = "serve"))]
 
+mod access;
 mod agreement;
 mod alert_formats;
 mod alert_routes;
 mod alerts;
+mod attack_target;
+mod attacks;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]
 mod binary;
@@ -13,6 +16,7 @@ mod client;
 mod conformance_cases;
 mod endpoints;
 mod events;
+mod isolation;
 mod limits;
 mod messages;
 mod receiver;
@@ -28,3 +32,4 @@ mod redis_server;
 mod shared_servers;
 mod shutdown;
 mod stuck_swarms;
+mod tls;

@@ -15,6 +15,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
+use crate::access::may_continue;
 use crate::events::PublishedEvent;
 use crate::http_error::HttpError;
 use crate::project::Project;
@@ -65,7 +66,7 @@ pub(super) async fn listen(
         HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message)
     })?;
     let kinds = kinds.map(|kinds| kinds.split(',').map(|kind| kind.trim().to_owned()).collect());
-    let filter = EventFilter { project: requester.project, session, kinds };
+    let filter = EventFilter { project: requester.project.clone(), session, kinds };
     // Listens before it reads what was missed, so that nothing falls between the two.
     let next = shared.broker.events().listen();
     let missed = match after {
@@ -76,7 +77,9 @@ pub(super) async fn listen(
     };
     let read_to = missed.last().map(|event| event.read_to);
     let stopping = shared.stopping.subscribe();
-    let listener = EventListener { missed: missed.into(), read_to, next, stopping, filter, _place: place };
+    let missed = missed.into();
+    let listener =
+        EventListener { missed, read_to, next, stopping, filter, shared, requester, _place: place };
     Ok(Sse::new(listener.stream()).keep_alive(KeepAlive::new().interval(ALIVE)).into_response())
 }
 
@@ -86,6 +89,8 @@ struct EventListener {
     next: Receiver<PublishedEvent>,
     stopping: watch::Receiver<bool>,
     filter: EventFilter,
+    shared: Arc<Shared>,
+    requester: Requester,
     _place: OwnedSemaphorePermit,
 }
 
@@ -97,7 +102,7 @@ impl EventListener {
         })
     }
 
-    /// Waits for the next event; `None` when the server stops.
+    /// Waits for the next event; `None` when the server stops or the listener's key is no longer valid.
     async fn next(&mut self) -> Option<Event> {
         loop {
             let event = match self.missed.pop_front() {
@@ -115,6 +120,9 @@ impl EventListener {
                 },
             };
             if self.filter.passes(&event) {
+                if !may_continue(&self.shared, &self.requester).await {
+                    return None;
+                }
                 let id = event.resume.to_string();
                 return Some(Event::default().id(id).event(&event.about.event).data(&*event.text));
             }

@@ -30,6 +30,7 @@ pub(super) async fn observe(
     let lines = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(is_lines);
     let observe = move |shared: &Shared, access: &BrokerAccess<'_>| {
         let batch = StepBatch::read(&body, lines)?;
+        requester.spend_steps(batch.steps.len())?;
         let answers = access.with(|broker, now| broker.observe(&requester.project, &batch.steps, now))??;
         shared.metrics.steps(&answers, batch.malformed());
         let answer =

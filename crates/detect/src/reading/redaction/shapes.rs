@@ -23,7 +23,7 @@ pub(super) const PREFIXES: &[(&str, usize)] = &[
     // Models.
     ("sk-", 10), ("gsk_", 12), ("xai-", 12), ("pplx-", 12), ("r8_", 16), ("hf_", 10), ("api_org_", 10),
     ("nvapi-", 10), ("csk-", 12), ("fw_", 20), ("jina_", 12), ("voyage-", 20), ("tvly-", 10), ("lsv2_pt_", 10),
-    ("lsv2_sk_", 10), ("pcsk_", 10),
+    ("lsv2_sk_", 10), ("pcsk_", 10), ("dlp_", 28),
     // Money, messages, monitoring.
     ("sk_live_", 6), ("sk_test_", 6), ("rk_live_", 6), ("rk_test_", 6), ("pk_live_", 6), ("whsec_", 8),
     ("sq0atp-", 8), ("sq0csp-", 8), ("eaaa", 40), ("shpat_", 10), ("shpca_", 10), ("shppa_", 10), ("shpss_", 10),

@@ -1,0 +1,46 @@
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The settings of `deloop serve`. Only your own configuration can have them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeBlock {
+    /// The host names of this server, without ports. Requests with a key may use these, an IP address or `localhost`.
+    pub hosts: Vec<String>,
+    /// The certificate of this server.
+    pub tls: ServeTlsBlock,
+    /// How much one key may use on this server.
+    pub limits: ServeLimitsBlock,
+    /// Where alerts go. An alert goes to every route that matches.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::AlertRouteBlock>"))]
+    pub alerts: Vec<Value>,
+    /// The audit log.
+    pub audit: AuditBlock,
+}
+
+/// The certificate of a server. It is read again when the files change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeTlsBlock {
+    /// A PEM file with the certificate, then those it builds on. A relative path starts at this configuration's folder.
+    pub certificate: Option<String>,
+    /// A PEM file with the unencrypted private key.
+    pub key: Option<String>,
+}
+
+/// How much one key may use on one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeLimitsBlock {
+    /// Requests per second; 2000 if absent, 0 for no limit.
+    pub requests_per_second: Option<u64>,
+    /// Steps per second; 100000 if absent, 0 for no limit.
+    pub steps_per_second: Option<u64>,
+    /// How many seconds' worth of both a key may use at once after a pause, at least 1; 10 if absent.
+    pub burst: Option<u64>,
+}

@@ -1,0 +1,160 @@
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Query, Request};
+use axum::http::{HeaderMap, Uri, header};
+use serde::Deserialize;
+
+use super::host::check_host;
+use super::key_file::KeyProject;
+use super::key_ring::{KeyRing, KeyState, KnownKey, find_key};
+use super::rate_limit::{Allowance, FailedAttempts, RateReached};
+use super::scope::KeyScope;
+use super::settings::RateLimits;
+use crate::http_error::HttpError;
+use crate::project::Project;
+use crate::requester::{LOCAL_ACTOR, Requester};
+use crate::shared::{Shared, now};
+
+/// Paths that need no key. `/healthz` says only that the process runs.
+const PUBLIC: &str = "/healthz";
+/// Paths whose answers are about all projects.
+const ALL_PROJECTS: [&str; 1] = ["/metrics"];
+
+/// The address that a connection comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
+/// Checks requests before anything but their head is read.
+pub(crate) struct AccessGate {
+    ring: KeyRing,
+    hosts: Vec<String>,
+    failures: FailedAttempts,
+}
+
+#[derive(Deserialize)]
+struct ProjectQuery {
+    project: Option<String>,
+}
+
+impl AccessGate {
+    pub(super) fn open(
+        key_file: PathBuf,
+        hosts: Vec<String>,
+        limits: RateLimits,
+        now: Instant,
+    ) -> Result<Self, String> {
+        let ring = KeyRing::open(key_file, limits, now)?;
+        Ok(Self { ring, hosts, failures: FailedAttempts::default() })
+    }
+
+    /// Returns whether requests need a key.
+    pub(super) fn needs_keys(&self) -> bool {
+        !matches!(self.ring.state(), KeyState::Open)
+    }
+
+    /// Returns who sends a request, if it may be sent. `None` for a request that is the same for everyone.
+    pub(crate) fn check(&self, request: &Request) -> Result<Option<Requester>, HttpError> {
+        let state = self.ring.state();
+        let names = (!matches!(state, KeyState::Open)).then_some(self.hosts.as_slice());
+        check_host(request, names)?;
+        let path = request.uri().path();
+        if path == PUBLIC {
+            return Ok(None);
+        }
+        let keys = match state {
+            KeyState::Open => {
+                let project = asked_project(request.uri())?;
+                let project = project.map(|name| Project::parse(&name)).transpose();
+                let project = project.map_err(HttpError::bad_request)?.unwrap_or_default();
+                return Ok(Some(Requester { project, actor: Arc::from(LOCAL_ACTOR), allowance: None }));
+            }
+            KeyState::Broken => return Err(HttpError::keys_unreadable()),
+            KeyState::Closed(keys) => keys,
+        };
+        let (at, found) = (moment(), bearer(request.headers()).and_then(|text| find_key(&keys, text, now())));
+        let Some(key) = found else {
+            let peer = request.extensions().get::<PeerAddress>();
+            let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |PeerAddress(address)| *address);
+            return Err(match self.failures.count(peer, at) {
+                Ok(()) => HttpError::unauthorized(),
+                Err(wait) => HttpError::too_many_failures(wait),
+            });
+        };
+        key.allowance.take_request(at).map_err(|reached| HttpError::rate_reached(&reached, "requests"))?;
+        let needed = KeyScope::needed(request.method(), path);
+        if !key.allows(needed) {
+            return Err(HttpError::wrong_scope(needed.name()));
+        }
+        let project = project_for(&key, request.uri())?;
+        if ALL_PROJECTS.contains(&path) && key.project != KeyProject::All {
+            return Err(HttpError::needs_all_projects());
+        }
+        let (actor, allowance) = (Arc::clone(&key.name), Some(Arc::clone(&key.allowance)));
+        Ok(Some(Requester { project, actor, allowance }))
+    }
+}
+
+/// Returns whether a request that takes long may go on: its key may have been revoked since.
+pub(crate) async fn may_continue(shared: &Arc<Shared>, requester: &Requester) -> bool {
+    keep_keys_fresh(shared).await;
+    match (shared.access.ring.state(), &requester.allowance) {
+        (KeyState::Open, _) => true,
+        (KeyState::Closed(keys), Some(allowance)) => {
+            keys.get(allowance.key_id()).is_some_and(|key| !key.is_expired(now()))
+        }
+        (KeyState::Closed(_), None) | (KeyState::Broken, _) => false,
+    }
+}
+
+/// Looks at the key file again from time to time, on a thread that may block.
+pub(crate) async fn keep_keys_fresh(shared: &Arc<Shared>) {
+    if shared.access.ring.is_due() {
+        let at = Arc::clone(shared);
+        let _ = tokio::task::spawn_blocking(move || {
+            if let Err(reason) = at.access.ring.refresh(moment()) {
+                at.tell(crate::shared::ServerNotice::Failed(reason));
+            }
+        })
+        .await;
+    }
+}
+
+impl Allowance {
+    /// Counts the steps of a request.
+    pub(crate) fn spend_steps(&self, count: usize) -> Result<(), HttpError> {
+        self.take_steps(count, moment())
+            .map_err(|reached: RateReached| HttpError::rate_reached(&reached, "steps"))
+    }
+}
+
+/// Returns the key in `Authorization: Bearer KEY`, if there is exactly one such header.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (all.next(), all.next()) else { return None };
+    let (scheme, key) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim_matches(' '))
+}
+
+/// Returns the project that a request is about. A key for one project can't find out which others exist.
+fn project_for(key: &KnownKey, uri: &Uri) -> Result<Project, HttpError> {
+    let asked = asked_project(uri)?;
+    match (&key.project, asked) {
+        (KeyProject::One(own), Some(asked)) if asked != own.as_str() => Err(HttpError::foreign_project()),
+        (KeyProject::One(own), _) => Ok(own.clone()),
+        (KeyProject::All, None) => Ok(Project::default()),
+        (KeyProject::All, Some(asked)) => Project::parse(&asked).map_err(HttpError::bad_request),
+    }
+}
+
+fn asked_project(uri: &Uri) -> Result<Option<String>, HttpError> {
+    let wrong = |_| HttpError::bad_request("`project` must be the name of a project, once");
+    Query::<ProjectQuery>::try_from_uri(uri).map(|Query(query)| query.project).map_err(wrong)
+}
+
+#[expect(clippy::disallowed_methods, reason = "rates are per second of this machine's clock")]
+fn moment() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,25 @@
+//! Who may use the server: keys with scopes and a project, names of hosts, rates, and TLS.
+//!
+//! [`AccessGate`] checks a request before anything of it is read. A server without a key file answers programs on its own
+//! machine only.
+
+mod api_key;
+mod file_mark;
+mod gate;
+mod host;
+mod key_file;
+mod key_ring;
+mod rate_limit;
+mod scope;
+mod settings;
+mod tls;
+mod write_deadline;
+
+pub use api_key::ApiKey;
+pub(crate) use gate::{AccessGate, PeerAddress, keep_keys_fresh, may_continue};
+pub use key_file::{KEY_FILE, KeyFile, KeyProject, KeyRecord};
+pub(crate) use rate_limit::{Allowance, RateReached};
+pub use scope::KeyScope;
+pub use settings::{AccessSettings, RateLimits, ServerAccess, TlsFiles};
+pub(crate) use tls::TlsAccess;
+pub(crate) use write_deadline::WriteDeadline;

@@ -1,0 +1,201 @@
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::settings::RateLimits;
+
+/// How many addresses with failed requests are counted one by one. All others share one count.
+const ADDRESSES: usize = 4_096;
+/// Failed requests per second and address, and how many of them at once.
+const FAILURES: (f64, f64) = (5.0, 50.0);
+
+/// How often a full table is looked through.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// What is left of a rate. Something larger than what is left is allowed once, and paid for afterwards: otherwise a
+/// batch of more steps than a burst could never be sent.
+#[derive(Debug, Clone, Copy)]
+struct TokenBucket {
+    left: f64,
+    at: Instant,
+}
+
+impl TokenBucket {
+    fn refill(&mut self, rate: f64, burst: f64, now: Instant) {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.left = (self.left + passed * rate).min(burst);
+        self.at = now;
+    }
+
+    /// Takes an amount, or returns how long to wait.
+    fn take(&mut self, amount: f64, rate: f64, burst: f64, now: Instant) -> Result<(), Duration> {
+        self.refill(rate, burst, now);
+        if self.left >= amount.min(1.0) {
+            self.left -= amount;
+            return Ok(());
+        }
+        Err(Duration::try_from_secs_f64((1.0 - self.left) / rate).unwrap_or(Duration::MAX))
+    }
+}
+
+/// What one key may still use in this second.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    key_id: String,
+    limits: RateLimits,
+    requests: Mutex<TokenBucket>,
+    steps: Mutex<TokenBucket>,
+}
+
+/// A limit that was reached.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RateReached {
+    pub(crate) limit: u64,
+    pub(crate) wait: Duration,
+}
+
+impl Allowance {
+    pub(super) fn new(key_id: &str, limits: RateLimits, now: Instant) -> Self {
+        let full = |rate: u64| Mutex::new(TokenBucket { left: limits.burst_of(rate), at: now });
+        let (requests, steps) = (full(limits.requests_per_second), full(limits.steps_per_second));
+        Self { key_id: key_id.to_owned(), limits, requests, steps }
+    }
+
+    pub(super) fn key_id(&self) -> &str {
+        &self.key_id
+    }
+
+    pub(super) fn take_request(&self, now: Instant) -> Result<(), RateReached> {
+        self.take(&self.requests, self.limits.requests_per_second, 1, now)
+    }
+
+    pub(crate) fn take_steps(&self, count: usize, now: Instant) -> Result<(), RateReached> {
+        self.take(&self.steps, self.limits.steps_per_second, count, now)
+    }
+
+    fn take(
+        &self,
+        bucket: &Mutex<TokenBucket>,
+        limit: u64,
+        count: usize,
+        now: Instant,
+    ) -> Result<(), RateReached> {
+        if limit == 0 {
+            return Ok(());
+        }
+        let mut bucket = bucket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        bucket
+            .take(count as f64, limit as f64, self.limits.burst_of(limit), now)
+            .map_err(|wait| RateReached { limit, wait })
+    }
+}
+
+/// Counts failed authentications per address. It only ever slows down requests that are refused anyway, so that nobody
+/// can lock out the clients behind a shared address.
+#[derive(Default)]
+pub(super) struct FailedAttempts {
+    addresses: Mutex<AddressTable>,
+}
+
+#[derive(Default)]
+struct AddressTable {
+    buckets: HashMap<IpAddr, TokenBucket>,
+    /// When addresses that have waited long enough were last dropped.
+    swept: Option<Instant>,
+}
+
+impl FailedAttempts {
+    /// Counts a failure, or returns how long to wait.
+    pub(super) fn count(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+        let (rate, burst) = FAILURES;
+        let mut table = self.addresses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut address = network(address);
+        if table.buckets.len() >= ADDRESSES && !table.buckets.contains_key(&address) {
+            // A look at the whole table per request would be a way to keep the server busy.
+            if table.swept.is_none_or(|at| now.saturating_duration_since(at) >= SWEEP) {
+                table.swept = Some(now);
+                table.buckets.retain(|_, bucket| {
+                    bucket.refill(rate, burst, now);
+                    bucket.left < burst
+                });
+            }
+            if table.buckets.len() >= ADDRESSES {
+                address = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+            }
+        }
+        let bucket = table.buckets.entry(address).or_insert(TokenBucket { left: burst, at: now });
+        bucket.take(1.0, rate, burst, now)
+    }
+}
+
+/// Returns what one client can't easily change about its address: of IPv6, the first 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "a moment to start from")]
+    fn start() -> Instant {
+        Instant::now()
+    }
+
+    #[test]
+    fn a_burst_then_the_rate() {
+        let now = start();
+        let limits = RateLimits { requests_per_second: 10, steps_per_second: 100, burst: 2 };
+        let allowance = Allowance::new("k", limits, now);
+        for _ in 0..20 {
+            allowance.take_request(now).unwrap();
+        }
+        let reached = allowance.take_request(now).unwrap_err();
+        assert_eq!((reached.limit, reached.wait), (10, Duration::from_millis(100)));
+        allowance.take_request(now + reached.wait).unwrap();
+        assert!(allowance.take_request(now + reached.wait).is_err());
+    }
+
+    #[test]
+    fn a_batch_larger_than_the_burst_is_paid_for_afterwards() {
+        let now = start();
+        let limits = RateLimits { requests_per_second: 0, steps_per_second: 100, burst: 2 };
+        let allowance = Allowance::new("k", limits, now);
+        allowance.take_steps(1_200, now).unwrap();
+        let reached = allowance.take_steps(1, now + Duration::from_secs(5)).unwrap_err();
+        assert_eq!(reached.wait, Duration::from_millis(5_010));
+        allowance.take_steps(1, now + Duration::from_millis(10_011)).unwrap();
+        for _ in 0..10_000 {
+            allowance.take_request(now).unwrap();
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_in_a_table_of_a_fixed_size() {
+        let (now, failures) = (start(), FailedAttempts::default());
+        let address = |n: u32| IpAddr::from(n.to_be_bytes());
+        for _ in 0..50 {
+            failures.count(address(1), now).unwrap();
+        }
+        assert!(failures.count(address(1), now).is_err());
+        assert!(failures.count(address(2), now).is_ok());
+        for n in 0..100_000 {
+            let _ = failures.count(address(n), now);
+        }
+        let size = || failures.addresses.lock().unwrap().buckets.len();
+        assert!(size() <= ADDRESSES + 1);
+        failures.count(address(7), now + Duration::from_secs(60)).unwrap();
+        failures.count(address(200_000), now + Duration::from_secs(60)).unwrap();
+        assert!(size() < 10, "those that waited are dropped: {}", size());
+        let v6 = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert_eq!(network(v6("2001:db8::1")), network(v6("2001:db8::ffff:1")));
+        assert_eq!(network(v6("::ffff:1.2.3.4")), v6("1.2.3.4"));
+    }
+}
