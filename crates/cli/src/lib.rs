@@ -1,6 +1,8 @@
 //! The command `deloop`, as a library: each subcommand is a file or folder; this file is their table of contents.
 
 mod args;
+#[cfg(feature = "serve")]
+mod audit;
 mod config;
 mod demo;
 mod doctor;
@@ -72,6 +74,8 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Stream(args) => stream::run(&args, out),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Audit(args) => audit::run(&args, out),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

@@ -1,18 +1,24 @@
 //! `deloop serve`: Steps in, Decisions out, over HTTP.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use deloop_engine::Engine;
-use deloop_server::{Broker, ServerNotice};
+use deloop_policy::{AuditBlock, AuditKeep};
+use deloop_server::{
+    AuditEntry, AuditLog, AuditSettings, Broker, ServerNotice, TurnForm, configuration_hash,
+};
+use serde_json::json;
 
 use crate::args::RuleArgs;
+use crate::audit::{AUDIT_FOLDER, person};
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::hook;
 use crate::print;
-use crate::state::{SERVER_DATABASE, State};
+use crate::state::{SERVER_DATABASE, State, now};
 
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 2000;
@@ -37,7 +43,7 @@ pub(crate) struct ServeArgs {
     /// The address to listen on, which must belong to this machine alone; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7430")]
     pub(crate) listen: SocketAddr,
-    /// The folder of the database, `server.db` [default: your state folder]
+    /// The folder of the database, `server.db`, and of the audit log [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
 }
@@ -54,6 +60,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     }
     let config = config::load(&args.rules)?;
     let cost = Box::new(hook::cost_of(config.prices()?));
+    let keep = config.serve()?.audit;
+    let configuration = configuration_hash(config.document(), &config.options);
+    let about = json!({
+        "version": env!("CARGO_PKG_VERSION"), "profile": config.profile.name, "mode": config.options.mode,
+        "attended": config.options.attended, "off": config.off,
+    });
     let Config { profile, options, off, .. } = config;
     let file = match &args.state {
         // The user's own folder keeps its permissions. A new one, and the file, are private.
@@ -62,6 +74,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     };
     let broker = Broker::open(&file, Engine::new(profile, options), cost, off)
         .map_err(|error| Failure::new(error.to_string()))?;
+    let audit = open_audit(&file, configuration, &keep)?;
+    let started = AuditEntry::new(now(), &person(), "server.start").with_detail(about);
+    audit.append(&[started]).map_err(|error| Failure::new(error.to_string()))?;
+    let turns = if keep.keep == AuditKeep::Text { TurnForm::Text } else { TurnForm::Short };
+    let broker = broker.with_audit(Arc::new(audit), turns);
     let tell = |notice| match notice {
         ServerNotice::Ready(address) => {
             print::tell(format_args!("deloop: listening on http://{address}"));
@@ -75,4 +92,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     deloop_server::serve(broker, address, tell)
         .map_err(|error| Failure::new(format!("{address}: {error}")))?;
     Ok(exit::OK)
+}
+
+/// Opens the audit log beside the database.
+fn open_audit(database: &Path, configuration: String, keep: &AuditBlock) -> Result<AuditLog, Failure> {
+    let folder = database.with_file_name(AUDIT_FOLDER);
+    let mut settings = AuditSettings::default();
+    settings.configuration = Some(configuration);
+    (settings.keep_days, settings.keep_mib) = (keep.keep_days, keep.keep_mib);
+    AuditLog::open(&folder, settings, now()).map_err(|error| Failure::new(error.to_string()))
 }

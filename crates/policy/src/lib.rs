@@ -32,8 +32,8 @@ pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Wa
 pub use reached::ReachedRung;
 pub use root_cause::{RootCause, root_cause};
 pub use schema::{
-    AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, SwarmBlock,
-    config_schema,
+    AgentBlock, AuditBlock, AuditKeep, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price,
+    ServeBlock, SwarmBlock, config_schema,
 };
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate, name_task};
 pub use template::render;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::Registry;
 
 /// The configuration keys that aren't part of a profile.
-pub const CONFIG_KEYS: [&str; 11] = [
+pub const CONFIG_KEYS: [&str; 12] = [
     "$schema",
     "profile",
     "mode",
@@ -18,6 +18,7 @@ pub const CONFIG_KEYS: [&str; 11] = [
     "embeddings",
     "events",
     "swarm",
+    "serve",
 ];
 
 /// The keys of a profile.
@@ -99,6 +100,40 @@ pub struct SwarmBlock {
     pub name: Option<String>,
     /// Whether the subagents of a session form a swarm of their own, unless the session is in a named one.
     pub subagents: bool,
+}
+
+/// Settings of `deloop serve`. Only your own configuration can set them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeBlock {
+    /// The audit log.
+    pub audit: AuditBlock,
+}
+
+/// How the audit log of `deloop serve` is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditBlock {
+    /// How much of a stopped session's turns is recorded.
+    pub keep: AuditKeep,
+    /// Delete records older than this many days. Without it, nothing is deleted because of its age.
+    pub keep_days: Option<u32>,
+    /// Delete the oldest records while the log is larger than this, in MiB. Without it, the log grows without limit.
+    pub keep_mib: Option<u32>,
+}
+
+/// How much of a stopped session's turns is recorded. Secrets are masked either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AuditKeep {
+    /// The beginning of the text, and each call's tool and most telling argument.
+    #[default]
+    Short,
+    /// The text and the arguments, up to 4 KiB per turn.
+    Text,
 }
 
 /// The price of a model, in dollars per million tokens.

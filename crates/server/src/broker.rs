@@ -1,6 +1,7 @@
 //! Decides about steps and keeps sessions and swarms, in one SQLite file.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use deloop_detect::{Ledger, SwarmState};
 use deloop_engine::{Checkpoint, Engine, LoopDetectionState, RestoreError, Session};
@@ -10,6 +11,8 @@ use deloop_store::{Bounds, Store, StoreError};
 use deloop_types::{Body, Decision, Millis, SessionId, Step, Usage};
 use serde::Serialize;
 
+use crate::audit::{AuditEntry, AuditLog, BrokerAudit, TurnForm};
+use crate::requester::Requester;
 use crate::server_time::ServerTime;
 
 /// Returns the cost of a request to a model, in dollars.
@@ -29,6 +32,7 @@ pub struct Broker {
     journal: SqliteJournal,
     cost: CostFn,
     off: bool,
+    audit: Option<BrokerAudit>,
 }
 
 /// What is stored of a session.
@@ -63,7 +67,14 @@ impl Broker {
     pub fn open(file: &Path, engine: Engine, cost: CostFn, off: bool) -> Result<Self, StoreError> {
         let journal = SqliteJournal::open(file, BOUNDS)?;
         journal.store().keep_log_short(LOG_PAGES)?;
-        Ok(Self { engine, journal, cost, off })
+        Ok(Self { engine, journal, cost, off, audit: None })
+    }
+
+    /// Records decisions and operations in this log, and with a stop the last turns of its session, in this form.
+    #[must_use]
+    pub fn with_audit(mut self, log: Arc<AuditLog>, turns: TurnForm) -> Self {
+        self.audit = Some(BrokerAudit::new(log, turns));
+        self
     }
 
     fn store(&self, now: Millis) -> ServerTime<'_> {
@@ -71,11 +82,29 @@ impl Broker {
     }
 
     /// Decides about steps, in order. Either all of them are stored or, when this fails, none.
-    pub(crate) fn observe(&self, steps: Vec<Step>, now: Millis) -> Result<Vec<Decision>, StoreError> {
-        self.journal.atomically(|| steps.into_iter().map(|step| self.decide(step, now)).collect())
+    pub(crate) fn observe(
+        &self,
+        steps: Vec<Step>,
+        requester: &Requester,
+        now: Millis,
+    ) -> Result<Vec<Decision>, StoreError> {
+        self.journal.atomically(|| {
+            let mut entries = Vec::new();
+            let decide = |step| self.decide(step, requester, now, &mut entries);
+            let decisions = steps.into_iter().map(decide).collect::<Result<_, _>>()?;
+            // Before the steps are stored: a stop that is stored and not recorded would never be.
+            self.audit.iter().for_each(|audit| audit.append(&entries));
+            Ok(decisions)
+        })
     }
 
-    fn decide(&self, mut step: Step, now: Millis) -> Result<Decision, StoreError> {
+    fn decide(
+        &self,
+        mut step: Step,
+        requester: &Requester,
+        now: Millis,
+        entries: &mut Vec<AuditEntry>,
+    ) -> Result<Decision, StoreError> {
         step.ts = step.ts.or(Some(now));
         if let Body::Usage(usage) = &mut step.body
             && usage.cost_usd.is_none()
@@ -83,6 +112,7 @@ impl Broker {
             usage.cost_usd = (self.cost)(usage);
         }
         let observed = self.engine.observe(&self.store(now), &step)?;
+        let standing = observed.standing;
         let (mut decision, mut events) = (observed.decision, observed.events);
         if self.off {
             return Ok(Decision::go_on(decision.session, decision.step));
@@ -99,7 +129,36 @@ impl Broker {
             recent_calls: "[]",
         };
         self.journal.record(&decision, &origin)?;
+        if let Some(audit) = &self.audit {
+            entries.extend(audit.entry(requester, &step, &decision, standing, now));
+        }
         Ok(decision)
+    }
+
+    /// Records what someone does to a session, before it is done.
+    pub(crate) fn audit_session(
+        &self,
+        action: &str,
+        session: &SessionId,
+        requester: &Requester,
+        now: Millis,
+    ) {
+        let Some(audit) = &self.audit else { return };
+        let entry = AuditEntry::new(now, &requester.actor, action).in_project(&requester.project);
+        audit.append(&[entry.of_session(session)]);
+        audit.forget(requester, session);
+    }
+
+    /// Records what someone does to a swarm, before it is done.
+    pub(crate) fn audit_swarm(&self, action: &str, swarm: &str, requester: &Requester, now: Millis) {
+        let Some(audit) = &self.audit else { return };
+        let entry = AuditEntry::new(now, &requester.actor, action).in_project(&requester.project);
+        audit.append(&[entry.of_swarm(swarm)]);
+    }
+
+    /// Returns the audit log, if there is one.
+    pub(crate) fn audit_log(&self) -> Option<&Arc<AuditLog>> {
+        self.audit.as_ref().map(BrokerAudit::log)
     }
 
     pub(crate) fn sessions(&self, after: Option<&str>, limit: u64) -> Result<Vec<SessionId>, StoreError> {

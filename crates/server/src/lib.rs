@@ -4,18 +4,23 @@
 //! the workspace. Nothing here prints: the caller gets a [`ServerNotice`] for what people should see.
 
 mod admission;
+mod audit;
 mod broker;
 mod http_error;
 mod listener;
 mod metrics;
 mod project;
-#[expect(dead_code, reason = "handlers take it next")]
 mod requester;
 mod routes;
 mod server_time;
 mod shared;
 mod step_batch;
 
+pub use audit::{
+    AuditEntry, AuditError, AuditFilter, AuditHead, AuditLog, AuditProblem, AuditRecord, AuditSettings,
+    AuditedDecision, AuditedTurn, StepRange, TurnCall, TurnForm, TurnHistory, Verification,
+    configuration_hash, read_records, safe_json, verify,
+};
 pub use broker::{Broker, CostFn};
 pub use listener::serve;
 pub use project::Project;

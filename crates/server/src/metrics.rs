@@ -53,7 +53,7 @@ impl ServerMetrics {
     }
 
     /// Returns the counts in the text format of Prometheus.
-    pub(crate) fn text(&self, sessions: u64) -> String {
+    pub(crate) fn text(&self, sessions: u64, audit_failures: u64) -> String {
         let mut out = String::new();
         let mut head = |name: &str, kind: &str, help: &str, rows: &str| {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{rows}");
@@ -82,6 +82,8 @@ impl ServerMetrics {
         head("deloop_request_errors_total", "counter", "Requests answered with an error.", &rows);
         let rows = self.request_rows();
         head("deloop_request_seconds", "histogram", "How long requests took, in seconds.", &rows);
+        let rows = format!("deloop_audit_failures_total {audit_failures}\n");
+        head("deloop_audit_failures_total", "counter", "Audit records that couldn't be written.", &rows);
         head("deloop_sessions", "gauge", "Stored sessions.", &format!("deloop_sessions {sessions}\n"));
         out
     }

@@ -14,6 +14,8 @@ use self::eval::EVAL_HELP;
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand, HookPhase};
 
+#[cfg(feature = "serve")]
+use crate::audit::args::{AUDIT_HELP, AuditArgs};
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
@@ -89,6 +91,10 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
+    /// Verify, search, export or purge the audit log of a server
+    #[cfg(feature = "serve")]
+    #[command(after_help = AUDIT_HELP)]
+    Audit(AuditArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \

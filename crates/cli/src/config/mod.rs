@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use deloop_engine::Options;
 use deloop_policy::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, config_schema,
-    merge, unknown_key,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, ServeBlock,
+    config_schema, merge, unknown_key,
 };
 use deloop_types::Mode;
 use serde_json::Value;
@@ -73,6 +73,21 @@ impl Config {
     /// Returns the user's own model prices.
     pub(crate) fn prices(&self) -> Result<BTreeMap<String, Price>, Failure> {
         Ok(field(&self.document, "prices")?.unwrap_or_default())
+    }
+
+    /// Returns the settings of `deloop serve`.
+    #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "only the server has settings of its own"))]
+    pub(crate) fn serve(&self) -> Result<ServeBlock, Failure> {
+        Ok(field(&self.document, "serve")?.unwrap_or_default())
+    }
+
+    /// Returns the profile and all settings, merged.
+    #[cfg_attr(
+        not(feature = "serve"),
+        expect(dead_code, reason = "only the server records which one applied")
+    )]
+    pub(crate) fn document(&self) -> &Value {
+        &self.document
     }
 
     /// Returns the profile with this TOML merged over the whole configuration.
@@ -220,9 +235,10 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         profile_from = if names("profile") { Some(*layer) } else { profile_from };
         memory_from = if names("memory") { Some(*layer) } else { memory_from };
         events_from = if names("events") { Some(*layer) } else { events_from };
-        if names("embeddings") && matches!(layer.reach, Reach::Inside { .. }) {
+        let own_only = ["embeddings", "serve"].into_iter().find(|key| names(key));
+        if let Some(key) = own_only.filter(|_| matches!(layer.reach, Reach::Inside { .. })) {
             return Err(Failure::new(format!(
-                "{}: only your own configuration can set `embeddings`; move it there",
+                "{}: only your own configuration can set `{key}`; move it there",
                 layer.path.display()
             )));
         }

@@ -572,6 +572,10 @@ fn hostile_repository(world: &World) {
         ),
     );
     world.pipe("repo/deep/deloop.yaml");
+    world.link(&bashrc, "repo/audit/lock");
+    world.link("/dev/zero", "repo/audit/head");
+    world.pipe("repo/audit/00000000000000000001.jsonl");
+    world.link(world.at("outside"), "repo/deep/audit");
     fs::create_dir_all(world.at("repo/sessions")).unwrap();
     endless_database(&world.at("repo/sessions/opencode.db"));
     world.link("/dev/zero", "repo/sessions/zero.jsonl");
@@ -595,6 +599,13 @@ const COMMANDS: &[&[&str]] = &[
     &["compare", "--a", "default", "--b", "deloop.toml", "sessions"],
     &["show", "sessions/pipe.jsonl"],
     &["serve", "--state", "/dev/null"],
+    &["serve", "--state", "."],
+    &["audit", "verify"],
+    &["audit", "verify", "--state", "."],
+    &["audit", "query", "--state", ".", "--turns"],
+    &["audit", "export", "--state", ".", "--out", "events.jsonl"],
+    &["audit", "export", "--state", "deep", "--format", "csv"],
+    &["audit", "purge", "s", "--state", "."],
     &["stream", "--events", "events.jsonl"],
     &["stream", "--checkpoint", "checkpoint.json"],
     &["stream", "--agent", "opencode"],

@@ -2,6 +2,7 @@
 #![cfg(all(unix, feature = "serve"))]
 
 mod agreement;
+mod audit;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]
 mod binary;

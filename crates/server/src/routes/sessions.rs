@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::unread_body;
 use crate::http_error::{HttpError, json_response, safe_error};
+use crate::requester::Requester;
 use crate::shared::{Shared, blocking};
 
 /// How many sessions a page has, unless the request says.
@@ -65,21 +66,34 @@ pub(super) async fn show(
 /// `POST /v1/sessions/{session}/reset`: deletes its state, and so lifts a stop.
 pub(super) async fn reset(
     State(shared): State<Arc<Shared>>,
+    requester: Requester,
     path: SessionPath,
 ) -> Result<Response, HttpError> {
     let session = session(path)?;
     let name = session.clone();
-    let existed =
-        blocking(&shared, move |access| Ok(access.with(|broker, now| broker.reset(&session, now))??)).await?;
+    let existed = blocking(&shared, move |access| {
+        Ok(access.with(|broker, now| {
+            broker.audit_session("session.reset", &session, &requester, now);
+            broker.reset(&session, now)
+        })??)
+    })
+    .await?;
     Ok(json_response(&json!({"session": name, "existed": existed})))
 }
 
 /// `POST /v1/sessions/{session}/end`: the same as an `end` step.
-pub(super) async fn end(State(shared): State<Arc<Shared>>, path: SessionPath) -> Result<Response, HttpError> {
+pub(super) async fn end(
+    State(shared): State<Arc<Shared>>,
+    requester: Requester,
+    path: SessionPath,
+) -> Result<Response, HttpError> {
     let session = session(path)?;
     let metrics = Arc::clone(&shared);
     let decisions = blocking(&shared, move |access| {
-        let decisions = access.with(|broker, now| broker.observe(vec![Step::end(session)], now))??;
+        let decisions = access.with(|broker, now| {
+            broker.audit_session("session.end", &session, &requester, now);
+            broker.observe(vec![Step::end(session)], &requester, now)
+        })??;
         metrics.metrics.steps(&decisions, 0);
         Ok(decisions)
     })
@@ -102,6 +116,7 @@ pub(super) async fn checkpoint(
 /// `PUT /v1/sessions/{session}/checkpoint`: replaces its state.
 pub(super) async fn restore(
     State(shared): State<Arc<Shared>>,
+    requester: Requester,
     path: SessionPath,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, HttpError> {
@@ -112,7 +127,10 @@ pub(super) async fn restore(
         let checkpoint: Checkpoint = serde_json::from_slice(&body).map_err(|error| {
             HttpError::bad_request(format!("not a checkpoint: {}", safe_error(&error.to_string())))
         })?;
-        Ok(access.with(|broker, now| broker.restore(&session, checkpoint, now))??)
+        Ok(access.with(|broker, now| {
+            broker.audit_session("session.restore", &session, &requester, now);
+            broker.restore(&session, checkpoint, now)
+        })??)
     })
     .await?;
     Ok(json_response(&json!({"session": name, "restored": true})))

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::unread_body;
 use crate::http_error::HttpError;
+use crate::requester::Requester;
 use crate::shared::{Shared, blocking};
 use crate::step_batch::{BatchForm, StepBatch};
 
@@ -16,6 +17,7 @@ const LINES: &str = "application/x-ndjson";
 /// `POST /v1/steps`: one Decision per Step, in the same order and form.
 pub(super) async fn observe(
     State(shared): State<Arc<Shared>>,
+    requester: Requester,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, HttpError> {
@@ -26,7 +28,7 @@ pub(super) async fn observe(
         let mut batch = StepBatch::read(&body, lines)?;
         drop(body);
         let steps = batch.take_steps();
-        let decisions = access.with(|broker, now| broker.observe(steps, now))??;
+        let decisions = access.with(|broker, now| broker.observe(steps, &requester, now))??;
         metrics.metrics.steps(&decisions, batch.malformed());
         let answer = batch.answer(&decisions).map_err(|error| HttpError::failed(error.to_string()))?;
         Ok((batch.form, answer))

@@ -7,6 +7,7 @@ use deloop_types::limits;
 use serde_json::json;
 
 use crate::http_error::{HttpError, json_response};
+use crate::requester::Requester;
 use crate::shared::{Shared, blocking};
 
 type SwarmPath = Result<Path<String>, PathRejection>;
@@ -26,12 +27,20 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>, path: SwarmPath) -> 
 }
 
 /// `DELETE /v1/swarms/{swarm}`: starts counting from zero.
-pub(super) async fn clear(State(shared): State<Arc<Shared>>, path: SwarmPath) -> Result<Response, HttpError> {
+pub(super) async fn clear(
+    State(shared): State<Arc<Shared>>,
+    requester: Requester,
+    path: SwarmPath,
+) -> Result<Response, HttpError> {
     let swarm = swarm(path)?;
     let name = swarm.clone();
-    let existed =
-        blocking(&shared, move |access| Ok(access.with(|broker, now| broker.clear_swarm(&swarm, now))??))
-            .await?;
+    let existed = blocking(&shared, move |access| {
+        Ok(access.with(|broker, now| {
+            broker.audit_swarm("swarm.clear", &swarm, &requester, now);
+            broker.clear_swarm(&swarm, now)
+        })??)
+    })
+    .await?;
     Ok(json_response(&json!({"swarm": name, "existed": existed})))
 }
 
