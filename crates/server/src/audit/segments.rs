@@ -29,7 +29,7 @@ impl Segment {
 
     /// Opens it to read its lines.
     pub(super) fn lines(&self) -> std::io::Result<SegmentLines> {
-        Ok(SegmentLines { reader: BufReader::with_capacity(256 << 10, private_files::open(&self.path)?) })
+        Ok(SegmentLines { reader: BufReader::with_capacity(64 << 10, private_files::open(&self.path)?) })
     }
 }
 

@@ -16,10 +16,10 @@ pub(super) async fn alive() -> Response {
 /// `GET /readyz`: the database and the audit log can be written.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
     blocking(&shared, |access| {
-        Ok(access.with(|broker, now| {
+        access.with(|broker, now| {
             broker.check_writable(now)?;
             broker.audit_log().map_or(Ok(()), |log| log.check(now)).map_err(HttpError::audit_failed)
-        })??)
+        })?
     })
     .await?;
     Ok(json_response(&json!({"status": "ready"})))
@@ -28,10 +28,10 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response,
 /// `GET /metrics`: counters in the text format of Prometheus.
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
     let (sessions, audit_failures) = blocking(&shared, |access| {
-        Ok(access.with(|broker, _| {
+        access.with(|broker, _| {
             let failures = broker.audit_log().map_or(0, |log| log.failures());
-            Ok::<_, HttpError>((broker.session_count()?, failures))
-        })??)
+            Ok((broker.session_count()?, failures))
+        })?
     })
     .await?;
     let text = shared.metrics.text(sessions, audit_failures);
