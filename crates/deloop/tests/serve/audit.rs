@@ -51,7 +51,10 @@ fn query(home: &Path, arguments: &[&str]) -> Vec<Value> {
 }
 
 fn segments(home: &Path) -> Vec<PathBuf> {
-    let folder = home.join(".local/state/deloop/audit");
+    segments_in(&home.join(".local/state/deloop/audit"))
+}
+
+fn segments_in(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
         files.filter(|path| path.extension().is_some_and(|e| e == "jsonl")).collect();
@@ -221,6 +224,33 @@ fn a_kill_under_load_loses_no_answered_stop() {
             assert!(recorded.iter().any(|record| record["session"] == session.as_str()), "{session}");
         }
     }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_reported_and_stops_no_agent() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let (server, mut client) = start(home);
+    assert_eq!(client.get("/readyz").status, 200);
+    let folder = home.join(".local/state/deloop/audit");
+    std::fs::rename(&folder, home.join("moved")).unwrap();
+    segments_in(&home.join("moved")).iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    std::fs::write(&folder, "in the way").unwrap();
+    stop(&mut client, "s1");
+    let answer = client.get("/readyz");
+    assert!(answer.status == 503 && answer.error().contains("audit log"), "{answer:?}");
+    assert!(client.get("/metrics").text().contains("\ndeloop_audit_failures_total 3\n"));
+    std::fs::remove_file(&folder).unwrap();
+    assert_eq!(client.get("/readyz").status, 200, "there is room again");
+    drop((client, server));
+    let all = query(home, &[]);
+    assert_eq!((&all[0]["action"], &all[0]["note"]["lost"]), (&json!("log.lost"), &json!(3)));
+    let output = audit(home, &["verify"]);
+    assert!(
+        text(&output).contains("Problem: record 1: it and those up to 2 are missing"),
+        "{}",
+        text(&output)
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use deloop_types::{Millis, Step};
 
+use super::line::{self, LineContext, LineParts};
 use super::log_tests::{folder_of, open, stop};
 use super::{AuditEntry, AuditHead, AuditProblem, verify};
 use crate::project::Project;
@@ -155,7 +156,7 @@ fn a_tail_that_is_gone_with_its_head_shows_by_a_noted_head() {
     let (last, lines) = log.files.last().unwrap();
     std::fs::write(last, lines[..lines.len() - 1].concat()).unwrap();
     assert!(names(&log.problems(), &[12]), "the head file shows it");
-    let hash = |line: &[u8]| super::line::LineParts::of(line).unwrap().hash.to_owned();
+    let hash = |line: &[u8]| LineParts::of(line).unwrap().hash.to_owned();
     let head = AuditHead { seq: 11, hash: hash(&lines[lines.len() - 2]) };
     std::fs::write(folder.join("head"), format!("{head}\n")).unwrap();
     assert!(log.problems().is_empty(), "nothing in the folder shows it");
@@ -171,10 +172,28 @@ fn a_payload_that_no_purge_removed_is_missed() {
     let (file, line) = (1, 0);
     let mut lines = log.files[file].1.clone();
     let mut purged = Vec::new();
-    super::line::LineParts::of(&lines[line]).unwrap().write_purged(11, &mut purged);
+    LineParts::of(&lines[line]).unwrap().write_purged(11, &mut purged);
     lines[line] = purged;
     log.with(file, &lines, |problems| {
         assert!(names(&problems, &[log.seq(file, line)]), "{problems:?}");
         assert!(problems[0].what.contains("no purge"), "{problems:?}");
     });
+}
+
+#[test]
+fn a_record_with_a_new_hash_breaks_the_link_of_the_next() {
+    let log = SampleLog::new();
+    for (file, line) in log.places() {
+        let seq = log.seq(file, line);
+        let mut lines = log.files[file].1.clone();
+        let before = LineParts::of(&lines[line]).unwrap().parse().unwrap();
+        let context = LineContext { server: before.server, configuration: None };
+        let entry = AuditEntry::new(Millis(1000), "mallory", "decision.warn");
+        lines[line].clear();
+        line::write(&entry, &context, seq, &before.prev, &mut lines[line]).unwrap();
+        log.with(file, &lines, |problems| {
+            let shown = if seq == 12 { seq } else { seq + 1 };
+            assert!(names(&problems, &[shown]), "{seq}: {problems:?}");
+        });
+    }
 }

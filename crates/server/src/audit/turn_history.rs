@@ -180,8 +180,11 @@ impl TurnHistory {
             if size <= SHORT_SIZE {
                 return;
             }
+            if turn.text.len() <= SHORTER_TEXT && turn.id.is_none() {
+                continue;
+            }
             let before = self::size(turn);
-            turn.text = clean(&turn.text, SHORTER_TEXT);
+            turn.text = clean(&turn.text, SHORTER_TEXT - 2);
             turn.id = None;
             size -= before - self::size(turn).min(before);
         }
@@ -198,16 +201,10 @@ impl AuditedTurn {
     }
 }
 
-/// Returns at least the size of a turn, in bytes of JSON.
+/// Returns at least the size of a turn in the short form, in bytes of JSON.
 fn size(turn: &AuditedTurn) -> usize {
-    let text = |text: &str| -> usize {
-        let escaped = |c: char| match c {
-            '"' | '\\' => 2,
-            c if c.is_control() || deloop_detect::is_invisible(c) => 12,
-            c => c.len_utf8(),
-        };
-        text.chars().map(escaped).sum()
-    };
+    // Cleaned text has nothing else that JSON escapes.
+    let text = |text: &str| text.len() + text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
     let agent = turn.agent.as_deref().map_or(0, |agent| text(agent) + 11);
     let said = if turn.text.is_empty() { 0 } else { text(&turn.text) + 10 };
     let calls: usize = turn
