@@ -18,7 +18,7 @@ fn only_addresses_of_this_machine_are_listened_on() {
     }
     let server = Server::start(home.path(), &[]);
     let taken = server.address.to_string();
-    let output = run(deloop(home.path()).args(["serve", "--listen", &taken]), b"");
+    let output = run(deloop(home.path()).args(["serve", "--state", "other", "--listen", &taken]), b"");
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains(&taken), "{}", said(&output));
 }
