@@ -93,7 +93,7 @@ pub(super) struct ChainedPart {
 
 /// What a purge removes. The salt keeps short texts from being guessed by their hash.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Payload {
+pub(super) struct PrivatePayload {
     salt: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) session: Option<String>,
@@ -131,7 +131,7 @@ pub(super) fn write(
     prev: &str,
     out: &mut Vec<u8>,
 ) -> Result<String, std::io::Error> {
-    let payload = safe_json(&Payload {
+    let payload = safe_json(&PrivatePayload {
         salt: random_hex()?,
         session: entry.session.as_ref().map(ToString::to_string),
         agent: entry.agent.clone(),
@@ -201,7 +201,7 @@ impl<'a> LineParts<'a> {
     }
 
     /// Parses the payload, unless it was purged.
-    pub(super) fn payload(&self) -> Option<Payload> {
+    pub(super) fn payload(&self) -> Option<PrivatePayload> {
         serde_json::from_slice(self.payload).ok()
     }
 
