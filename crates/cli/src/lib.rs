@@ -3,6 +3,8 @@
 #[cfg(feature = "serve")]
 mod alerts;
 mod args;
+#[cfg(feature = "serve")]
+mod audit;
 mod config;
 mod demo;
 mod doctor;
@@ -79,6 +81,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         #[cfg(feature = "serve")]
         Command::Alerts(args) => alerts::run(&args, out),
         Command::Keys(args) => keys::run(&args, out),
+        Command::Audit(args) => audit::run(&args, out),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

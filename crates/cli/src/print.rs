@@ -30,6 +30,12 @@ pub(crate) fn stdout(cli: &Cli) -> Box<dyn Write> {
     }
 }
 
+/// Returns the text with everything escaped that could affect a terminal, for a file that people may print.
+#[cfg(feature = "serve")]
+pub(crate) fn escaped_text(text: &str) -> String {
+    escaped(text, false)
+}
+
 /// Standard error.
 pub(crate) fn stderr() -> Escaped<io::Stderr> {
     Escaped { inner: io::stderr(), colours: false, half: Vec::new() }
@@ -56,6 +62,8 @@ fn is_for_programs(command: &Command) -> bool {
         Command::Compare(args) => args.json,
         Command::Log(args) => args.json,
         Command::State(args) => args.json,
+        #[cfg(feature = "serve")]
+        Command::Audit(args) => args.is_for_programs(),
         Command::Swarm(args) => matches!(args.command, Some(SwarmCommand::Show { json: true, .. })),
         Command::Stream(_)
         | Command::Steps(_)

@@ -7,19 +7,22 @@ use std::time::Duration;
 
 use clap::Args;
 use deloop_engine::Engine;
-use deloop_policy::ServeBlock;
+use deloop_policy::{AuditBlock, AuditKeep, ServeBlock};
 use deloop_server::{
-    AccessSettings, Broker, BrokerStore, KEY_FILE, RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles,
+    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, KEY_FILE, RateLimits,
+    ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm, configuration_hash,
 };
 use deloop_store::RedisOptions;
+use serde_json::json;
 
 use crate::alerts;
 use crate::args::RuleArgs;
+use crate::audit::{AUDIT_FOLDER, person};
 use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::hook;
 use crate::print;
-use crate::state::{self, SERVER_DATABASE, State};
+use crate::state::{SERVER_DATABASE, State, now};
 
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 2000;
@@ -53,7 +56,7 @@ pub(crate) struct ServeArgs {
     /// How long a request may wait for Redis, in milliseconds; then the agent continues
     #[arg(long, value_name = "MS", default_value_t = 300, requires = "store")]
     pub(crate) store_timeout: u64,
-    /// The folder of the database, `server.db`, and of the keys, `keys.json` [default: your state folder]
+    /// The folder of the database, `server.db`, the keys, `keys.json`, and the audit log [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
     /// The certificate in PEM, with those it builds on
@@ -73,6 +76,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cost = Box::new(hook::cost_of(config.prices()?));
     let routes = alerts::routes(&config)?;
     let block = config.serve()?;
+    let keep = block.audit.clone();
+    let configuration = configuration_hash(config.document(), &config.options);
+    let about = json!({
+        "version": env!("CARGO_PKG_VERSION"), "profile": config.profile.name, "mode": config.options.mode,
+        "attended": config.options.attended, "off": config.off,
+    });
     let Config { profile, options, off, .. } = config;
     let file = match &args.state {
         // The user's own folder keeps its permissions. A new one, and the file, are private.
@@ -100,8 +109,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
-    let mut broker = Broker::open(store, engine, cost, off, state::now(), Arc::clone(&tell))
+    let mut broker = Broker::open(store, engine, cost, off, now(), Arc::clone(&tell))
         .map_err(|error| Failure::new(error.to_string()))?;
+    let audit = open_audit(&file, configuration, &keep)?;
+    let started = AuditEntry::new(now(), &person(), "server.start").with_detail(about);
+    audit.append(&[started]).map_err(|error| Failure::new(error.to_string()))?;
+    let turns = if keep.keep == AuditKeep::Text { TurnForm::Text } else { TurnForm::Short };
+    broker = broker.with_audit(Arc::new(audit), turns);
     let folder = file.parent().unwrap_or(Path::new(""));
     if let Some(alerts) = alerts::start(routes, folder, broker.alert_claims(), Arc::clone(&tell))? {
         broker = broker.with_alerts(alerts);
@@ -129,4 +143,13 @@ fn settings(args: &ServeArgs, block: ServeBlock, key_file: &Path) -> Result<Acce
     };
     let allow_plain_http = args.allow_plain_http;
     Ok(AccessSettings { key_file: key_file.to_owned(), hosts, tls, allow_plain_http, limits })
+}
+
+/// Opens the audit log beside the database.
+fn open_audit(database: &Path, configuration: String, keep: &AuditBlock) -> Result<AuditLog, Failure> {
+    let folder = database.with_file_name(AUDIT_FOLDER);
+    let mut settings = AuditSettings::default();
+    settings.configuration = Some(configuration);
+    (settings.keep_days, settings.keep_mib) = (keep.keep_days, keep.keep_mib);
+    AuditLog::open(&folder, settings, now()).map_err(|error| Failure::new(error.to_string()))
 }

@@ -75,7 +75,7 @@ impl SharedSessions {
                 }
                 self.missed += 1;
                 let decision = Decision::go_on(step.session.clone(), 0);
-                Observed { decision, events: Vec::new(), judged: None }
+                Observed { decision, events: Vec::new(), judged: None, standing: false }
             }
         }
     }

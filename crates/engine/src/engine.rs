@@ -51,6 +51,8 @@ pub struct Observed {
     pub events: Vec<Event>,
     /// The call that a result belongs to, with its evidence.
     pub judged: Option<CallRecord>,
+    /// Whether the decision is a stop that applied before this step.
+    pub standing: bool,
 }
 
 /// Returns the embedding of a text, or `None` if it has none at hand. It runs while a step waits for its decision.
@@ -233,7 +235,7 @@ impl Engine {
             decision.step = index;
             let nothing = Decision::go_on(step.session.clone(), index);
             let events = events(step, &nothing, &ledger, session.controller.as_ref(), alerts);
-            return Folded::of(Observed { decision, events, judged: None });
+            return Folded::of(Observed { decision, events, judged: None, standing: true });
         }
         match &step.body {
             Body::Compact => ladder.compacted(),
@@ -283,6 +285,7 @@ impl Engine {
             decision.calls.iter().for_each(|id| history.refuse(id, message));
         }
         let events = events(step, &decision, &ledger, session.controller.as_ref(), alerts);
+        let standing = decision.action == Action::Stop && by.is_none();
         if clear {
             session.agents[at] = self.fresh_agent(step.agent.clone());
         }
@@ -291,7 +294,7 @@ impl Engine {
             ended.findings.clear();
             session.ended = Some(Box::new(ended));
         }
-        Folded { in_vain, ..Folded::of(Observed { decision, events, judged }) }
+        Folded { in_vain, ..Folded::of(Observed { decision, events, judged, standing }) }
     }
 
     fn fresh_agent(&self, name: Option<String>) -> Agent {

@@ -93,6 +93,7 @@ impl Guard {
             decision: Decision::go_on(step.session.clone(), 0),
             events: Vec::new(),
             judged: None,
+            standing: false,
         })
     }
 

@@ -44,3 +44,28 @@ pub struct ServeLimitsBlock {
     /// How many seconds' worth of both a key may use at once after a pause, at least 1; 10 if absent.
     pub burst: Option<u64>,
 }
+
+/// How the audit log of `deloop serve` is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditBlock {
+    /// How much of a stopped session's turns is recorded.
+    pub keep: AuditKeep,
+    /// Delete records older than this many days. Without it, nothing is deleted because of its age.
+    pub keep_days: Option<u32>,
+    /// Delete the oldest records while the log is larger than this, in MiB. Without it, the log grows without limit.
+    pub keep_mib: Option<u32>,
+}
+
+/// How much of a stopped session's turns is recorded. Secrets are masked either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AuditKeep {
+    /// The beginning of the text, and each call's tool and most telling argument.
+    #[default]
+    Short,
+    /// The text and the arguments, up to 4 KiB per turn.
+    Text,
+}

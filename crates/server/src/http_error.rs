@@ -123,6 +123,12 @@ impl HttpError {
         }
     }
 
+    /// Creates the error for an audit log that can't be written.
+    pub(crate) fn audit_failed(reason: String) -> Self {
+        let message = "the audit log can't be written; the server's log has the reason";
+        Self { internal: Some(reason), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
     /// Returns what only the person who runs the server should see.
     pub(crate) fn internal(&self) -> Option<&str> {
         self.internal.as_deref()

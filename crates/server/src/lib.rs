@@ -6,6 +6,7 @@
 mod access;
 mod admission;
 mod alerts;
+mod audit;
 mod broker;
 mod events;
 mod host_name;
@@ -25,6 +26,11 @@ pub use access::{
 pub use alerts::{
     Alert, AlertContext, AlertDetail, AlertOutcome, AlertRoute, AlertStats, Alerts, BacklogReport, ClaimFn,
     backlog_reports,
+};
+pub use audit::{
+    AuditEntry, AuditError, AuditFilter, AuditHead, AuditLog, AuditProblem, AuditRecord, AuditSettings,
+    AuditedDecision, AuditedTurn, StepRange, TurnCall, TurnForm, TurnHistory, Verification,
+    configuration_hash, read_records, safe_json, verify,
 };
 pub use broker::{Broker, BrokerStore, CostFn};
 pub use host_name::host_name;

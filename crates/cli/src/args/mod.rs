@@ -16,6 +16,7 @@ pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand, Ho
 
 #[cfg(feature = "serve")]
 use crate::alerts::{ALERTS_HELP, AlertsArgs};
+use crate::audit::args::{AUDIT_HELP, AuditArgs};
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
@@ -101,6 +102,10 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = KEYS_HELP)]
     Keys(KeysArgs),
+    /// Verify, search, export or purge the audit log of a server
+    #[cfg(feature = "serve")]
+    #[command(after_help = AUDIT_HELP)]
+    Audit(AuditArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \

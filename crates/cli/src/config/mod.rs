@@ -84,6 +84,12 @@ impl Config {
         Ok(field(&self.document, "serve")?.unwrap_or_default())
     }
 
+    /// Returns the profile and all settings, merged.
+    #[cfg(feature = "serve")]
+    pub(crate) fn document(&self) -> &Value {
+        &self.document
+    }
+
     /// Returns the profile with this TOML merged over the whole configuration.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ fn actions(actions: &[ActionRow]) -> String {
 }
 
 /// Returns text as a cell. One that a spreadsheet would take for a formula gets an apostrophe before it.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };
     if text.contains([',', '"', '\n', '\r', '\'']) {

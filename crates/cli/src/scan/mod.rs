@@ -6,7 +6,7 @@ pub(crate) mod args;
 mod assemble;
 pub(crate) mod compare;
 mod comparison;
-mod csv;
+pub(crate) mod csv;
 mod html;
 mod numbers;
 pub(crate) mod report;

@@ -574,6 +574,10 @@ fn hostile_repository(world: &World) {
         ),
     );
     world.pipe("repo/deep/deloop.yaml");
+    world.link(&bashrc, "repo/audit/lock");
+    world.link("/dev/zero", "repo/audit/head");
+    world.pipe("repo/audit/00000000000000000001.jsonl");
+    world.link(world.at("outside"), "repo/deep/audit");
     fs::create_dir_all(world.at("repo/sessions")).unwrap();
     endless_database(&world.at("repo/sessions/opencode.db"));
     world.link("/dev/zero", "repo/sessions/zero.jsonl");
@@ -604,6 +608,12 @@ const COMMANDS: &[&[&str]] = &[
     &["keys", "add", "ci", "--scope", "read"],
     &["keys", "revoke", "ci"],
     &["keys", "add", "ci", "--scope", "read", "--state", "."],
+    &["audit", "verify"],
+    &["audit", "verify", "--state", "."],
+    &["audit", "query", "--state", ".", "--turns"],
+    &["audit", "export", "--state", ".", "--out", "events.jsonl"],
+    &["audit", "export", "--state", "deep", "--format", "csv"],
+    &["audit", "purge", "s", "--state", "."],
     &["stream", "--events", "events.jsonl"],
     &["stream", "--checkpoint", "checkpoint.json"],
     &["stream", "--agent", "opencode"],

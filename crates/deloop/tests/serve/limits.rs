@@ -21,9 +21,7 @@ fn only_addresses_of_this_machine_are_listened_on() {
     }
     let server = Server::start(home.path(), &[]);
     let taken = server.address.to_string();
-    let other = home.path().join("other");
-    let output =
-        run(deloop(home.path()).args(["serve", "--listen", &taken, "--state", other.to_str().unwrap()]), b"");
+    let output = run(deloop(home.path()).args(["serve", "--state", "other", "--listen", &taken]), b"");
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains(&taken), "{}", said(&output));
     let output = run(deloop(home.path()).args(["serve", "--listen", "127.0.0.1:0"]), b"");

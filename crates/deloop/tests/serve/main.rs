@@ -8,6 +8,7 @@ mod alert_routes;
 mod alerts;
 mod attack_target;
 mod attacks;
+mod audit;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]
 mod binary;

@@ -16,7 +16,7 @@ fn an_agent_gets_a_message_once_at_its_next_step() {
     let sent = client.post("/v1/sessions/s1/message", r#"{"text":"Use the staging database."}"#);
     assert_eq!(sent.json(), json!({"session": "s1", "queued": true}));
     let (_, event) = events.next();
-    assert_eq!((&event["event"], &event["actor"]), (&json!("operator.message"), &json!("local")));
+    assert_eq!((&event["event"], &event["actor"]), (&json!("session.message"), &json!("local")));
     assert!(event.get("text").is_none(), "what was said is between the two");
     // A message survives the server.
     server.signal("KILL");

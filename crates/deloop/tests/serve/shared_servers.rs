@@ -37,7 +37,7 @@ fn is_counted_as_one(url: &str) {
     let servers = three(home.path(), url, &["--profile", "doom-loop"]);
     let mut listeners: Vec<EventStream> = servers
         .iter()
-        .map(|server| EventStream::open(server, "/v1/events?kinds=swarm.declared,operator.clear_swarm", None))
+        .map(|server| EventStream::open(server, "/v1/events?kinds=swarm.declared,swarm.clear", None))
         .collect();
     let mut clients = clients(&servers);
     assert_eq!(run(&mut clients, "fix", 200), expected);
@@ -46,7 +46,7 @@ fn is_counted_as_one(url: &str) {
     clients[2].send("DELETE", "/v1/swarms/fix", &[], b"").unwrap();
     for listener in &mut listeners {
         assert_eq!(listener.next().1["event"], "swarm.declared");
-        assert_eq!(listener.next().1["event"], "operator.clear_swarm", "it is declared once");
+        assert_eq!(listener.next().1["event"], "swarm.clear", "it is declared once");
     }
 }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use deloop_policy::{AlertKind, AlertLevel};
 use deloop_store::{RecordName, SharedRecords};
-use deloop_types::{Millis, Step};
+use deloop_types::{Millis, SessionId, Step};
 use serde_json::json;
 
+use super::SentStep;
 use super::declared_swarms::{DeclaredSwarms, SwarmDeclaration};
 use super::judge::Decided;
 use crate::alerts::{Alert, AlertContext, Alerts, ClaimFn};
+use crate::audit::{AuditEntry, BrokerAudit};
 use crate::events::{EventHub, ServerEvent};
 use crate::project::Project;
 use crate::requester::Requester;
@@ -25,12 +27,33 @@ pub(crate) struct FollowUp {
     pub(super) swarms: DeclaredSwarms,
     pub(super) events: EventHub,
     pub(super) alerts: Option<Alerts>,
+    pub(super) audit: Option<BrokerAudit>,
     pub(super) tell: TellFn,
 }
 
 impl FollowUp {
-    /// Tells those who must know of a decision, and adds what the agent must know of its swarm.
-    pub(super) fn decided(&self, project: &Project, step: &Step, decided: &mut Decided, now: Millis) {
+    /// Tells those who must know of decisions, adds what agents must know of their swarms, and records it all.
+    pub(super) fn decided(
+        &self,
+        requester: &Requester,
+        steps: &[SentStep<'_>],
+        decided: &mut [Decided],
+        now: Millis,
+    ) {
+        let mut entries = Vec::new();
+        for (sent, decided) in steps.iter().zip(decided) {
+            self.decided_one(&requester.project, &sent.step, decided, now);
+            if let Some(audit) = &self.audit {
+                let Decided { decision, standing, .. } = &*decided;
+                entries.extend(audit.entry(requester, &sent.step, decision, *standing, now));
+            }
+        }
+        if let Some(audit) = self.audit.as_ref().filter(|_| !entries.is_empty()) {
+            audit.append(&entries);
+        }
+    }
+
+    fn decided_one(&self, project: &Project, step: &Step, decided: &mut Decided, now: Millis) {
         match self.swarms.follow(project, step, &mut decided.decision, now) {
             Ok(Some(declared)) => self.declared(project, step, &declared, now),
             Ok(None) => {}
@@ -74,9 +97,22 @@ impl FollowUp {
         }
     }
 
-    /// Tells those who must know what a person or another program did with a session or a swarm.
+    /// Forgets the turns of a session.
+    pub(super) fn forget(&self, requester: &Requester, session: &SessionId) {
+        self.audit.iter().for_each(|audit| audit.forget(requester, session));
+    }
+
+    /// Tells those who must know what a person or another program does with a session or a swarm, before it is done.
     pub(super) fn operated(&self, requester: &Requester, action: &str, subject: (&str, &str), now: Millis) {
         let (kind, name) = subject;
+        if let Some(audit) = &self.audit {
+            let entry = AuditEntry::new(now, &requester.actor, action).in_project(&requester.project);
+            let entry = match kind {
+                "swarm" => entry.of_swarm(name),
+                _ => entry.of_session(&name.into()),
+            };
+            audit.append(&[entry]);
+        }
         self.events.publish(
             ServerEvent::new(action, &requester.project, now)
                 .with(kind, json!(name))
@@ -103,6 +139,11 @@ impl FollowUp {
             "# HELP deloop_lost_events_total Events that couldn't be published.\n\
              # TYPE deloop_lost_events_total counter\ndeloop_lost_events_total {lost}\n"
         );
+        let failures = self.audit.as_ref().map_or(0, |audit| audit.log().failures());
+        text.push_str(&format!(
+            "# HELP deloop_audit_failures_total Audit records that couldn't be written.\n\
+             # TYPE deloop_audit_failures_total counter\ndeloop_audit_failures_total {failures}\n"
+        ));
         text.push_str(&self.alerts.as_ref().map_or_else(String::new, Alerts::metrics));
         text
     }

@@ -23,6 +23,8 @@ pub(crate) struct Judge {
 pub(crate) struct Decided {
     pub(crate) decision: Decision,
     pub(crate) events: Vec<Event>,
+    /// Whether the decision is a stop that applied before this step.
+    pub(crate) standing: bool,
     /// What the session has used so far, if there are events.
     pub(crate) ledger: Option<Ledger>,
     /// The model that the session used last, if there are events.
@@ -59,7 +61,7 @@ impl Judge {
                 (ledger, model) = (Some(about.0), about.1);
             }
         }
-        Ok(Decided { decision, events, ledger, model })
+        Ok(Decided { decision, events, standing: observed.standing, ledger, model })
     }
 
     /// Adds the time and the cost if the step has none.

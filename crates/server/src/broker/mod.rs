@@ -23,6 +23,7 @@ use deloop_store::{
 use deloop_types::{Decision, Millis, SessionId, Step};
 
 use crate::alerts::{Alerts, ClaimFn};
+use crate::audit::{AuditLog, BrokerAudit, TurnForm};
 use crate::events::EventHub;
 use crate::project::Project;
 use crate::requester::Requester;
@@ -104,7 +105,8 @@ impl Broker {
             };
         let swarms = DeclaredSwarms::new(Arc::clone(&records), matches!(backend, Backend::Remote(_)));
         let events = EventHub::start(events).map_err(StoreError::encode)?;
-        let follow_up = FollowUp { records, swarms, events, alerts: None, tell: Arc::clone(&tell) };
+        let follow_up =
+            FollowUp { records, swarms, events, alerts: None, audit: None, tell: Arc::clone(&tell) };
         Ok(Self { judge, backend, follow_up, off, tell })
     }
 
@@ -116,11 +118,11 @@ impl Broker {
     /// Decides about the steps of a project, in order.
     pub(crate) fn observe(
         &self,
-        project: &Project,
+        requester: &Requester,
         steps: &[SentStep<'_>],
         now: Millis,
     ) -> Result<StepAnswers, StoreError> {
-        let decided = self.backend.decide(&self.judge, project, steps, now, &self.tell);
+        let decided = self.backend.decide(&self.judge, &requester.project, steps, now, &self.tell);
         let mut decided = match decided {
             Err(error @ StoreError::Unavailable { .. }) => {
                 (self.tell)(ServerNotice::Failed(error.to_string()));
@@ -134,11 +136,26 @@ impl Broker {
             let decisions = decided.into_iter().map(go_on).collect();
             return Ok(StepAnswers { decisions, failed_open: false });
         }
-        for (sent, decided) in steps.iter().zip(&mut decided) {
-            self.follow_up.decided(project, &sent.step, decided, now);
-        }
+        self.follow_up.decided(requester, steps, &mut decided, now);
         let decisions = decided.into_iter().map(|decided| decided.decision).collect();
         Ok(StepAnswers { decisions, failed_open: false })
+    }
+
+    /// Records decisions and operations in this log, and with a stop the last turns of its session, in this form.
+    #[must_use]
+    pub fn with_audit(mut self, log: Arc<AuditLog>, turns: TurnForm) -> Self {
+        self.follow_up.audit = Some(BrokerAudit::new(log, turns));
+        self
+    }
+
+    /// Returns the audit log, if there is one.
+    pub(crate) fn audit_log(&self) -> Option<&Arc<AuditLog>> {
+        self.follow_up.audit.as_ref().map(BrokerAudit::log)
+    }
+
+    /// Notes that somebody ends a session.
+    pub(crate) fn ends(&self, requester: &Requester, session: &SessionId, now: Millis) {
+        self.follow_up.operated(requester, "session.end", ("session", session.as_str()), now);
     }
 
     /// Sends alerts about warnings, stops, budgets and stuck swarms.
@@ -180,7 +197,7 @@ impl Broker {
             Ok::<_, StoreError>(known)
         })?;
         if known {
-            self.follow_up.operated(requester, "operator.message", ("session", session.as_str()), now);
+            self.follow_up.operated(requester, "session.message", ("session", session.as_str()), now);
         }
         Ok(known)
     }
@@ -217,13 +234,13 @@ impl Broker {
         session: &SessionId,
         now: Millis,
     ) -> Result<bool, StoreError> {
-        let known = self.change(&requester.project, now, |view| {
+        self.follow_up.operated(requester, "session.reset", ("session", session.as_str()), now);
+        self.follow_up.forget(requester, session);
+        self.change(&requester.project, now, |view| {
             let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
             view.forget(session)?;
-            Ok::<_, StoreError>(known)
-        })?;
-        self.follow_up.operated(requester, "operator.reset", ("session", session.as_str()), now);
-        Ok(known)
+            Ok(known)
+        })
     }
 
     pub(crate) fn checkpoint(
@@ -246,7 +263,7 @@ impl Broker {
         self.change(&requester.project, now, |view| {
             self.judge.engine.restore(view, session, checkpoint.clone())
         })?;
-        self.follow_up.operated(requester, "operator.restore", ("session", session.as_str()), now);
+        self.follow_up.operated(requester, "session.restore", ("session", session.as_str()), now);
         Ok(())
     }
 
@@ -279,7 +296,7 @@ impl Broker {
             Ok::<_, StoreError>(known)
         })?;
         self.follow_up.swarms.clear(&requester.project, swarm, now)?;
-        self.follow_up.operated(requester, "operator.clear_swarm", ("swarm", swarm), now);
+        self.follow_up.operated(requester, "swarm.clear", ("swarm", swarm), now);
         Ok(known)
     }
 

@@ -13,9 +13,15 @@ pub(super) async fn alive() -> Response {
     json_response(&json!({"status": "ok"}))
 }
 
-/// `GET /readyz`: the database can be written.
+/// `GET /readyz`: the database and the audit log can be written, or Redis answers.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
-    blocking(&shared, |access| Ok(access.with(|broker, now| broker.write_back(now))??)).await?;
+    blocking(&shared, |access| {
+        access.with(|broker, now| {
+            broker.write_back(now)?;
+            broker.audit_log().map_or(Ok(()), |log| log.check(now)).map_err(HttpError::audit_failed)
+        })?
+    })
+    .await?;
     Ok(json_response(&json!({"status": "ready"})))
 }
 

@@ -94,10 +94,11 @@ pub(super) async fn end(
     let session = session(path)?;
     let metrics = Arc::clone(&shared);
     let decisions = blocking(&shared, move |access| {
+        access.with(|broker, now| broker.ends(&requester, &session, now))?;
         let step = Step::end(session);
         let json = serde_json::to_vec(&step).map_err(|error| HttpError::failed(error.to_string()))?;
         let steps = [SentStep { step, json: &json }];
-        let answers = access.with(|broker, now| broker.observe(&requester.project, &steps, now))??;
+        let answers = access.with(|broker, now| broker.observe(&requester, &steps, now))??;
         metrics.metrics.steps(&answers, 0);
         Ok(answers.decisions)
     })

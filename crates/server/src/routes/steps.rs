@@ -31,7 +31,7 @@ pub(super) async fn observe(
     let observe = move |shared: &Shared, access: &BrokerAccess<'_>| {
         let batch = StepBatch::read(&body, lines)?;
         requester.spend_steps(batch.steps.len())?;
-        let answers = access.with(|broker, now| broker.observe(&requester.project, &batch.steps, now))??;
+        let answers = access.with(|broker, now| broker.observe(&requester, &batch.steps, now))??;
         shared.metrics.steps(&answers, batch.malformed());
         let answer =
             batch.answer(&answers.decisions).map_err(|error| HttpError::failed(error.to_string()))?;

@@ -1,0 +1,42 @@
+//! The audit log: every decision other than `continue` and every operator action, in files that show tampering.
+//!
+//! A record is one line of JSON. It names the hash of the record before it, so a record can't be changed, removed,
+//! moved or inserted without breaking the chain from there on. What belongs to a session (its name, texts, turns) is a
+//! payload beside the chained part, which holds only its salted hash: a purge replaces the payload, and the chain still
+//! verifies. `docs/audit.md` describes the files.
+
+mod broker_audit;
+mod configuration;
+mod entry;
+mod head;
+mod line;
+mod lock;
+mod log;
+mod log_writer;
+mod private_files;
+mod purge;
+mod query;
+mod recovery;
+mod retention;
+mod safe_json;
+mod segments;
+mod turn_histories;
+mod turn_history;
+mod verify;
+mod verify_chain;
+
+pub(crate) use broker_audit::BrokerAudit;
+pub use configuration::configuration_hash;
+pub use entry::{AuditEntry, AuditedDecision, StepRange};
+pub use head::AuditHead;
+pub use line::AuditRecord;
+pub use log::{AuditError, AuditLog, AuditSettings};
+pub use query::{AuditFilter, read_records};
+pub use safe_json::safe_json;
+pub use turn_history::{AuditedTurn, TurnCall, TurnForm, TurnHistory};
+pub use verify::{AuditProblem, Verification, verify};
+
+#[cfg(test)]
+mod log_tests;
+#[cfg(test)]
+mod tamper_tests;
