@@ -58,8 +58,9 @@ pub type EmbedFn = Arc<dyn Fn(&str) -> Option<Vec<f32>> + Send + Sync>;
 
 /// Turns Steps into Decisions, using a [`Store`] that you provide. To keep sessions in memory, use a
 /// [`Guard`](crate::Guard).
+#[derive(Clone)]
 pub struct Engine {
-    profile: Profile,
+    profile: Arc<Profile>,
     options: Options,
     embed: Option<EmbedFn>,
 }
@@ -68,7 +69,7 @@ impl Engine {
     /// Creates an engine for this profile.
     #[must_use]
     pub fn new(profile: Profile, options: Options) -> Self {
-        Self { profile, options, embed: None }
+        Self { profile: Arc::new(profile), options, embed: None }
     }
 
     /// Computes the embeddings of turns that come without one, if the profile compares turns by them
@@ -77,6 +78,18 @@ impl Engine {
     pub fn with_embeddings(mut self, embed: EmbedFn) -> Self {
         self.embed = Some(embed).filter(|_| self.profile.compares_embeddings());
         self
+    }
+
+    /// Returns the same engine with other options. The profile is shared.
+    #[must_use]
+    pub fn with_options(&self, options: Options) -> Self {
+        Self { options, ..self.clone() }
+    }
+
+    /// Returns the options.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.options
     }
 
     /// Returns the profile.

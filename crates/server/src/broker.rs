@@ -7,9 +7,10 @@ use deloop_engine::{Checkpoint, Engine, LoopDetectionState, RestoreError, Sessio
 use deloop_live::{DecisionOrigin, Journal, SqliteJournal};
 use deloop_policy::{ReachedRung, name_task};
 use deloop_store::{Bounds, Store, StoreError};
-use deloop_types::{Body, Decision, Millis, SessionId, Step, Usage};
+use deloop_types::{Body, Decision, Millis, Mode, SessionId, Step, Usage};
 use serde::Serialize;
 
+use crate::caller_options::CallerOptions;
 use crate::server_time::ServerTime;
 
 /// Returns the cost of a request to a model, in dollars.
@@ -71,18 +72,29 @@ impl Broker {
     }
 
     /// Decides about steps, in order. Either all of them are stored or, when this fails, none.
-    pub(crate) fn observe(&self, steps: Vec<Step>, now: Millis) -> Result<Vec<Decision>, StoreError> {
-        self.journal.atomically(|| steps.into_iter().map(|step| self.decide(step, now)).collect())
+    pub(crate) fn observe(
+        &self,
+        steps: Vec<Step>,
+        caller: CallerOptions,
+        now: Millis,
+    ) -> Result<Vec<Decision>, StoreError> {
+        let engine = self.engine.with_options(caller.over(self.engine.options()));
+        self.journal.atomically(|| steps.into_iter().map(|step| self.decide(&engine, step, now)).collect())
     }
 
-    fn decide(&self, mut step: Step, now: Millis) -> Result<Decision, StoreError> {
+    /// Returns the server's own mode.
+    pub(crate) fn mode(&self) -> Mode {
+        self.engine.options().mode
+    }
+
+    fn decide(&self, engine: &Engine, mut step: Step, now: Millis) -> Result<Decision, StoreError> {
         step.ts = step.ts.or(Some(now));
         if let Body::Usage(usage) = &mut step.body
             && usage.cost_usd.is_none()
         {
             usage.cost_usd = (self.cost)(usage);
         }
-        let observed = self.engine.observe(&self.store(now), &step)?;
+        let observed = engine.observe(&self.store(now), &step)?;
         let (mut decision, mut events) = (observed.decision, observed.events);
         if self.off {
             return Ok(Decision::go_on(decision.session, decision.step));

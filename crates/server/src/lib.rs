@@ -5,6 +5,7 @@
 
 mod admission;
 mod broker;
+mod caller_options;
 mod http_error;
 mod listener;
 mod metrics;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::unread_body;
+use crate::caller_options::CallerOptions;
 use crate::http_error::{HttpError, json_response, safe_error};
 use crate::shared::{Shared, blocking};
 
@@ -79,7 +80,8 @@ pub(super) async fn end(State(shared): State<Arc<Shared>>, path: SessionPath) ->
     let session = session(path)?;
     let metrics = Arc::clone(&shared);
     let decisions = blocking(&shared, move |access| {
-        let decisions = access.with(|broker, now| broker.observe(vec![Step::end(session)], now))??;
+        let decisions = access
+            .with(|broker, now| broker.observe(vec![Step::end(session)], CallerOptions::default(), now))??;
         metrics.metrics.steps(&decisions, 0);
         Ok(decisions)
     })
