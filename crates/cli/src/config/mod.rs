@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use deloop_engine::Options;
 use deloop_policy::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, config_schema,
-    merge, unknown_key,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, ServerBlock,
+    config_schema, merge, unknown_key,
 };
 use deloop_types::Mode;
 use serde_json::Value;
@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) memory: Option<NotesFolder>,
     /// Where embeddings come from.
     pub(crate) embeddings: EmbeddingsBlock,
+    /// The server that decides, if one is set.
+    pub(crate) server: ServerBlock,
     /// The file that hooks append events to, if one is set.
     pub(crate) events: Option<(NotesFolder, String)>,
     /// The swarm of live sessions.
@@ -111,6 +113,9 @@ struct Given<'a> {
     /// Whether to use AGENT_* from the environment.
     environment: bool,
 }
+
+/// The keys that say where your conversations are sent.
+const OWN_KEYS: [&str; 2] = ["embeddings", "server"];
 
 const HOOK: Defaults<'static> = Defaults { profile: "default", mode: Mode::Nudge, checked: false };
 
@@ -220,9 +225,10 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         profile_from = if names("profile") { Some(*layer) } else { profile_from };
         memory_from = if names("memory") { Some(*layer) } else { memory_from };
         events_from = if names("events") { Some(*layer) } else { events_from };
-        if names("embeddings") && matches!(layer.reach, Reach::Inside { .. }) {
+        let foreign = matches!(layer.reach, Reach::Inside { .. });
+        if let Some(key) = OWN_KEYS.iter().find(|key| foreign && names(key)) {
             return Err(Failure::new(format!(
-                "{}: only your own configuration can set `embeddings`; move it there",
+                "{}: only your own configuration can set `{key}`; move it there",
                 layer.path.display()
             )));
         }
@@ -256,6 +262,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     let events = field::<EventsBlock>(&document, "events")?.and_then(|events| events.file);
     let events = events.map(|file| events_file(Path::new(&file), events_from)).transpose()?;
     let embeddings = field::<EmbeddingsBlock>(&document, "embeddings")?.unwrap_or_default();
+    let server = field::<ServerBlock>(&document, "server")?.unwrap_or_default();
     let swarm = swarm::of(&document, swarm_from, given.environment)?;
     let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
     let profile = if base.checked {
@@ -273,6 +280,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         options: Options::new(mode, attended),
         memory,
         embeddings,
+        server,
         events,
         swarm,
         off: is_off(),

@@ -9,5 +9,7 @@ mod client;
 #[path = "../it/conformance_cases.rs"]
 mod conformance_cases;
 mod endpoints;
+mod fake_server;
+mod hook;
 mod limits;
 mod shutdown;
