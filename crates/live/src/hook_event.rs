@@ -63,7 +63,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         &self,
         agent: &'static dyn HookAgent,
         mut event: HookEvent,
-    ) -> Result<Option<(Handler<'_, S, J>, SessionState, EventPlan)>, StoreError> {
+    ) -> Result<Option<BegunEvent<'_, S, J>>, StoreError> {
         self.journal.called(agent.name(), self.context.now)?;
         if event.kind == HookKind::Other {
             return Ok(None);
@@ -84,6 +84,9 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         Ok(Some((handler, state, plan)))
     }
 }
+
+/// An event whose steps wait for their decisions, with the state of its session.
+type BegunEvent<'a, S, J> = (Handler<'a, S, J>, SessionState, EventPlan);
 
 /// The steps of an event, and the refusal that was due before it.
 struct EventPlan {

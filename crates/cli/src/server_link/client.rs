@@ -87,11 +87,11 @@ impl ServerClient {
 
     /// Returns the decisions about these steps.
     pub(super) fn decide(&self, steps: &[&Step]) -> Result<RemoteAnswer, LinkFailure> {
-        let body = serde_json::to_vec(steps).map_err(|e| specific(format!("a step can't be sent: {e}")))?;
+        let body = serde_json::to_vec(steps).map_err(|e| specific(&format!("a step can't be sent: {e}")))?;
         let mut response = self.post(&body)?;
         let mode = mode_of(&response);
         let answer = response.body_mut().with_config().limit(ANSWER).read_to_vec();
-        let answer = answer.map_err(|e| general(format!("its answer can't be read: {e}")))?;
+        let answer = answer.map_err(|e| general(&format!("its answer can't be read: {e}")))?;
         let decisions = read_decisions(&answer, steps)?;
         Ok(RemoteAnswer { decisions, mode })
     }
@@ -104,7 +104,7 @@ impl ServerClient {
         let mode = mode_of(&response);
         match response.body_mut().with_config().limit(ANSWER).read_to_vec() {
             Ok(answer) if answer.trim_ascii() == b"[]" => Ok(ServerGreeting { version, mode }),
-            _ => Err(general("this isn't a deloop server".to_owned())),
+            _ => Err(general("this isn't a deloop server")),
         }
     }
 
@@ -122,7 +122,7 @@ impl ServerClient {
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }
-        let mut response = request.send(body).map_err(|e| general(e.to_string()))?;
+        let mut response = request.send(body).map_err(|e| general(&e.to_string()))?;
         let status = response.status().as_u16();
         if status == 200 {
             return Ok(response);
@@ -134,18 +134,18 @@ impl ServerClient {
             (_, "") => format!("status {status}"),
             (_, said) => format!("status {status}: {said}"),
         };
-        Err(if matches!(status, 400 | 413 | 415 | 422) { specific(reason) } else { general(reason) })
+        Err(if matches!(status, 400 | 413 | 415 | 422) { specific(&reason) } else { general(&reason) })
     }
 }
 
 /// A failure that other events would have, too.
-fn general(why: String) -> LinkFailure {
-    LinkFailure { reason: told(&why), is_general: true }
+fn general(why: &str) -> LinkFailure {
+    LinkFailure { reason: told(why), is_general: true }
 }
 
 /// A failure of this event alone.
-fn specific(why: String) -> LinkFailure {
-    LinkFailure { reason: told(&why), is_general: false }
+fn specific(why: &str) -> LinkFailure {
+    LinkFailure { reason: told(why), is_general: false }
 }
 
 fn told(why: &str) -> String {
@@ -159,7 +159,7 @@ fn mode_of(response: &Response<Body>) -> Option<Mode> {
 
 /// Reads one decision per step. Anything else is an error.
 fn read_decisions(answer: &[u8], steps: &[&Step]) -> Result<Vec<Decision>, LinkFailure> {
-    let wrong = |why: &str| general(format!("its answer isn't one decision per step: {why}"));
+    let wrong = |why: &str| general(&format!("its answer isn't one decision per step: {why}"));
     let answers: Vec<Map<String, Value>> =
         serde_json::from_slice(answer).map_err(|e| wrong(&e.to_string()))?;
     if answers.len() != steps.len() {
@@ -168,7 +168,7 @@ fn read_decisions(answer: &[u8], steps: &[&Step]) -> Result<Vec<Decision>, LinkF
     let mut decisions = Vec::with_capacity(answers.len());
     for answer in answers {
         if let Some(error) = answer.get("error").and_then(Value::as_str) {
-            return Err(specific(error.to_owned()));
+            return Err(specific(error));
         }
         if !["session", "step", "action"].iter().all(|key| answer.contains_key(*key)) {
             return Err(wrong("fields are missing"));
