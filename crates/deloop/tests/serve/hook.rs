@@ -175,6 +175,29 @@ fn a_server_that_hangs_costs_one_deadline() {
     assert_eq!(log.lines().count(), 1, "{log}");
 }
 
+/// Hooks of many agents share a database. One that waits for the server doesn't lock it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "measures how long the events take together")]
+fn hooks_wait_for_the_server_side_by_side() {
+    const DELAY: Duration = Duration::from_millis(500);
+    let server = FakeServer::start(Box::new(|_, steps| {
+        std::thread::sleep(DELAY);
+        decisions(steps, &json!({}))
+    }));
+    let settings = format!("[server]\nurl = \"{}\"\ntimeout_ms = 5000\n", server.url);
+    let agent = Guarded::new(&[]).configured(&settings);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let agent = &agent;
+            scope.spawn(move || agent.event("PreToolUse", &json!({"session_id": format!("s{n}")})));
+        }
+    });
+    let took = start.elapsed();
+    assert_eq!((server.requests(), agent.log()), (8, String::new()));
+    assert!(took < 6 * DELAY, "{took:?}");
+}
+
 #[test]
 fn a_server_that_answers_nonsense_decides_nothing() {
     let target = FakeServer::always(Vec::new());
