@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use deloop_engine::Options;
 use deloop_live::RemoteAnswer;
-use deloop_types::{Decision, Mode, Step};
+use deloop_types::{Action, Decision, Mode, Step};
 use serde_json::{Map, Value};
 use ureq::http::Response;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
@@ -186,6 +186,10 @@ fn sanitized(mut decision: Decision) -> Decision {
         decision.message.map(|text| text.chars().filter(|c| !invisible(*c)).take(MESSAGE).collect());
     for line in [&mut decision.user_message, &mut decision.status, &mut decision.rung].into_iter().flatten() {
         *line = deloop_detect::clean(line, LINE);
+    }
+    if decision.action == Action::Nudge && decision.findings.is_empty() && decision.user_message.is_none() {
+        // Without a finding, it isn't about a loop.
+        decision.user_message = Some("deloop passed on a message from the server".to_owned());
     }
     decision.id = decision.id.map(|id| deloop_detect::clean(&id, 80));
     decision.would = decision.would.map(|would| Box::new(sanitized(*would)));

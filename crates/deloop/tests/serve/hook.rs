@@ -112,6 +112,24 @@ fn the_server_decides_and_this_machine_carries_it_out() {
     assert!(code == Some(0) && !said.contains("Server:"), "{said}");
 }
 
+#[test]
+fn a_sender_can_make_the_mode_stricter_but_not_weaker() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &["--profile", "turn-hash", "--mode", "nudge"]);
+    let mut client = server.client();
+    let mut last = |session: &str, query: &str| {
+        let step = json!({"type": "turn", "session": session, "text": "Again."});
+        let answer = client.post(&format!("/v1/steps?{query}"), &json!([step, step]).to_string());
+        assert_eq!(answer.header("deloop-mode").unwrap_or("nudge"), "nudge");
+        (answer.status, answer.json()[1]["action"].clone())
+    };
+    assert_eq!(last("s1", "mode=shadow&attended=true"), (200, json!("nudge")));
+    assert_eq!(last("s2", "mode=enforce&project=a"), (200, json!("nudge")));
+    assert_eq!(last("s3", "mode=dance").0, 400);
+    assert_eq!(last("s3", "attended=maybe").0, 400);
+    assert_eq!(last("s3", "mode=nudge&mode=shadow").0, 400);
+}
+
 /// A standing stop, an event without a step, and a person's word about it.
 #[test]
 fn a_stop_of_the_server_stands_until_it_is_lifted() {
@@ -249,6 +267,7 @@ fn a_message_from_an_operator_reaches_the_agent() {
     let after = agent.hook("gemini-cli", &event("AfterTool"));
     let context = after["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
     assert!(context.contains(message), "{after}");
+    assert!(!after.to_string().contains("repeats itself"), "a person isn't told of a loop: {after}");
     assert_eq!(agent.count("SELECT count(*) FROM decisions WHERE id = 'm1' AND delivered = 'AfterTool'"), 1);
     let next = agent.hook("gemini-cli", &event("BeforeTool"));
     assert_eq!(next, Value::Null, "it is given once");
