@@ -33,6 +33,7 @@ mod scan;
 mod schema;
 #[cfg(feature = "serve")]
 mod serve;
+mod server_link;
 mod sessions;
 mod shell;
 mod state;

@@ -73,7 +73,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let address = args.listen;
     let config = config::load(&args.rules)?;
-    let cost = Box::new(hook::cost_of(config.prices()?));
+    let cost = Arc::new(hook::cost_of(config.prices()?));
     let routes = alerts::routes(&config)?;
     let block = config.serve()?;
     let keep = block.audit.clone();

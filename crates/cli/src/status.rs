@@ -5,7 +5,7 @@ use std::io::Write;
 use comfy_table::{ContentArrangement, Table, presets};
 use deloop_formats::hooks::{HookLine, Installable, installables};
 use deloop_live::{DecisionFilter, HookCalls, RecordedDecision};
-use deloop_types::{Millis, Mode};
+use deloop_types::Millis;
 use serde::Serialize;
 
 use crate::args::RuleArgs;
@@ -14,6 +14,7 @@ use crate::exit::{self, Failure};
 use crate::install::args::{Scope, StatusArgs};
 use crate::install::here;
 use crate::scan::table::Screen;
+use crate::server_link;
 use crate::state::{State, now};
 
 /// The period of the counts.
@@ -75,7 +76,20 @@ pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure>
         return Ok(exit::OK);
     }
     print(&rows, out)?;
+    print_server(&calls, out)?;
     Ok(exit::OK)
+}
+
+/// Prints how often a server that should have decided didn't.
+fn print_server(calls: &[HookCalls], out: &mut dyn Write) -> Result<(), Failure> {
+    let Some((count, last)) = server_link::fallbacks(calls) else { return Ok(()) };
+    let events = if count == 1 { "event was" } else { "events were" };
+    let last = ago(now().since(last));
+    writeln!(
+        out,
+        "Server: {count} {events} decided on this machine because it didn't answer, the last {last}"
+    )?;
+    Ok(())
 }
 
 fn row(agent: &Installable, calls: &[HookCalls], decisions: &[RecordedDecision]) -> AgentStatus {
@@ -116,7 +130,7 @@ fn place(agent: &Installable, scope: Scope) -> Option<Installation> {
     let place = Installation { scope: scope.name(), file, mode: None, program: None, error: None };
     match found {
         Ok(found) => {
-            let HookLine { program, mode, profile } = found?.line;
+            let HookLine { program, mode, profile, .. } = found?.line;
             let mode = mode.unwrap_or_else(|| configured(profile));
             Some(Installation { mode: Some(mode), program: Some(program), ..place })
         }
@@ -127,11 +141,7 @@ fn place(agent: &Installable, scope: Scope) -> Option<Installation> {
 /// Returns the mode of the configuration, for a hook that sets none.
 fn configured(profile: Option<String>) -> String {
     let config = config::load_for_hook(&RuleArgs { profile, ..RuleArgs::default() });
-    match config.options.mode {
-        Mode::Shadow => "shadow".to_owned(),
-        Mode::Nudge => "nudge".to_owned(),
-        Mode::Enforce => "enforce".to_owned(),
-    }
+    config.options.mode.as_str().to_owned()
 }
 
 fn note(agent: &Installable, row: &AgentStatus) -> Option<String> {

@@ -20,6 +20,7 @@ use crate::lines::{InputLine, LONGEST, Lines};
 use crate::notes::Notes;
 use crate::print;
 use crate::safe_file::{self, Links};
+use crate::server_link::{ServerLink, ServerSettings};
 use crate::state::State;
 use crate::stream_sessions::StreamSessions;
 
@@ -60,15 +61,25 @@ struct Malformed<'a> {
 }
 
 pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let config = match &args.agent {
+    let (config, link) = match &args.agent {
         Some(agent) => {
-            let config = hook::load(&args.rules);
+            let mut config = hook::load(&args.rules);
+            let link = ServerLink::of_hook(&mut config, args.server.as_deref());
             if let (Some(notice), Ok(state)) = (config.notice(), State::here()) {
                 state.log(agent, &notice);
             }
-            config
+            (config, link)
         }
-        None => config::load(&args.rules)?,
+        None => {
+            let config = config::load(&args.rules)?;
+            // A stream is asked for by name, so the configuration of hooks doesn't apply to it.
+            let settings = match &args.server {
+                Some(url) => ServerSettings::of(&config.server, Some(url))?,
+                None => None,
+            };
+            let link = settings.map(|settings| ServerLink::new(&settings, config.options)).transpose()?;
+            (config, link)
+        }
     };
     // A mistake in the prices must not leave an agent without its guard.
     let own_prices = match &args.agent {
@@ -90,9 +101,15 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         roles => options.with_roles(roles.iter().map(|role| role.role()).collect()),
     };
     let ends_tasks = profile.watches.iter().flat_map(|w| &w.ladder.rungs).any(|rung| rung.task_update);
-    let agent = args.agent.as_deref().and_then(|name| AgentStream::open(name, &profile, options, swarm));
     let cost = Box::new(hook::cost_of(own_prices));
-    let sessions = StreamSessions::open(args.store.as_deref(), profile, options)?;
+    let (agent, sessions) = match (args.agent.as_deref(), link) {
+        (Some(name), link) => {
+            let agent = AgentStream::open(name, &profile, options, swarm, link);
+            (agent, StreamSessions::open(None, profile, options)?)
+        }
+        (None, Some(link)) => (None, StreamSessions::served(link, profile, options)),
+        (None, None) => (None, StreamSessions::open(args.store.as_deref(), profile, options)?),
+    };
     if let (Some(path), Some(guard)) = (args.checkpoint.as_deref().filter(|p| p.exists()), sessions.local()) {
         restore(guard, path)?;
     }
@@ -249,11 +266,19 @@ struct AgentStream {
     /// The folder that the agent works in.
     project: Option<String>,
     swarm: SwarmSettings,
+    /// The server that decides, if there is one.
+    link: Option<ServerLink>,
 }
 
 impl AgentStream {
     /// Opens the database. If that fails, the reason is logged and the agent is guarded in memory.
-    fn open(name: &str, profile: &Profile, options: Options, swarm: SwarmSettings) -> Option<Self> {
+    fn open(
+        name: &str,
+        profile: &Profile,
+        options: Options,
+        swarm: SwarmSettings,
+        link: Option<ServerLink>,
+    ) -> Option<Self> {
         let journal = State::here().and_then(|state| state.open());
         let journal = journal.map_err(|failure| log(name, &failure)).ok()?;
         Some(Self {
@@ -264,6 +289,7 @@ impl AgentStream {
             run: hook::run_id(),
             project: std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned()),
             swarm,
+            link,
         })
     }
 
@@ -279,9 +305,17 @@ impl AgentStream {
         context.handoff = handoff.as_deref();
         context.project = self.project.as_deref();
         context.embeddings = embeddings;
+        if let Some(link) = &self.link {
+            link.recall(&self.journal);
+            context.remote = Some(link);
+        }
         let live =
             Live { engine: &self.engine, store: self.journal.store(), journal: &self.journal, context };
-        live.step(&self.name, step).map_err(|e| Failure::new(e.to_string()))
+        let decided = live.step(&self.name, step);
+        if let (Some(link), Ok(state)) = (&self.link, State::here()) {
+            link.record(&self.name, &self.journal, &state);
+        }
+        decided.map_err(|e| Failure::new(e.to_string()))
     }
 
     fn log(&self, why: &Failure) {

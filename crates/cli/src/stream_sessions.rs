@@ -1,12 +1,15 @@
-//! Where `deloop stream` keeps its sessions: in memory, or in a Redis server that streams on many machines share.
+//! Where `deloop stream` keeps its sessions: in memory, in a Redis server that streams on many machines share, or with a
+//! `deloop serve` that decides.
 
 use deloop_engine::{Engine, Guard, Observed, Options};
+use deloop_live::RemoteDecisions;
 use deloop_policy::Profile;
 use deloop_store::{Limits, RedisOptions, RedisStore, StoreError};
 use deloop_types::{Decision, Step};
 
 use crate::exit::Failure;
 use crate::print;
+use crate::server_link::ServerLink;
 
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 400;
@@ -17,6 +20,8 @@ pub(crate) enum StreamSessions {
     Local(Box<Guard>),
     /// In a server.
     Shared(Box<SharedSessions>),
+    /// With a server that decides.
+    Served(Box<ServedSessions>),
 }
 
 impl StreamSessions {
@@ -34,11 +39,18 @@ impl StreamSessions {
         Ok(Self::Shared(Box::new(SharedSessions { engine, store, missed: 0 })))
     }
 
+    /// Lets a server decide, and the engine while it is away.
+    pub(crate) fn served(link: ServerLink, profile: Profile, options: Options) -> Self {
+        let guard = Guard::with(profile, options, Limits::default());
+        Self::Served(Box::new(ServedSessions { link, guard, missed: 0 }))
+    }
+
     /// Adds a step to its session and returns what to do.
     pub(crate) fn observe(&mut self, step: &Step) -> Observed {
         match self {
             Self::Local(guard) => guard.observe_all(step),
             Self::Shared(shared) => shared.observe(step),
+            Self::Served(served) => served.observe(step),
         }
     }
 
@@ -46,7 +58,7 @@ impl StreamSessions {
     pub(crate) fn local(&self) -> Option<&Guard> {
         match self {
             Self::Local(guard) => Some(guard),
-            Self::Shared(_) => None,
+            Self::Shared(_) | Self::Served(_) => None,
         }
     }
 }
@@ -86,6 +98,30 @@ impl SharedSessions {
             1 => print::tell(format_args!("deloop: 1 step wasn't checked.")),
             missed => print::tell(format_args!("deloop: {missed} steps weren't checked.")),
         }
+    }
+}
+
+/// Sessions that a server decides about. While it is away, they continue in memory.
+pub(crate) struct ServedSessions {
+    link: ServerLink,
+    guard: Guard,
+    /// Number of steps that were decided about here since the server last answered.
+    missed: u64,
+}
+
+impl ServedSessions {
+    fn observe(&mut self, step: &Step) -> Observed {
+        let decided = self.link.decide(&[step]).and_then(|answer| answer.decisions.into_iter().next());
+        if let Some(decision) = decided {
+            self.missed = 0;
+            return Observed { decision, events: Vec::new(), judged: None, standing: false };
+        }
+        if self.missed == 0 {
+            let why = self.link.take_failures().join("; ");
+            print::tell(format_args!("deloop: {why}. Decisions are made on this machine until it answers."));
+        }
+        self.missed += 1;
+        self.guard.observe_all(step)
     }
 }
 

@@ -5,15 +5,18 @@ use deloop_engine::Session;
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
 use deloop_policy::{Rules, TASK_UPDATE, notice};
 use deloop_store::{Store, StoreError};
-use deloop_types::{Action, Body, ControllerNotice, Decision, Event, Role, SessionId};
+use deloop_types::{Action, Body, ControllerNotice, Decision, Event, Role, SessionId, Step};
 
 use crate::exemptions::Exemptions;
 use crate::journal::{Journal, SessionSource};
+use crate::live::{EventContext, Live, subagent_swarm};
 use crate::outcome_tracking::{NudgeOutcome, patterns};
+use crate::planned_steps::{Audience, PlannedSteps};
+use crate::remote::RemoteAnswer;
 use crate::session_state::{
     AgentState, SessionNotice, SessionState, StandingRefusal, UndeliveredMessage, fingerprint,
 };
-use crate::{Live, transcript};
+use crate::{recent_calls, transcript};
 
 /// The result of an event.
 #[derive(Debug, Default)]
@@ -29,55 +32,80 @@ pub struct Handled {
 }
 
 impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
-    /// Handles an event of an agent's hook. All changes are stored together or not at all.
+    /// Handles an event of an agent's hook. All changes are stored together or not at all. While a server is asked for its
+    /// decisions, other processes can use the journal.
     ///
     /// # Errors
     /// When the store or the journal fails.
-    pub fn hook_event(
+    pub fn hook_event(&self, agent: &'static dyn HookAgent, event: HookEvent) -> Result<Handled, StoreError> {
+        let Some(remote) = self.context.remote else {
+            return self.journal.atomically(|| match self.begin_event(agent, event)? {
+                Some((handler, state, plan)) => handler.finish(state, plan, None),
+                None => Ok(Handled::default()),
+            });
+        };
+        let begun = self.journal.atomically(|| {
+            let Some((handler, state, plan)) = self.begin_event(agent, event)? else { return Ok(None) };
+            self.end(&handler.session, &state)?;
+            Ok(Some((handler, plan)))
+        })?;
+        let Some((handler, plan)) = begun else { return Ok(Handled::default()) };
+        let answer = plan.steps.ask(remote);
+        let options = self.stricter(plan.steps.server_mode);
+        let engine = self.engine.with_options(options);
+        let context = EventContext { options, ..self.context.clone() };
+        let live = Live { engine: &engine, store: self.store, journal: self.journal, context };
+        let handler = Handler { live: &live, ..handler };
+        self.journal.atomically(|| handler.finish(live.state(handler.session.as_str())?, plan, answer))
+    }
+
+    fn begin_event(
         &self,
         agent: &'static dyn HookAgent,
         mut event: HookEvent,
-    ) -> Result<Handled, StoreError> {
-        self.journal.atomically(|| {
-            self.journal.called(agent.name(), self.context.now)?;
-            if event.kind == HookKind::Other {
-                return Ok(Handled::default());
-            }
-            let source = SessionSource {
-                session: event.session.clone(),
-                agent: agent.name().to_owned(),
-                transcript: event.transcript.clone(),
-                run: self.context.run.map(str::to_owned),
-                project: event.cwd.clone().or_else(|| self.context.project.map(str::to_owned)),
-            };
-            let (mut state, exemptions) = self.begin(&source)?;
-            event.calls.retain(|call| !exemptions.allows(&call.call));
-            event.again = state.agent(event.subagent.as_deref()).let_through.is_some();
-            let session = SessionId::from(event.session.as_str());
-            let handler = Handler { live: self, agent, event: &event, exemptions, session };
-            let before = state.notice.clone();
-            let mut handled = Handled::default();
-            let reply = handler.run(&mut state, &mut handled)?;
-            let reply = handler.notify(&mut state, &reply).unwrap_or(reply);
-            let news = |notice: &SessionNotice| before.is_none_or(|before| before.text != notice.text);
-            let is_news = state.notice.as_ref().is_some_and(news);
-            self.end(&handler.session, &state)?;
-            Ok(Handled { reply, is_news, ..handled })
-        })
+    ) -> Result<Option<BegunEvent<'_, S, J>>, StoreError> {
+        self.journal.called(agent.name(), self.context.now)?;
+        if event.kind == HookKind::Other {
+            return Ok(None);
+        }
+        let source = SessionSource {
+            session: event.session.clone(),
+            agent: agent.name().to_owned(),
+            transcript: event.transcript.clone(),
+            run: self.context.run.map(str::to_owned),
+            project: event.cwd.clone().or_else(|| self.context.project.map(str::to_owned)),
+        };
+        let (mut state, exemptions) = self.begin(&source)?;
+        event.calls.retain(|call| !exemptions.allows(&call.call));
+        event.again = state.agent(event.subagent.as_deref()).let_through.is_some();
+        let session = SessionId::from(event.session.as_str());
+        let handler = Handler { live: self, agent, event, exemptions, session };
+        let plan = handler.plan(&mut state)?;
+        Ok(Some((handler, state, plan)))
     }
+}
+
+/// An event whose steps wait for their decisions, with the state of its session.
+type BegunEvent<'a, S, J> = (Handler<'a, S, J>, SessionState, EventPlan);
+
+/// The steps of an event, and the refusal that was due before it.
+struct EventPlan {
+    steps: PlannedSteps,
+    refused: Option<StandingRefusal>,
 }
 
 struct Handler<'a, S, J> {
     live: &'a Live<'a, S, J>,
     agent: &'static dyn HookAgent,
-    event: &'a HookEvent,
+    event: HookEvent,
     exemptions: Exemptions,
     session: SessionId,
 }
 
 impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
-    fn run(&self, state: &mut SessionState, handled: &mut Handled) -> Result<Reply, StoreError> {
-        let (live, event) = (self.live, self.event);
+    /// Lists the steps of the event.
+    fn plan(&self, state: &mut SessionState) -> Result<EventPlan, StoreError> {
+        let (live, event) = (self.live, &self.event);
         let news = transcript::since(self.agent, event, &mut state.transcript, live.context.open);
         if event.kind == HookKind::Prompt && event.is_human(&state.agent(None).seen) {
             match live.engine.profile().rules {
@@ -92,32 +120,90 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         }
         let mut steps = event.steps(&mut state.agent(event.subagent.as_deref()).seen);
         state.transcript.name_turns(&mut steps);
+        let server_mode = state.server_mode;
         let agent = state.agent(event.subagent.as_deref());
-        live.pause(&self.session, &self.exemptions, agent)?;
+        let mut plan = PlannedSteps::new(agent, server_mode);
+        if Live::<S, J>::pause(&self.exemptions, agent) {
+            plan.inform(live, agent, Step::intervention(self.session.clone()), Audience::Both);
+        }
+        if event.kind == HookKind::SessionEnd && live.context.subagent_swarms {
+            let swarm = subagent_swarm(&self.session);
+            plan.inform(live, agent, Step::swarm_end(self.session.clone(), swarm), Audience::Server);
+        }
         transcript::attach(news.text, event, &mut steps);
         steps.splice(..0, news.usage);
         steps.splice(..0, live.arrived_embedding(&self.session, agent));
         let refused = agent.refuse.take_if(|_| steps.iter().any(|s| matches!(s.body, Body::Turn(_))));
         let refused = refused.filter(|r| event.calls.iter().any(|c| fingerprint(c) == r.call));
+        for step in steps {
+            if matches!(step.body, Body::Turn(_)) {
+                self.lose(agent, &mut plan);
+            }
+            plan.add(live, step);
+        }
+        if event.kind == HookKind::Stop {
+            // The agent has finished, so an undelivered message can no longer reach it.
+            self.lose(agent, &mut plan);
+            agent.pending = None;
+        }
+        Ok(EventPlan { steps: plan, refused })
+    }
 
+    /// Reports that the pending message didn't reach the agent, once.
+    fn lose(&self, agent: &mut AgentState, plan: &mut PlannedSteps) {
+        let Some(pending) = agent.pending.as_mut().filter(|pending| !pending.lost) else { return };
+        pending.lost = true;
+        let step = Step::delivery(self.session.clone(), pending.decision.step, false);
+        let audience = if pending.by_server { Audience::Server } else { Audience::Engine };
+        plan.inform(self.live, agent, step, audience);
+    }
+
+    fn finish(
+        &self,
+        mut state: SessionState,
+        plan: EventPlan,
+        answer: Option<RemoteAnswer>,
+    ) -> Result<Handled, StoreError> {
+        let before = state.notice.clone();
+        let mut handled = Handled::default();
+        let reply = self.run(&mut state, plan, answer, &mut handled)?;
+        let reply = self.notify(&mut state, &reply).unwrap_or(reply);
+        let news = |notice: &SessionNotice| before.is_none_or(|before| before.text != notice.text);
+        let is_news = state.notice.as_ref().is_some_and(news);
+        self.live.end(&self.session, &state)?;
+        Ok(Handled { reply, is_news, ..handled })
+    }
+
+    fn run(
+        &self,
+        state: &mut SessionState,
+        plan: EventPlan,
+        answer: Option<RemoteAnswer>,
+        handled: &mut Handled,
+    ) -> Result<Reply, StoreError> {
+        let (live, event) = (self.live, &self.event);
+        let EventPlan { steps: plan, refused } = plan;
+        if plan.need_decisions() {
+            state.decided_by(event.subagent.as_deref(), answer.as_ref());
+        }
+        let agent = state.agent(event.subagent.as_deref());
         let mut decision = Decision::go_on(self.session.clone(), 0);
         let mut notices = Vec::new();
-        if steps.is_empty() && !self.exemptions.paused {
+        if plan.is_idle() && !self.exemptions.paused {
             // An event without a step gets the current stop, too.
-            let stop = live.engine.standing_stop(live.store, &self.session, event.subagent.as_deref())?;
+            let stop = match &agent.server {
+                Some(server) => server.stop.as_deref().cloned(),
+                None => live.engine.standing_stop(live.store, &self.session, event.subagent.as_deref())?,
+            };
             // A stop that ends a task doesn't stand, but the call it was about hasn't been made yet.
             let let_through = agent.let_through.as_deref().filter(|_| event.kind == HookKind::Permission);
             decision = stop.or_else(|| let_through.cloned()).unwrap_or(decision);
         }
-        for step in steps {
-            if let (Body::Turn(_), Some(pending)) = (&step.body, &mut agent.pending)
-                && !pending.lost
-            {
-                pending.lost = true;
-                let step = pending.decision.step;
-                live.delivery(&self.session, agent, step, false)?;
-            }
-            let (mut decided, found) = live.enter(self.agent.name(), step, agent, &self.exemptions)?;
+        let mut answers = answer.map(|answer| answer.decisions.into_iter());
+        for planned in plan.steps {
+            let program = self.agent.name();
+            let decided = live.decide(program, planned, &mut answers, agent, &self.exemptions)?;
+            let Some((mut decided, found)) = decided else { continue };
             handled.events.extend(found);
             if decided.extra.contains_key(TASK_UPDATE) {
                 handled.task_ends.push(decided.clone());
@@ -127,24 +213,29 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
                 decision = decided;
             }
         }
-        if event.kind == HookKind::Stop {
-            // The agent has finished, so an undelivered message can no longer reach it.
-            if let Some(pending) = agent.pending.take().filter(|p| !p.lost) {
-                live.delivery(&self.session, agent, pending.decision.step, false)?;
-            }
-            if let Some(nudge) = agent.nudge.take() {
-                live.outcome(&nudge, NudgeOutcome::Ended)?;
-            }
+        if event.kind == HookKind::Stop
+            && let Some(nudge) = agent.nudge.take()
+        {
+            live.outcome(&nudge, NudgeOutcome::Ended)?;
         }
         let handoff = match event.kind {
             // Nothing follows that could carry it.
             HookKind::Stop | HookKind::SessionEnd => None,
             _ => live.due_handoff(self.agent.name(), &self.session, agent)?,
         };
-        if self.exemptions.paused || live.context.options.mode.cap() < Action::Nudge {
+        if self.exemptions.paused || self.cap(agent) < Action::Nudge {
             notices.clear();
         }
         self.answer(with_notices(decision, &notices), refused.as_ref(), handoff.as_ref(), agent)
+    }
+
+    /// Returns the strongest action that is carried out. A server has applied the mode itself.
+    fn cap(&self, agent: &AgentState) -> Action {
+        match &agent.server {
+            _ if self.exemptions.paused => Action::Continue,
+            Some(_) => Action::Stop,
+            None => self.live.context.options.mode.cap(),
+        }
     }
 
     /// Shows the user the notice about the configuration, once per session. Returns the reply that carries it, if this
@@ -161,7 +252,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         warning.action = Action::Warn;
         warning.status = Some(notice_text.to_owned());
         warning.user_message = Some(notice_text.to_owned());
-        let Encoded { reply, carried } = self.agent.encode(self.event, &warning);
+        let Encoded { reply, carried } = self.agent.encode(&self.event, &warning);
         notice.told = carried == Action::Warn;
         notice.told.then_some(reply)
     }
@@ -174,18 +265,20 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         handoff: Option<&Decision>,
         agent: &mut AgentState,
     ) -> Result<Reply, StoreError> {
-        let (live, event) = (self.live, self.event);
+        let (live, event) = (self.live, &self.event);
         let mut about = patterns(&decision);
-        let cap = if self.exemptions.paused { Action::Continue } else { live.context.options.mode.cap() };
+        let mut by_server = agent.server.is_some();
+        let cap = self.cap(agent);
         let standing = [
-            agent.pending.as_ref().map(|p| (&p.decision, p.patterns.as_slice())),
-            refused.map(|r| (&r.decision, &[][..])),
-            handoff.map(|handoff| (handoff, &[][..])),
+            agent.pending.as_ref().map(|p| (&p.decision, p.patterns.as_slice(), p.by_server)),
+            refused.map(|r| (&r.decision, &[][..], by_server)),
+            handoff.map(|handoff| (handoff, &[][..], false)),
         ];
-        for (earlier, patterns) in standing.into_iter().flatten().filter(|(d, _)| d.action <= cap) {
+        for (earlier, patterns, server) in standing.into_iter().flatten().filter(|(d, ..)| d.action <= cap) {
             if earlier.action > decision.action {
                 decision = earlier.clone();
                 about = patterns.to_vec();
+                by_server = server;
             }
         }
         let Encoded { reply, carried } = self.agent.encode(event, &decision);
@@ -202,7 +295,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
             Action::Nudge | Action::Ask | Action::Block if carried >= Action::Nudge => {
                 let arrived = |p: &mut UndeliveredMessage| p.lost && p.decision.id == decision.id;
                 if let Some(pending) = agent.pending.take_if(arrived) {
-                    live.delivery(&self.session, agent, pending.decision.step, true)?;
+                    self.arrived(agent, &pending)?;
                 }
                 agent.pending = None;
                 if decision.action == Action::Nudge {
@@ -211,7 +304,8 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
             }
             Action::Nudge | Action::Ask | Action::Block => {
                 let decision = decision.clone();
-                agent.pending = Some(UndeliveredMessage { decision, patterns: about, lost: false });
+                agent.pending =
+                    Some(UndeliveredMessage { decision, patterns: about, lost: false, by_server });
             }
             Action::Stop => {
                 agent.pending = None;
@@ -222,7 +316,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         }
         if carried >= Action::Block && event.kind == HookKind::PreCall {
             for step in event.refused(&mut agent.seen) {
-                live.enter(self.agent.name(), step, agent, &self.exemptions)?;
+                self.refuse(step, agent)?;
             }
         } else if decision.action == Action::Block
             && let Some(call) = event.calls.first()
@@ -230,6 +324,33 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
             agent.refuse = Some(StandingRefusal { call: fingerprint(call), decision });
         }
         Ok(reply)
+    }
+
+    /// Reports that a message reached the agent after all.
+    fn arrived(&self, agent: &mut AgentState, pending: &UndeliveredMessage) -> Result<(), StoreError> {
+        let step = Step::delivery(self.session.clone(), pending.decision.step, true);
+        match (pending.by_server, agent.server.is_some()) {
+            (true, false) => Ok(()),
+            (true, true) | (false, false) => self.live.inform(step, agent),
+            (false, true) => {
+                let server = agent.server.take();
+                let informed = self.live.inform(step, agent);
+                agent.server = server;
+                informed
+            }
+        }
+    }
+
+    /// Adds the result of a call that deloop refused.
+    fn refuse(&self, step: Step, agent: &mut AgentState) -> Result<(), StoreError> {
+        let planned = self.live.planned(step);
+        if let Some(server) = &mut agent.server {
+            recent_calls::enter(&mut agent.recent_calls, &planned.step, 0, None);
+            server.keep(planned.step);
+            return Ok(());
+        }
+        let observed = self.live.observe(&planned.step)?;
+        self.live.enter(self.agent.name(), planned, observed, agent, &self.exemptions).map(drop)
     }
 }
 

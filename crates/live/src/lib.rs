@@ -3,7 +3,8 @@
 //! The engine decides. This crate carries out its decisions in a running session: it delivers messages, refuses calls,
 //! honors pauses, allowed calls and feedback from people, tracks what the agent does after a
 //! nudge, and records which calls led to it. [`Live`] does this with any [`Store`](deloop_store::Store) and a
-//! [`Journal`], for hooks ([`Live::hook_event`]) and for programs that send Steps ([`Live::step`]).
+//! [`Journal`], for hooks ([`Live::hook_event`]) and for programs that send Steps ([`Live::step`]). A server can decide in
+//! place of the engine ([`RemoteDecisions`]); everything else stays here.
 
 mod embedding;
 mod exemptions;
@@ -12,7 +13,9 @@ mod hook_event;
 mod journal;
 mod live;
 mod outcome_tracking;
+mod planned_steps;
 mod recent_calls;
+mod remote;
 mod session_state;
 mod step;
 mod transcript;
@@ -29,4 +32,5 @@ pub use journal::{SqliteJournal, WatchedSession};
 pub use live::{EventContext, Live};
 pub use outcome_tracking::{NudgeOutcome, TURNS};
 pub use recent_calls::{RecentCall, repeated};
+pub use remote::{RemoteAnswer, RemoteDecisions};
 pub use transcript::{OpenTranscript, ReadSeek};

@@ -1,12 +1,14 @@
 use deloop_engine::{Engine, Observed, Options, Session};
 use deloop_store::{Store, StoreError};
-use deloop_types::{Action, Body, Decision, Event, Millis, SessionId, Step, Usage, limits};
+use deloop_types::{Action, Body, Decision, Event, Millis, Mode, SessionId, Step, Usage, limits};
 
 use crate::embedding::{AwaitedEmbedding, EmbeddingSource};
 use crate::exemptions::{Exemptions, Reason};
 use crate::journal::{DecisionOrigin, Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, Pattern, TrackedNudge};
+use crate::planned_steps::{Audience, PlannedStep};
 use crate::recent_calls;
+use crate::remote::RemoteDecisions;
 use crate::session_state::{AgentState, SessionState};
 use crate::transcript::OpenTranscript;
 
@@ -32,6 +34,8 @@ pub struct EventContext<'a> {
     pub project: Option<&'a str>,
     /// Provides embeddings, if the profile compares turns by them.
     pub embeddings: Option<&'a dyn EmbeddingSource>,
+    /// Decides in place of the engine, if the user configured a server.
+    pub remote: Option<&'a dyn RemoteDecisions>,
     /// A notice about the configuration for the user.
     pub notice: Option<&'a str>,
     /// Returns the cost of a request in dollars, if the agent doesn't report it.
@@ -57,7 +61,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
     pub(crate) fn begin(&self, source: &SessionSource) -> Result<(SessionState, Exemptions), StoreError> {
         let now = self.context.now;
         self.journal.note_source(source, now)?;
-        let mut state = SessionState::read(self.journal.session_state(&source.session, now)?.as_deref());
+        let mut state = self.state(&source.session)?;
         let exemptions = Exemptions::of(self.journal, &source.session, now)?;
         if exemptions.is_news() {
             state.put_off();
@@ -72,35 +76,88 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         self.journal.set_session_state(session.as_str(), self.context.now, &text)
     }
 
-    /// Starts over after a pause, or records that there is one.
-    pub(crate) fn pause(
-        &self,
-        session: &SessionId,
-        exemptions: &Exemptions,
-        agent: &mut AgentState,
-    ) -> Result<(), StoreError> {
-        if exemptions.paused {
-            agent.put_off = true;
-        } else if std::mem::take(&mut agent.put_off) {
-            agent.forget_decisions();
-            self.intervention(session, agent)?;
-        }
-        Ok(())
+    /// Returns the delivery state of a session.
+    pub(crate) fn state(&self, session: &str) -> Result<SessionState, StoreError> {
+        let text = self.journal.session_state(session, self.context.now)?;
+        Ok(SessionState::read(text.as_deref()))
     }
 
-    /// Adds a step of an agent and records the decision. Exempt decisions become `continue`.
+    /// Starts over after a pause, or records that there is one. Returns whether to report that a person intervened.
+    #[must_use]
+    pub(crate) fn pause(exemptions: &Exemptions, agent: &mut AgentState) -> bool {
+        if exemptions.paused {
+            agent.put_off = true;
+            return false;
+        }
+        let resumes = std::mem::take(&mut agent.put_off);
+        if resumes {
+            agent.forget_decisions();
+        }
+        resumes
+    }
+
+    /// Decides about a planned step of which the server's decision, if it made one, is in `answers`. Returns `None` if
+    /// the decision has no consequences.
+    pub(crate) fn decide(
+        &self,
+        program: &str,
+        planned: PlannedStep,
+        answers: &mut Option<std::vec::IntoIter<Decision>>,
+        agent: &mut AgentState,
+        exemptions: &Exemptions,
+    ) -> Result<Option<(Decision, Vec<Event>)>, StoreError> {
+        let audience = planned.audience;
+        let answer = match audience {
+            Audience::Engine => None,
+            _ => answers.as_mut().and_then(Iterator::next),
+        };
+        let Some(decision) = answer else {
+            return match audience {
+                Audience::Server => Ok(None),
+                _ if planned.of_agent => {
+                    let observed = self.observe(&planned.step)?;
+                    self.enter(program, planned, observed, agent, exemptions).map(Some)
+                }
+                _ => self.observe(&planned.step).map(|_| None),
+            };
+        };
+        if audience == Audience::Both {
+            self.observe(&planned.step)?;
+        }
+        // The server may have a message that isn't about this step.
+        let informed = !planned.of_agent
+            && decision.uncapped().action == Action::Continue
+            && decision.notices.is_empty();
+        let observed = Observed { decision, events: Vec::new(), judged: None, standing: false };
+        let entered = match informed {
+            true => (observed.decision, observed.events),
+            false => self.enter(program, planned, observed, agent, exemptions)?,
+        };
+        if let Some(server) = &mut agent.server {
+            server.decided(&entered.0);
+        }
+        Ok((!informed).then_some(entered))
+    }
+
+    /// Returns the mode that applies to what the engine decides: the stricter one of the caller's and the server's.
+    pub(crate) fn stricter(&self, server: Option<Mode>) -> Options {
+        let mut options = self.context.options;
+        options.mode = options.mode.max(server.unwrap_or(options.mode));
+        options
+    }
+
+    /// Records the decision about an agent's step. Exempt decisions become `continue`.
     pub(crate) fn enter(
         &self,
         program: &str,
-        step: Step,
+        planned: PlannedStep,
+        observed: Observed,
         agent: &mut AgentState,
         exemptions: &Exemptions,
     ) -> Result<(Decision, Vec<Event>), StoreError> {
-        let mut step = step;
-        let awaited = self.context.embeddings.and_then(|source| AwaitedEmbedding::begin(&mut step, source));
-        let is_turn = matches!(step.body, Body::Turn(_));
-        let (step, Observed { decision, judged, events, .. }) = self.observe(step)?;
-        if is_turn {
+        let PlannedStep { step, awaited, .. } = planned;
+        let Observed { decision, judged, events, .. } = observed;
+        if matches!(step.body, Body::Turn(_)) {
             agent.awaited = awaited.map(|awaited| awaited.at(decision.step));
         }
         recent_calls::enter(&mut agent.recent_calls, &step, decision.step, judged.as_ref());
@@ -170,27 +227,30 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         self.journal.came_of(&nudge.id, nudge.close(then).as_str())
     }
 
-    /// Reports to the engine whether the message of an earlier decision reached the agent.
-    pub(crate) fn delivery(
-        &self,
-        session: &SessionId,
-        agent: &AgentState,
-        step: u64,
-        ok: bool,
-    ) -> Result<(), StoreError> {
-        self.tell(Step::delivery(session.clone(), step, ok), agent)
+    fn intervention(&self, session: &SessionId, agent: &mut AgentState) -> Result<(), StoreError> {
+        self.inform(Step::intervention(session.clone()), agent)
     }
 
-    fn intervention(&self, session: &SessionId, agent: &AgentState) -> Result<(), StoreError> {
-        self.tell(Step::intervention(session.clone()), agent)
-    }
-
-    fn tell(&self, mut step: Step, agent: &AgentState) -> Result<(), StoreError> {
+    /// Informs whoever decides about this agent: the engine now, or the server with its next request.
+    pub(crate) fn inform(&self, mut step: Step, agent: &mut AgentState) -> Result<(), StoreError> {
         step.agent = agent.name().map(str::to_owned);
-        self.observe(step).map(drop)
+        let step = self.complete(step);
+        match &mut agent.server {
+            Some(server) => server.keep(step),
+            None => drop(self.observe(&step)?),
+        }
+        Ok(())
     }
 
-    pub(crate) fn observe(&self, mut step: Step) -> Result<(Step, Observed), StoreError> {
+    /// Returns a step of an agent, ready for its decision.
+    pub(crate) fn planned(&self, mut step: Step) -> PlannedStep {
+        let awaited = self.context.embeddings.and_then(|source| AwaitedEmbedding::begin(&mut step, source));
+        let step = self.complete(step);
+        PlannedStep { step, audience: Audience::Decider, of_agent: true, awaited }
+    }
+
+    /// Adds what the context knows to a step.
+    pub(crate) fn complete(&self, mut step: Step) -> Step {
         step.ts = Some(self.context.now);
         if step.swarm.is_none() {
             let own = || self.context.subagent_swarms && step.agent.is_some();
@@ -205,11 +265,16 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         {
             usage.cost_usd = (self.context.cost)(usage);
         }
-        let observed = self.engine.observe(self.store, &step)?;
+        step
+    }
+
+    /// Lets the engine decide about a complete step.
+    pub(crate) fn observe(&self, step: &Step) -> Result<Observed, StoreError> {
+        let observed = self.engine.observe(self.store, step)?;
         if step.body == Body::End {
             self.forget_subagents(&step.session)?;
         }
-        Ok((step, observed))
+        Ok(observed)
     }
 
     /// Clears the swarm of a session's subagents, because the session has ended.

@@ -2,13 +2,14 @@
 
 use deloop_detect::Fingerprint;
 use deloop_formats::hooks::{HookCall, Seen};
-use deloop_types::{Action, ControllerNotice, Decision};
+use deloop_types::{Action, ControllerNotice, Decision, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::embedding::AwaitedEmbedding;
 use crate::handoff::HandoffState;
 use crate::outcome_tracking::{Pattern, TrackedNudge};
 use crate::recent_calls::RecentCall;
+use crate::remote::{RemoteAnswer, ServerState};
 use crate::transcript::TranscriptPosition;
 
 /// Maximum number of subagents stored per session. The one inactive longest is dropped first.
@@ -24,6 +25,9 @@ pub(crate) struct SessionState {
     /// The current notice about the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) notice: Option<SessionNotice>,
+    /// The mode of the server that last decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_mode: Option<Mode>,
 }
 
 /// A notice about the configuration, and whether the user has seen it.
@@ -66,6 +70,9 @@ pub(crate) struct AgentState {
     /// Notices about other agents that the program couldn't take yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<ControllerNotice>,
+    /// What the server knows and must still be told; `None` if the engine here decided last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<ServerState>,
 }
 
 /// A message that hasn't been delivered yet.
@@ -75,8 +82,11 @@ pub(crate) struct UndeliveredMessage {
     /// The patterns it is about.
     #[serde(default)]
     pub(crate) patterns: Vec<Pattern>,
-    /// Whether the engine knows that it wasn't delivered.
+    /// Whether whoever decided knows that it wasn't delivered.
     pub(crate) lost: bool,
+    /// Whether a server decided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) by_server: bool,
 }
 
 /// A call to refuse.
@@ -105,6 +115,16 @@ impl SessionState {
         self.agents.push(agent);
         let last = self.agents.len() - 1;
         &mut self.agents[last]
+    }
+
+    /// Notes who decides about an agent's steps now: a server with this answer, or the engine.
+    pub(crate) fn decided_by(&mut self, agent: Option<&str>, answer: Option<&RemoteAnswer>) {
+        if let Some(answer) = answer {
+            self.server_mode = answer.mode.or(self.server_mode);
+            self.agent(agent).server.get_or_insert_default();
+        } else {
+            self.agent(agent).server = None;
+        }
     }
 
     /// Drops undelivered messages and refusals, because a person wrote.

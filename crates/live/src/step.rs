@@ -1,11 +1,26 @@
-use deloop_engine::Session;
+use deloop_engine::{Observed, Session};
 use deloop_store::{Store, StoreError};
-use deloop_types::{Action, Body, Decision, Event, Origin, Step};
+use deloop_types::{Action, Body, Decision, Event, Origin, SessionId, Step};
 
-use crate::Live;
+use crate::exemptions::Exemptions;
 use crate::hook_event::with_notices;
 use crate::journal::{Journal, SessionSource};
+use crate::live::{EventContext, Live, subagent_swarm};
 use crate::outcome_tracking::{NudgeOutcome, patterns};
+use crate::planned_steps::{Audience, PlannedSteps};
+use crate::remote::RemoteAnswer;
+use crate::session_state::SessionState;
+
+/// The steps that a program's step leads to.
+struct StepPlan {
+    session: SessionId,
+    /// The subagent, if any.
+    name: Option<String>,
+    exemptions: Exemptions,
+    steps: PlannedSteps,
+    /// Whether the program can give the agent a message at this step.
+    takes_messages: bool,
+}
 
 impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
     /// Handles a step from a program that sends Steps and carries out decisions itself. `program` is its name in
@@ -17,16 +32,41 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
     /// When the store or the journal fails. Nothing is changed then.
     pub fn step(&self, program: &str, step: Step) -> Result<(Decision, Vec<Event>), StoreError> {
         if step.body == Body::State {
-            let (_, observed) = self.observe(step)?;
-            return Ok((observed.decision, observed.events));
+            return self.ask_state(step);
         }
-        self.journal.atomically(|| {
-            self.journal.called(program, self.context.now)?;
-            self.handle(program, step)
-        })
+        let Some(remote) = self.context.remote else {
+            return self.journal.atomically(|| {
+                let (state, plan) = self.plan_step(program, step)?;
+                self.finish_step(program, state, plan, None)
+            });
+        };
+        let plan = self.journal.atomically(|| {
+            let (state, plan) = self.plan_step(program, step)?;
+            self.end(&plan.session, &state)?;
+            Ok(plan)
+        })?;
+        let answer = plan.steps.ask(remote);
+        let options = self.stricter(plan.steps.server_mode);
+        let engine = self.engine.with_options(options);
+        let context = EventContext { options, ..self.context.clone() };
+        let live = Live { engine: &engine, store: self.store, journal: self.journal, context };
+        self.journal
+            .atomically(|| live.finish_step(program, live.state(plan.session.as_str())?, plan, answer))
     }
 
-    fn handle(&self, program: &str, mut step: Step) -> Result<(Decision, Vec<Event>), StoreError> {
+    fn ask_state(&self, step: Step) -> Result<(Decision, Vec<Event>), StoreError> {
+        let step = self.complete(step);
+        let answer = self.context.remote.and_then(|remote| remote.decide(&[&step]));
+        if let Some(decision) = answer.and_then(|answer| answer.decisions.into_iter().next()) {
+            return Ok((decision, Vec::new()));
+        }
+        let Observed { decision, events, .. } = self.observe(&step)?;
+        Ok((decision, events))
+    }
+
+    /// Lists the steps to decide about: this one, and what became known before it.
+    fn plan_step(&self, program: &str, mut step: Step) -> Result<(SessionState, StepPlan), StoreError> {
+        self.journal.called(program, self.context.now)?;
         let session = step.session.clone();
         let source = SessionSource {
             session: session.to_string(),
@@ -36,12 +76,15 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             project: self.context.project.map(str::to_owned),
         };
         let (mut state, exemptions) = self.begin(&source)?;
+        let name = step.agent.clone();
+        let server_mode = state.server_mode;
         if let Body::Turn(turn) = &mut step.body
             && !turn.calls.is_empty()
         {
             turn.calls.retain(|call| !exemptions.allows(call));
             if turn.calls.is_empty() && turn.text.is_empty() {
-                return Ok((Decision::go_on(session, 0), Vec::new()));
+                let steps = PlannedSteps { server_mode, ..PlannedSteps::default() };
+                return Ok((state, StepPlan { session, name, exemptions, steps, takes_messages: false }));
             }
         }
         match &step.body {
@@ -51,27 +94,63 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             Body::End => self.close(&mut state, NudgeOutcome::Ended)?,
             _ => {}
         }
-        let agent = state.agent(step.agent.as_deref());
-        self.pause(&session, &exemptions, agent)?;
+        let agent = state.agent(name.as_deref());
+        let mut steps = PlannedSteps::new(agent, server_mode);
+        if Self::pause(&exemptions, agent) {
+            steps.inform(self, agent, Step::intervention(session.clone()), Audience::Both);
+        }
         let takes_messages = match &step.body {
             Body::Turn(turn) => !turn.calls.is_empty(),
             Body::Result(_) => true,
             Body::User(user) => user.origin == Origin::Human,
             _ => false,
         };
-        let late = match self.arrived_embedding(&session, agent) {
-            Some(step) => Some(self.enter(program, step, agent, &exemptions)?),
-            None => None,
-        };
-        let (mut decision, mut events) = self.enter(program, step, agent, &exemptions)?;
-        agent.notices.append(&mut decision.notices);
-        if let Some((late, found)) = late {
-            events.splice(..0, found);
-            if late.action > decision.action {
-                decision = late;
+        if let Some(late) = self.arrived_embedding(&session, agent) {
+            steps.add(self, late);
+        }
+        if step.body == Body::End && self.context.subagent_swarms {
+            let swarm = subagent_swarm(&session);
+            steps.inform(self, agent, Step::swarm_end(session.clone(), swarm), Audience::Server);
+        }
+        steps.add(self, step);
+        Ok((state, StepPlan { session, name, exemptions, steps, takes_messages }))
+    }
+
+    fn finish_step(
+        &self,
+        program: &str,
+        mut state: SessionState,
+        plan: StepPlan,
+        answer: Option<RemoteAnswer>,
+    ) -> Result<(Decision, Vec<Event>), StoreError> {
+        let StepPlan { session, name, exemptions, steps, takes_messages } = plan;
+        if steps.steps.is_empty() {
+            return Ok((Decision::go_on(session, 0), Vec::new()));
+        }
+        state.decided_by(name.as_deref(), answer.as_ref());
+        let agent = state.agent(name.as_deref());
+        let mut answers = answer.map(|answer| answer.decisions.into_iter());
+        let (mut decision, mut events) = (Decision::go_on(session.clone(), 0), Vec::new());
+        let mut strongest: Option<Decision> = None;
+        for planned in steps.steps {
+            let Some((mut decided, found)) =
+                self.decide(program, planned, &mut answers, agent, &exemptions)?
+            else {
+                continue;
+            };
+            agent.notices.append(&mut decided.notices);
+            events.extend(found);
+            // The last one is about the step itself.
+            let earlier = std::mem::replace(&mut decision, decided);
+            if strongest.as_ref().is_none_or(|strongest| earlier.action > strongest.action) {
+                strongest = Some(earlier);
             }
         }
-        let may_message = !exemptions.paused && self.context.options.mode.cap() >= Action::Nudge;
+        if let Some(earlier) = strongest.filter(|earlier| earlier.action > decision.action) {
+            decision = earlier;
+        }
+        let cap = if agent.server.is_some() { Action::Stop } else { self.context.options.mode.cap() };
+        let may_message = !exemptions.paused && cap >= Action::Nudge;
         if takes_messages && may_message {
             decision = with_notices(decision, &std::mem::take(&mut agent.notices));
         }

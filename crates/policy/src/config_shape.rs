@@ -3,8 +3,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, ServeBlock, StopEnds,
-    SwarmBlock,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, ServeBlock,
+    ServerBlock, StopEnds, SwarmBlock,
 };
 
 /// The part of the schema that doesn't depend on the detectors.
@@ -54,4 +54,6 @@ pub(crate) struct ConfigShape {
     swarm: Option<SwarmBlock>,
     /// The settings of `deloop serve`. Only your own configuration can have them.
     serve: Option<ServeBlock>,
+    /// The server that hooks and plugins report to.
+    server: Option<ServerBlock>,
 }

@@ -35,7 +35,7 @@ pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Wa
 pub use reached::ReachedRung;
 pub use root_cause::{RootCause, root_cause};
 pub use schema::{
-    AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, SwarmBlock,
+    AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, ServerBlock, SwarmBlock,
     config_schema,
 };
 pub use serve_block::{AuditBlock, AuditKeep, ServeBlock, ServeLimitsBlock, ServeTlsBlock};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::Registry;
 
 /// The configuration keys that aren't part of a profile.
-pub const CONFIG_KEYS: [&str; 12] = [
+pub const CONFIG_KEYS: [&str; 13] = [
     "$schema",
     "profile",
     "mode",
@@ -19,6 +19,7 @@ pub const CONFIG_KEYS: [&str; 12] = [
     "events",
     "swarm",
     "serve",
+    "server",
 ];
 
 /// The keys of a profile.
@@ -88,6 +89,28 @@ pub struct EmbeddingsBlock {
 pub struct EventsBlock {
     /// The file to append to, one event per line.
     pub file: Option<String>,
+}
+
+/// The server that hooks and plugins report to, and that decides in their place. Only your own configuration can set it:
+/// the steps of your sessions are sent there, with the text, arguments and outputs in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerBlock {
+    /// The address of a `deloop serve`, such as `https://deloop.example.com`. Without `https`, it must be on this machine.
+    pub url: Option<String>,
+    /// The environment variable that holds the API key; `DELOOP_SERVER_KEY` if absent.
+    pub key_env: Option<String>,
+    /// The file that holds the API key.
+    pub key_file: Option<String>,
+    /// The project that your sessions belong to, if the key doesn't determine it.
+    pub project: Option<String>,
+    /// How long one event may wait for the server, in milliseconds; 300 if absent. Then deloop decides on this machine.
+    pub timeout_ms: Option<u64>,
+    /// A file with the certificates (PEM) to trust in place of the public ones.
+    pub ca_file: Option<String>,
+    /// Allows `http` to other machines. Anyone on the way can read and change what is sent.
+    pub allow_http: bool,
 }
 
 /// The swarm of the sessions that deloop's hooks and plugins guard.

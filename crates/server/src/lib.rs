@@ -8,6 +8,7 @@ mod admission;
 mod alerts;
 mod audit;
 mod broker;
+mod caller_options;
 mod events;
 mod host_name;
 mod http_error;

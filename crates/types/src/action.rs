@@ -66,6 +66,16 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Returns the name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shadow => "shadow",
+            Self::Nudge => "nudge",
+            Self::Enforce => "enforce",
+        }
+    }
+
     /// Returns the strongest action that this mode allows.
     #[must_use]
     pub fn cap(self) -> Action {

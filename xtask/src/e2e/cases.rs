@@ -12,6 +12,7 @@ use super::person::Person;
 use super::place::{self, Place};
 use super::sandbox::{self, Isolation, Launch};
 use super::seen::Seen;
+use super::server::RunServer;
 use super::setup::Agents;
 use super::stand_in::Want;
 use super::{documents, healthy, retry};
@@ -45,6 +46,8 @@ pub(super) enum Case {
     ReadOnly,
     /// `deloop run` starts the agent again after a stop, and the new session is told why.
     Retry,
+    /// A `deloop serve` decides: its ladder messages the model and ends the run.
+    Server,
     /// The behavioral document's example.
     Behavioral,
     /// The signature document's example.
@@ -77,7 +80,7 @@ const BROKEN_LOOP: usize = 2;
 
 impl Case {
     /// Every case, in the order of the table.
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::Baseline,
         Self::Nudge,
         Self::Block,
@@ -91,6 +94,7 @@ impl Case {
         Self::Hanging,
         Self::ReadOnly,
         Self::Retry,
+        Self::Server,
         Self::Behavioral,
         Self::Signature,
         Self::DoomLoop,
@@ -114,6 +118,7 @@ impl Case {
             Self::Hanging => "hanging",
             Self::ReadOnly => "read-only",
             Self::Retry => "retry",
+            Self::Server => "server",
             Self::Behavioral => "behavioral",
             Self::Signature => "signature",
             Self::DoomLoop => "doom-loop",
@@ -132,7 +137,7 @@ impl Case {
         match self {
             Self::Baseline => None,
             Self::Nudge => Some(Want::Nudge),
-            Self::Stop | Self::Retry => Some(Want::Stop),
+            Self::Stop | Self::Retry | Self::Server => Some(Want::Stop),
             Self::Behavioral | Self::Signature | Self::DoomLoop | Self::TurnSimilarity | Self::TurnHash => {
                 Some(Want::Stop)
             }
@@ -145,7 +150,7 @@ impl Case {
 
     pub(super) fn calls(self) -> usize {
         match self {
-            Self::Block | Self::Stop | Self::Paused | Self::Allowed | Self::Wrong => LONG_LOOP,
+            Self::Block | Self::Stop | Self::Paused | Self::Allowed | Self::Wrong | Self::Server => LONG_LOOP,
             Self::Hanging => BROKEN_LOOP,
             _ => LOOP,
         }
@@ -170,7 +175,7 @@ pub(super) fn run(case: Case, agent: &dyn Agent, agents: &Agents, hooks: &dyn Ho
     if let Some(why) = agent.cannot(case) {
         return Verdict::Unsupported(why);
     }
-    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry);
+    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry | Case::Server);
     if hooks.speaks_at().is_some() && (commands || case.profile().is_some()) {
         return Verdict::Unsupported("a stand-in has no commands and no profiles");
     }
@@ -198,6 +203,7 @@ fn attempt(
         hooks.install(agent, &place, want, case.profile())?;
     }
     damage(case, &place).map_err(broken)?;
+    let server = (case == Case::Server).then(|| RunServer::start(agent, &place)).transpose()?;
     let mut environment = vec![
         ("HOME".to_owned(), place.home.clone().into()),
         ("PATH".to_owned(), agents.path(&[&place.bin])),
@@ -248,6 +254,9 @@ fn attempt(
     };
     seen.expect(case != Case::Wrong || said_wrong, "there was no nudge to call wrong")?;
     let said = seen.judge(case)?;
+    if let Some(server) = server {
+        seen.expect(server.stopped()?, "the server didn't stop the session")?;
+    }
     Ok(format!(
         "{said}, exit {}, {:.1} s",
         ended.code.map_or("-".to_owned(), |code| code.to_string()),

@@ -12,6 +12,7 @@ mod place;
 mod retry;
 mod sandbox;
 mod seen;
+mod server;
 mod setup;
 mod stand_in;
 mod table;

@@ -51,6 +51,11 @@ impl Seen<'_> {
             Case::Nudge => self.was_told(case.calls()),
             Case::Block => self.was_refused(),
             Case::Stop => self.was_stopped(case.calls()),
+            Case::Server => {
+                let told = self.told_at();
+                self.expect(told.is_some_and(|told| told > 0), "the model read no message of the server")?;
+                self.was_stopped(case.calls())
+            }
             Case::Healthy => self.was_untouched(),
             Case::Paused | Case::Allowed => {
                 self.expect(self.told_at().is_none(), "the model read a text of deloop")?;

@@ -37,6 +37,10 @@ pub(crate) struct AgentHook {
 pub(crate) struct AgentHookArgs {
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
+    /// Let this `deloop serve` decide: https://HOST[:PORT], or http on this machine [default: `server.url` of your own
+    /// configuration]. Steps are sent to it; while it is away, deloop decides on this machine
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
 }
 
 impl Subcommand for AgentHook {

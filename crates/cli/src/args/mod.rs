@@ -285,6 +285,10 @@ pub(crate) struct StreamArgs {
     /// Share sessions and swarms with streams on other machines through this Redis server: redis://HOST[:PORT][/DATABASE]
     #[arg(long, value_name = "URL", conflicts_with_all = ["agent", "checkpoint"])]
     pub(crate) store: Option<String>,
+    /// Let this `deloop serve` decide: https://HOST[:PORT], or http on this machine. While it is away, deloop decides on
+    /// this machine
+    #[arg(long, value_name = "URL", conflicts_with_all = ["store", "checkpoint"])]
+    pub(crate) server: Option<String>,
     /// The file to read [default: stdin]
     pub(crate) file: Option<PathBuf>,
 }

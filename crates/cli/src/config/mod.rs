@@ -17,8 +17,8 @@ use deloop_engine::Options;
 #[cfg(feature = "serve")]
 use deloop_policy::ServeBlock;
 use deloop_policy::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, config_schema,
-    merge, unknown_key,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, ServerBlock,
+    config_schema, merge, unknown_key,
 };
 use deloop_types::Mode;
 use serde_json::Value;
@@ -40,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) memory: Option<NotesFolder>,
     /// Where embeddings come from.
     pub(crate) embeddings: EmbeddingsBlock,
+    /// The server that decides, if one is set.
+    pub(crate) server: ServerBlock,
     /// The file that hooks append events to, if one is set.
     pub(crate) events: Option<(NotesFolder, String)>,
     /// The swarm of live sessions.
@@ -128,7 +130,8 @@ struct Given<'a> {
 }
 
 /// The keys that a project's configuration can't set, trusted or not.
-const YOURS: [&str; 2] = ["embeddings", "serve"];
+const OWN_KEYS: [&str; 3] = ["embeddings", "serve", "server"];
+
 const HOOK: Defaults<'static> = Defaults { profile: "default", mode: Mode::Nudge, checked: false };
 
 /// Reads the configuration that applies here, and reports ignored files on standard error.
@@ -237,9 +240,8 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         profile_from = if names("profile") { Some(*layer) } else { profile_from };
         memory_from = if names("memory") { Some(*layer) } else { memory_from };
         events_from = if names("events") { Some(*layer) } else { events_from };
-        if let Some(key) = YOURS.into_iter().find(|key| names(key))
-            && matches!(layer.reach, Reach::Inside { .. })
-        {
+        let foreign = matches!(layer.reach, Reach::Inside { .. });
+        if let Some(key) = OWN_KEYS.iter().find(|key| foreign && names(key)) {
             return Err(Failure::new(format!(
                 "{}: only your own configuration can set `{key}`; move it there",
                 layer.path.display()
@@ -276,6 +278,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     let events = field::<EventsBlock>(&document, "events")?.and_then(|events| events.file);
     let events = events.map(|file| events_file(Path::new(&file), events_from)).transpose()?;
     let embeddings = field::<EmbeddingsBlock>(&document, "embeddings")?.unwrap_or_default();
+    let server = field::<ServerBlock>(&document, "server")?.unwrap_or_default();
     let swarm = swarm::of(&document, swarm_from, given.environment)?;
     let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
     let profile = if base.checked {
@@ -293,6 +296,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         options: Options::new(mode, attended),
         memory,
         embeddings,
+        server,
         events,
         swarm,
         off: is_off(),

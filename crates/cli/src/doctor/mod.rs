@@ -3,6 +3,7 @@
 mod agent;
 mod probe;
 mod rehearse;
+mod server;
 
 use std::io::Write;
 
@@ -20,7 +21,8 @@ For each agent with deloop hooks, doctor replays a stuck session through this pr
 mode and profile from the agent's settings. It uses a temporary folder, so your sessions and logs
 don't change. The check passes if the agent gets a message and, in mode `enforce`, its calls are
 blocked and the run is stopped. If your profile compares embeddings, one word is embedded to see
-whether the model answers. Commands in settings are compared with what `deloop install`
+whether the model answers. If you configured a server, doctor asks it whether it takes your steps,
+and sends it none. Commands in settings are compared with what `deloop install`
 writes; they are never run.
 
 Exit codes: 0 no problems; 1 problems found, each with a fix; 2 the command failed.";
@@ -99,6 +101,7 @@ fn here(state: &State) -> Vec<Note> {
         }
         Some(Err(Failure::ClosedPipe)) => None,
     });
+    notes.extend(server::check(&config));
     notes.push(match state.open() {
         Ok(_) => Note::Well(format!("database: {}", state.database().display())),
         Err(Failure::Message(why)) => {

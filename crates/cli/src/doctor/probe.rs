@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::hook::RUN;
 use crate::safe_file::{self, Expected, Links, Permission, Target};
+use crate::server_link::SERVER;
 use crate::state::State;
 use crate::trust::TRUSTED_FILE;
 
@@ -61,6 +62,8 @@ impl Home {
         for name in ["DELOOP", RUN, "DELOOP_MODE"] {
             command.env_remove(name);
         }
+        // A rehearsal isn't a session of the user's, so no server gets it.
+        command.env(SERVER, "off");
         if enforce {
             command.env(RUN, REHEARSAL);
         }

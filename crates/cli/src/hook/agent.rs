@@ -18,6 +18,7 @@ use crate::embedding::{self, EmbeddingRequests, HookEmbeddings};
 use crate::exit::{self, Failure};
 use crate::notes;
 use crate::safe_file::{self, Links};
+use crate::server_link::ServerLink;
 use crate::state::{State, now};
 
 /// Maximum size of an event, in bytes.
@@ -72,7 +73,8 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(LONGEST).read_to_end(&mut bytes)?;
     let event = agent.decode(&bytes).map_err(|e| Failure::new(e.0))?;
-    let config = load(&hook.args.rules);
+    let mut config = load(&hook.args.rules);
+    let link = ServerLink::of_hook(&mut config, hook.args.server.as_deref());
     let notice = config.notice();
     let cost = cost_of(config.prices().unwrap_or_default());
     let (mut options, fail) = (config.options, config.fail);
@@ -81,6 +83,7 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
     transcript_wait::for_words(agent, &event, &config.profile);
     let state = State::here()?;
     let engine = Engine::new(config.profile.clone(), options);
+    let link = link.map(|link| link.with_options(options));
     let handled = state.open().and_then(|journal| {
         let embeddings = HookEmbeddings::open(&config, &journal);
         let is_main = event.subagent.is_none() && event.kind != HookKind::Other;
@@ -89,8 +92,16 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
         let mut context = live_context(options, run.as_deref(), &config.swarm, notice.as_deref(), &cost);
         context.embeddings = embeddings.as_ref().map(|source| source as &dyn EmbeddingSource);
         context.handoff = handoff.as_deref();
+        if let Some(link) = &link {
+            link.recall(&journal);
+            context.remote = Some(link);
+        }
         let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
-        let handled = live.hook_event(agent, event.clone()).map_err(|e| Failure::new(e.to_string()))?;
+        let handled = live.hook_event(agent, event.clone());
+        if let Some(link) = &link {
+            link.record(&hook.agent, &journal, &state);
+        }
+        let handled = handled.map_err(|e| Failure::new(e.to_string()))?;
         Ok((handled, embeddings.map(HookEmbeddings::into_requests).unwrap_or_default()))
     });
     match handled {
@@ -159,6 +170,7 @@ pub(crate) fn live_context<'a>(
         controller: CONTROLLER_NAME.as_deref().filter(|name| !name.is_empty()),
         project: None,
         embeddings: None,
+        remote: None,
         notice,
         cost,
         open,

@@ -12,6 +12,7 @@ Examples:
   deloop install codex gemini-cli --mode enforce    messages it, then blocks calls, then stops the run
   deloop install --dry-run                          every agent on this machine: shows the changes, makes none
   deloop install claude-code --scope project        for everybody who works in this folder
+  deloop install codex --server https://deloop.lan  reports to a `deloop serve`, which decides
 
 The rest of the file stays as it is, byte for byte, and a copy of the original is kept next to it
 (NAME.deloop-backup). Codex runs hooks only after you approve them in /hooks.";
@@ -31,6 +32,9 @@ pub(crate) struct InstallArgs {
     /// A built-in profile (see `deloop profiles`) or a TOML file
     #[arg(long, short, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
+    /// Let this `deloop serve` decide: https://HOST[:PORT], or http on this machine. The agent's steps are sent to it
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
     /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,

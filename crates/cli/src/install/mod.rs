@@ -7,13 +7,15 @@ pub(crate) mod here;
 use std::io::Write;
 
 use deloop_formats::hooks::{HookLine, Installable, WiringError, installable, installables};
+use deloop_types::Mode;
 use similar::TextDiff;
 
 use self::args::{InstallArgs, Scope, UninstallArgs};
 use self::file::SettingsFile;
-use crate::args::{ModeArg, RuleArgs};
+use crate::args::RuleArgs;
 use crate::config;
 use crate::exit::{self, Failure};
+use crate::server_link::check_url;
 
 /// The planned change to one agent's file.
 struct Plan {
@@ -140,15 +142,12 @@ fn hook_line(args: &InstallArgs) -> Result<HookLine, Failure> {
             _ => name,
         });
     }
-    let mode = args.mode.map(|mode| {
-        match mode {
-            ModeArg::Shadow => "shadow",
-            ModeArg::Nudge => "nudge",
-            ModeArg::Enforce => "enforce",
-        }
-        .to_owned()
-    });
-    Ok(HookLine { program: here::this_program()?, mode, profile })
+    if let Some(url) = &args.server {
+        let allow_http = config::load_for_hook(&RuleArgs::default()).server.allow_http;
+        check_url(url, allow_http)?;
+    }
+    let mode = args.mode.map(|mode| Mode::from(mode).as_str().to_owned());
+    Ok(HookLine { program: here::this_program()?, mode, profile, server: args.server.clone() })
 }
 
 fn plan_install(agent: Installable, scope: Scope, line: &HookLine) -> Result<Plan, Failure> {

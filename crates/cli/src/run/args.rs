@@ -70,6 +70,9 @@ pub(crate) struct RunArgs {
     /// Write the hand-off to this file; a retry adds its number to the name [default: a file in the state folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) handoff: Option<PathBuf>,
+    /// Let this `deloop serve` decide, whatever the agent's hooks and your configuration name; `off` for none
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
     /// How long the agent gets to exit after each signal
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     pub(crate) grace: f64,

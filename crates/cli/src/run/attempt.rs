@@ -14,6 +14,7 @@ use super::handoff::{self, End, HandoffRun};
 use super::{Runner, say, words};
 use crate::exit::Failure;
 use crate::hook::{RUN, RUN_HANDOFF, RUN_MODE};
+use crate::server_link::SERVER;
 use crate::state::now;
 
 /// How often the state is checked.
@@ -124,13 +125,12 @@ impl Runner<'_> {
     }
 
     fn command(&self, run: &str, first: &str, number: usize) -> Command {
-        let mode = match Mode::from(self.args.mode) {
-            Mode::Shadow => "shadow",
-            Mode::Nudge => "nudge",
-            Mode::Enforce => "enforce",
-        };
+        let mode = Mode::from(self.args.mode).as_str();
         let mut command = Command::new(&self.args.command[0]);
         command.args(&self.args.command[1..]).env(RUN, run).env(RUN_MODE, mode);
+        if let Some(url) = &self.args.server {
+            command.env(SERVER, url);
+        }
         if number > 1 {
             command.env(RUN_HANDOFF, first);
         } else {

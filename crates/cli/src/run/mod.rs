@@ -24,6 +24,7 @@ use self::result::{RunOutcome, RunResult};
 use crate::args::RuleArgs;
 use crate::config;
 use crate::exit::{self, Failure};
+use crate::server_link::check_url;
 use crate::state::State;
 
 /// What all attempts of a run share.
@@ -47,6 +48,10 @@ enum AfterAttempt {
 
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     args.check()?;
+    if let Some(url) = args.server.as_deref().filter(|url| *url != "off") {
+        let allow_http = config::load_for_hook(&RuleArgs::default()).server.allow_http;
+        check_url(url, allow_http)?;
+    }
     let runner = Runner::new(args)?;
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut retry = None;

@@ -17,6 +17,8 @@ mod client;
 mod conformance_cases;
 mod endpoints;
 mod events;
+mod fake_server;
+mod hook;
 mod isolation;
 mod limits;
 mod messages;

@@ -64,7 +64,7 @@ impl Backend {
                 view.preload(&judge.engine, sessions())?;
                 let entries = steps.iter().map(|sent| LoggedStep {
                     now,
-                    terms: 0,
+                    terms: judge.terms(),
                     project: project.as_str(),
                     json: sent.json,
                 });
@@ -160,6 +160,7 @@ fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) {
         };
         let view = ProjectView::Local(store.view(&project, logged.now));
         // A step that made the process panic must not do so at every start.
+        let judge = judge.on_terms(logged.terms);
         let _ = catch_unwind(AssertUnwindSafe(|| judge.decide(&view, &step, logged.now)));
     }
 }

@@ -1,17 +1,18 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use deloop_detect::Ledger;
-use deloop_engine::Engine;
+use deloop_engine::{Engine, Options};
 use deloop_policy::name_task;
 use deloop_store::StoreError;
-use deloop_types::{Body, Decision, Event, Millis, Step, Usage};
+use deloop_types::{Body, Decision, Event, Millis, Mode, Step, Usage};
 
 use super::operator_message::{self, add_nudge};
 use super::stored_session::StoredSession;
 use super::view::ProjectView;
 
 /// Returns the cost of a request to a model, in dollars.
-pub type CostFn = Box<dyn Fn(&Usage) -> Option<f64> + Send + Sync>;
+pub type CostFn = Arc<dyn Fn(&Usage) -> Option<f64> + Send + Sync>;
 
 /// Decides about steps.
 pub(crate) struct Judge {
@@ -32,6 +33,33 @@ pub(crate) struct Decided {
 }
 
 impl Judge {
+    /// Returns a judge with other options.
+    pub(super) fn with_options(&self, options: Options) -> Self {
+        Self { engine: self.engine.with_options(options), cost: Arc::clone(&self.cost) }
+    }
+
+    /// Returns the options as they are logged with each step, so that it can be decided about again.
+    pub(super) fn terms(&self) -> u8 {
+        let Options { mode, attended, .. } = self.engine.options();
+        let mode = match mode {
+            Mode::Shadow => 0,
+            Mode::Nudge => 1,
+            Mode::Enforce => 2,
+        };
+        mode << 1 | u8::from(attended)
+    }
+
+    /// Returns a judge with logged options.
+    pub(super) fn on_terms(&self, terms: u8) -> Self {
+        let mode = match terms >> 1 {
+            0 => Mode::Shadow,
+            1 => Mode::Nudge,
+            _ => Mode::Enforce,
+        };
+        let roles = self.engine.options().roles;
+        self.with_options(Options::new(mode, terms & 1 == 1).with_roles(roles))
+    }
+
     /// Decides about a step. The same steps, at the same times, lead to the same decisions and states.
     pub(super) fn decide(
         &self,

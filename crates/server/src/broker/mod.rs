@@ -20,10 +20,11 @@ use deloop_engine::{Checkpoint, Engine, RestoreError};
 use deloop_store::{
     MemoryRecords, RedisOptions, RedisStore, SharedRecords, SqliteRecords, Store, StoreError,
 };
-use deloop_types::{Decision, Millis, SessionId, Step};
+use deloop_types::{Decision, Millis, Mode, SessionId, Step};
 
 use crate::alerts::{Alerts, ClaimFn};
 use crate::audit::{AuditLog, BrokerAudit, TurnForm};
+use crate::caller_options::CallerOptions;
 use crate::events::EventHub;
 use crate::project::Project;
 use crate::requester::Requester;
@@ -110,6 +111,11 @@ impl Broker {
         Ok(Self { judge, backend, follow_up, off, tell })
     }
 
+    /// Returns the server's own mode.
+    pub(crate) fn mode(&self) -> Mode {
+        self.judge.engine.options().mode
+    }
+
     /// Returns whether the store is on another machine, so that a request may have to wait for it.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self.backend, Backend::Remote(_))
@@ -119,10 +125,12 @@ impl Broker {
     pub(crate) fn observe(
         &self,
         requester: &Requester,
+        caller: CallerOptions,
         steps: &[SentStep<'_>],
         now: Millis,
     ) -> Result<StepAnswers, StoreError> {
-        let decided = self.backend.decide(&self.judge, &requester.project, steps, now, &self.tell);
+        let judge = self.judge.with_options(caller.over(self.judge.engine.options()));
+        let decided = self.backend.decide(&judge, &requester.project, steps, now, &self.tell);
         let mut decided = match decided {
             Err(error @ StoreError::Unavailable { .. }) => {
                 (self.tell)(ServerNotice::Failed(error.to_string()));

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::unread_body;
 use crate::broker::SentStep;
+use crate::caller_options::CallerOptions;
 use crate::http_error::{HttpError, json_response, safe_error};
 use crate::requester::Requester;
 use crate::shared::{Shared, blocking};
@@ -98,7 +99,8 @@ pub(super) async fn end(
         let step = Step::end(session);
         let json = serde_json::to_vec(&step).map_err(|error| HttpError::failed(error.to_string()))?;
         let steps = [SentStep { step, json: &json }];
-        let answers = access.with(|broker, now| broker.observe(&requester, &steps, now))??;
+        let caller = CallerOptions::default();
+        let answers = access.with(|broker, now| broker.observe(&requester, caller, &steps, now))??;
         metrics.metrics.steps(&answers, 0);
         Ok(answers.decisions)
     })

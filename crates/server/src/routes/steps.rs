@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use super::unread_body;
+use crate::caller_options::CallerOptions;
 use crate::http_error::HttpError;
 use crate::requester::Requester;
 use crate::shared::{BrokerAccess, Shared, at_once, blocking};
@@ -16,12 +17,17 @@ use crate::step_batch::{BatchForm, StepBatch};
 const SMALL: usize = 8 << 10;
 /// Says that the store was away: the answers are all `continue`, and nothing was stored.
 const FAILED_OPEN: &str = "deloop-failed-open";
+/// Names the version of the server, for `deloop doctor`.
+const VERSION: &str = "deloop-version";
+/// Names the mode of the server, which applies to what a hook decides by itself while the server is away.
+const MODE: &str = "deloop-mode";
 const LINES: &str = "application/x-ndjson";
 
 /// `POST /v1/steps`: one Decision per Step, in the same order and form.
 pub(super) async fn observe(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
+    caller: CallerOptions,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, HttpError> {
@@ -31,7 +37,7 @@ pub(super) async fn observe(
     let observe = move |shared: &Shared, access: &BrokerAccess<'_>| {
         let batch = StepBatch::read(&body, lines)?;
         requester.spend_steps(batch.steps.len())?;
-        let answers = access.with(|broker, now| broker.observe(&requester, &batch.steps, now))??;
+        let answers = access.with(|broker, now| broker.observe(&requester, caller, &batch.steps, now))??;
         shared.metrics.steps(&answers, batch.malformed());
         let answer =
             batch.answer(&answers.decisions).map_err(|error| HttpError::failed(error.to_string()))?;
@@ -44,7 +50,9 @@ pub(super) async fn observe(
         blocking(&shared, move |access| observe(&at, access)).await?
     };
     let kind = if form == BatchForm::Lines { LINES } else { "application/json" };
-    let mut response = ([(header::CONTENT_TYPE, kind)], answer).into_response();
+    let mode = shared.broker.mode().as_str();
+    let headers = [(header::CONTENT_TYPE.as_str(), kind), (MODE, mode), (VERSION, env!("CARGO_PKG_VERSION"))];
+    let mut response = (headers, answer).into_response();
     if failed_open {
         response.headers_mut().insert(FAILED_OPEN, HeaderValue::from_static("true"));
     }

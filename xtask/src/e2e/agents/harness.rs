@@ -5,6 +5,7 @@ use std::io;
 use serde_json::json;
 
 use super::{Agent, PROMPT, Package, Start, strings};
+use crate::e2e::cases::Case;
 use crate::e2e::place::Place;
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, STOP, StandIn, Want};
 
@@ -38,6 +39,10 @@ impl Agent for Harness {
 
     fn remembers(&self) -> bool {
         true
+    }
+
+    fn cannot(&self, case: Case) -> Option<&'static str> {
+        (case == Case::Server).then_some("it has no hooks that could report to a server")
     }
 
     fn stand_in(&self, _place: &Place, want: Want) -> io::Result<StandIn> {

@@ -35,9 +35,7 @@ pub(crate) fn install(program: &str, text: Option<&str>, line: &HookLine) -> Res
         return Err(WiringError(why.to_owned()));
     }
     let mut words = vec![&*line.program, "stream", "--agent", "opencode"];
-    for (flag, value) in [("--mode", &line.mode), ("--profile", &line.profile)] {
-        words.extend(value.iter().flat_map(|value| [flag, value]));
-    }
+    words.extend(line.flags().flat_map(|(flag, value)| [flag, value]));
     let words: Vec<String> = words.into_iter().map(|w| serde_json::Value::from(w).to_string()).collect();
     let command = format!("{COMMAND}[{}]", words.join(", "));
     let lines = program.split_inclusive('\n');

@@ -9,6 +9,8 @@ pub struct HookLine {
     pub mode: Option<String>,
     /// The profile, if given.
     pub profile: Option<String>,
+    /// The server, if given.
+    pub server: Option<String>,
 }
 
 /// A hook found in an agent's settings.
@@ -25,12 +27,16 @@ impl HookLine {
     #[must_use]
     pub fn command(&self, agent: &str) -> String {
         let mut words = vec![quoted(&self.program), "hook".to_owned(), agent.to_owned()];
-        for (flag, value) in [("--mode", &self.mode), ("--profile", &self.profile)] {
-            if let Some(value) = value {
-                words.extend([flag.to_owned(), quoted(value)]);
-            }
+        for (flag, value) in self.flags() {
+            words.extend([flag.to_owned(), quoted(value)]);
         }
         words.join(" ")
+    }
+
+    /// Returns the flags that are given, with their values.
+    pub fn flags(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let flags = [("--mode", &self.mode), ("--profile", &self.profile), ("--server", &self.server)];
+        flags.into_iter().filter_map(|(flag, value)| Some((flag, value.as_deref()?)))
     }
 
     /// Parses a command that calls this agent's hook, whatever wraps it and wherever the program is.
@@ -53,7 +59,8 @@ impl HookLine {
             let at = words.iter().position(|word| word == name)?;
             words.get(at + 1).cloned()
         };
-        Self { program: program.to_owned(), mode: flag("--mode"), profile: flag("--profile") }
+        let (mode, profile, server) = (flag("--mode"), flag("--profile"), flag("--server"));
+        Self { program: program.to_owned(), mode, profile, server }
     }
 }
 
@@ -133,13 +140,16 @@ mod tests {
     fn what_is_written_is_read_again() {
         let agent = installable("codex").unwrap();
         for program in ["deloop", "/opt/deloop-0.1.0", "/a b/deloop", "/it's/deloop", "/a\"b$c\\d/deloop"] {
-            for (mode, profile) in
-                [(None, None), (Some("enforce"), None), (Some("nudge"), Some("/my profiles/a.toml"))]
-            {
+            for (mode, profile, server) in [
+                (None, None, None),
+                (Some("enforce"), None, Some("https://deloop.example.com:7430/a?b")),
+                (Some("nudge"), Some("/my profiles/a.toml"), Some("http://[::1]:7430")),
+            ] {
                 let line = HookLine {
                     program: program.to_owned(),
                     mode: mode.map(str::to_owned),
                     profile: profile.map(str::to_owned),
+                    server: server.map(str::to_owned),
                 };
                 assert_eq!(HookLine::parse(&line.command("codex"), &agent), Some(line));
             }

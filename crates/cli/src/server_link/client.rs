@@ -1,0 +1,226 @@
+//! The smallest client of `deloop serve`: one request per event.
+
+use std::sync::Arc;
+
+use deloop_engine::Options;
+use deloop_live::RemoteAnswer;
+use deloop_types::{Action, Decision, Mode, Step};
+use serde_json::{Map, Value};
+use ureq::http::Response;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body};
+
+use super::settings::ServerSettings;
+use crate::exit::Failure;
+
+/// Maximum size of an answer, in bytes.
+const ANSWER: u64 = 1 << 20;
+/// Maximum length of a message for an agent, in characters.
+const MESSAGE: usize = 16 << 10;
+/// Maximum length of one line for people, in characters.
+const LINE: usize = 500;
+/// Maximum length of an error that the server reports, in characters.
+const ERROR: usize = 200;
+
+/// A client of one server.
+pub(super) struct ServerClient {
+    agent: Agent,
+    address: String,
+    project: Option<String>,
+    authorization: Option<String>,
+    options: Options,
+}
+
+/// Why there is no decision.
+pub(super) struct LinkFailure {
+    pub(super) reason: String,
+    /// Whether the next event would fail, too.
+    pub(super) is_general: bool,
+}
+
+/// What a server says about itself.
+pub(crate) struct ServerGreeting {
+    pub(crate) version: Option<String>,
+    pub(crate) mode: Option<Mode>,
+}
+
+impl ServerClient {
+    /// Prepares a client. Nothing is sent yet.
+    pub(super) fn new(settings: &ServerSettings, options: Options) -> Result<Self, Failure> {
+        let mut config = Agent::config_builder()
+            .timeout_global(Some(settings.timeout))
+            .http_status_as_error(false)
+            // A redirect could lead the steps and the key elsewhere.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("deloop/", env!("CARGO_PKG_VERSION")));
+        if settings.url.starts_with("http:") {
+            // A proxy would read everything.
+            config = config.proxy(None);
+        }
+        if let Some(pem) = &settings.certificates {
+            let mut roots = Vec::new();
+            for item in parse_pem(pem) {
+                match item.map_err(|e| Failure::new(format!("`server.ca_file`: {e}")))? {
+                    PemItem::Certificate(certificate) => roots.push(certificate),
+                    _ => continue,
+                }
+            }
+            if roots.is_empty() {
+                return Err(Failure::new("`server.ca_file` holds no certificate in PEM form"));
+            }
+            let tls = TlsConfig::builder().root_certs(RootCerts::Specific(Arc::new(roots)));
+            config = config.tls_config(tls.build());
+        }
+        Ok(Self {
+            agent: config.build().into(),
+            address: format!("{}/v1/steps", settings.url),
+            project: settings.project.clone(),
+            authorization: settings.key.as_ref().map(|key| format!("Bearer {key}")),
+            options,
+        })
+    }
+
+    pub(super) fn set_options(&mut self, options: Options) {
+        self.options = options;
+    }
+
+    /// Returns the decisions about these steps.
+    pub(super) fn decide(&self, steps: &[&Step]) -> Result<RemoteAnswer, LinkFailure> {
+        let body = serde_json::to_vec(steps).map_err(|e| specific(&format!("a step can't be sent: {e}")))?;
+        let mut response = self.post(&body)?;
+        let mode = mode_of(&response);
+        let answer = response.body_mut().with_config().limit(ANSWER).read_to_vec();
+        let answer = answer.map_err(|e| general(&format!("its answer can't be read: {e}")))?;
+        let decisions = read_decisions(&answer, steps)?;
+        Ok(RemoteAnswer { decisions, mode })
+    }
+
+    /// Sends no steps, which shows whether the server takes any.
+    pub(super) fn greet(&self) -> Result<ServerGreeting, LinkFailure> {
+        let mut response = self.post(b"[]")?;
+        let version = response.headers().get("deloop-version").and_then(|value| value.to_str().ok());
+        let version = version.map(|version| deloop_detect::clean(version, 40));
+        let mode = mode_of(&response);
+        match response.body_mut().with_config().limit(ANSWER).read_to_vec() {
+            Ok(answer) if answer.trim_ascii() == b"[]" => Ok(ServerGreeting { version, mode }),
+            _ => Err(general("this isn't a deloop server")),
+        }
+    }
+
+    fn post(&self, body: &[u8]) -> Result<Response<Body>, LinkFailure> {
+        let attended = if self.options.attended { "true" } else { "false" };
+        let mut request = self
+            .agent
+            .post(&self.address)
+            .query("mode", self.options.mode.as_str())
+            .query("attended", attended)
+            .header("content-type", "application/json");
+        if let Some(project) = &self.project {
+            request = request.query("project", project);
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let mut response = request.send(body).map_err(|e| general(&e.to_string()))?;
+        let status = response.status().as_u16();
+        if status == 200 && response.headers().contains_key("deloop-failed-open") {
+            return Err(general("its store is away"));
+        }
+        if status == 200 {
+            return Ok(response);
+        }
+        let body = response.body_mut().with_config().limit(ANSWER).read_to_vec().unwrap_or_default();
+        let said = serde_json::from_slice::<Value>(&body).ok();
+        let said = said.as_ref().and_then(|said| said["error"].as_str()).unwrap_or_default();
+        let reason = match (status, said) {
+            (_, "") => format!("status {status}"),
+            (_, said) => format!("status {status}: {said}"),
+        };
+        Err(if matches!(status, 400 | 413 | 415 | 422) { specific(&reason) } else { general(&reason) })
+    }
+}
+
+/// A failure that other events would have, too.
+fn general(why: &str) -> LinkFailure {
+    LinkFailure { reason: told(why), is_general: true }
+}
+
+/// A failure of this event alone.
+fn specific(why: &str) -> LinkFailure {
+    LinkFailure { reason: told(why), is_general: false }
+}
+
+fn told(why: &str) -> String {
+    format!("the server didn't decide: {}", deloop_detect::clean(why, ERROR))
+}
+
+fn mode_of(response: &Response<Body>) -> Option<Mode> {
+    let name = response.headers().get("deloop-mode")?.to_str().ok()?;
+    [Mode::Shadow, Mode::Nudge, Mode::Enforce].into_iter().find(|mode| mode.as_str() == name)
+}
+
+/// Reads one decision per step. Anything else is an error.
+fn read_decisions(answer: &[u8], steps: &[&Step]) -> Result<Vec<Decision>, LinkFailure> {
+    let wrong = |why: &str| general(&format!("its answer isn't one decision per step: {why}"));
+    let answers: Vec<Map<String, Value>> =
+        serde_json::from_slice(answer).map_err(|e| wrong(&e.to_string()))?;
+    if answers.len() != steps.len() {
+        return Err(wrong(&format!("{} for {}", answers.len(), steps.len())));
+    }
+    let mut decisions = Vec::with_capacity(answers.len());
+    for answer in answers {
+        if let Some(error) = answer.get("error").and_then(Value::as_str) {
+            return Err(specific(error));
+        }
+        if !["session", "step", "action"].iter().all(|key| answer.contains_key(*key)) {
+            return Err(wrong("fields are missing"));
+        }
+        let decision = serde_json::from_value(Value::Object(answer)).map_err(|e| wrong(&e.to_string()))?;
+        decisions.push(sanitized(decision));
+    }
+    Ok(decisions)
+}
+
+/// Limits what a decision can put into an agent's conversation or a terminal.
+fn sanitized(mut decision: Decision) -> Decision {
+    let invisible = |c: char| c.is_control() && c != '\n' && c != '\t';
+    decision.message =
+        decision.message.map(|text| text.chars().filter(|c| !invisible(*c)).take(MESSAGE).collect());
+    for line in [&mut decision.user_message, &mut decision.status, &mut decision.rung].into_iter().flatten() {
+        *line = deloop_detect::clean(line, LINE);
+    }
+    if decision.action == Action::Nudge && decision.findings.is_empty() && decision.user_message.is_none() {
+        // Without a finding, it isn't about a loop.
+        decision.user_message = Some("deloop passed on a message from the server".to_owned());
+    }
+    decision.id = decision.id.map(|id| deloop_detect::clean(&id, 80));
+    decision.would = decision.would.map(|would| Box::new(sanitized(*would)));
+    decision
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_one_decision_per_step_or_nothing() {
+        let step = Step::text("s1", "Hello.");
+        let read = |answer: &str| read_decisions(answer.as_bytes(), &[&step]);
+        let good = r#"[{"session":"s1","step":0,"action":"nudge","level":1,"message":"a\u001b[31m\nb","role":"user","calls":[],"status":null,"findings":[]}]"#;
+        let decision = read(good).ok().unwrap().remove(0);
+        assert_eq!(decision.message.as_deref(), Some("a[31m\nb"));
+        for (bad, is_general) in [
+            ("", true),
+            ("hello", true),
+            ("[]", true),
+            ("[{}]", true),
+            ("[null]", true),
+            (r#"[{"session":"s1","step":0,"action":"dance"}]"#, true),
+            (r#"[{"session":"s1","step":0},{"session":"s1"}]"#, true),
+            (r#"[{"error":"unknown type `dance`","index":0}]"#, false),
+        ] {
+            assert_eq!(read(bad).err().map(|failure| failure.is_general), Some(is_general), "{bad}");
+        }
+    }
+}
