@@ -80,8 +80,10 @@ fn a_server_that_hangs_costs_the_deadline_and_recovers() {
 #[test]
 fn records_survive_a_server_that_hangs() {
     let Some(server) = RedisServer::start() else { return };
-    let (hasty, patient) =
-        (RedisStore::open(&server.url(), RedisOptions::default()).unwrap(), patient(&server));
+    // One connection, so that the first command is on its way when the server hangs.
+    let options = RedisOptions { connections: 1, ..RedisOptions::default() };
+    let hasty = RedisStore::open(&server.url(), options).unwrap();
+    let patient = patient(&server);
     let (hasty, patient) = (hasty.records(), patient.records());
     let (name, day) = (RecordName::new("g", "n"), Duration::from_secs(24 * 3600));
     patient.push(name, "message", 9, day, Millis(0)).unwrap();

@@ -1,3 +1,4 @@
+use redis::io::tcp::TcpSettings;
 use redis::{Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisError, TlsCertificates};
 
 use super::slots::NodeAddress;
@@ -68,7 +69,9 @@ fn urls(url: &str) -> Vec<String> {
 }
 
 fn client(url: &str, options: &RedisOptions) -> Result<Client, RedisError> {
-    let mut info = url.into_connection_info()?;
+    // Otherwise the end of a long pipeline waits until the server confirms what came before.
+    let at_once = TcpSettings::default().set_nodelay(true);
+    let mut info = url.into_connection_info()?.set_tcp_settings(at_once);
     if let Some(password) = &options.password {
         let settings = info.redis_settings().clone().set_password(password.expose());
         info = info.set_redis_settings(settings);
