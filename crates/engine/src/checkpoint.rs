@@ -168,7 +168,7 @@ impl Engine {
         &self,
         store: &S,
         session: &SessionId,
-        checkpoint: Checkpoint,
+        checkpoint: &Checkpoint,
     ) -> Result<(), RestoreError> {
         let readable = || checkpoint.clone().into_session(self.profile());
         readable()?;

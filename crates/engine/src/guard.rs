@@ -197,7 +197,11 @@ impl Guard {
     /// # Errors
     /// When another release or other detectors made the checkpoint and this guard can't read it.
     pub fn restore(&self, session: &SessionId, checkpoint: Checkpoint) -> Result<(), RestoreError> {
-        self.engine.restore(&self.store, session, checkpoint)
+        let restored = checkpoint.into_session(self.engine.profile())?;
+        // Restored with the time of its last step, so that it becomes idle when it would have.
+        let last = restored.ledger().last;
+        self.store.put(session, last, restored);
+        Ok(())
     }
 
     /// Returns the state of a swarm and of the sessions for which `member` returns true.

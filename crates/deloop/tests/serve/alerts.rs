@@ -298,20 +298,30 @@ fn a_command_that_hangs_ends_with_the_server_and_runs_again() {
 }
 
 #[test]
-fn one_of_the_servers_of_a_folder_sends_and_the_next_takes_over() {
+fn one_of_the_servers_over_a_redis_sends_an_alert() {
+    let Some(redis) = crate::redis_server::RedisServer::start() else { return };
     let home = tempfile::tempdir().unwrap();
-    let receiver = AlertReceiver::start(|n| if n == 0 { None } else { ACCEPT(n) });
-    let routes = route("ops", "slack", &receiver.url("/"), "");
-    let old = start(home.path(), &routes);
-    similar_turns(&mut old.client(), "s1", 4);
-    let unanswered = check_slack(&receiver.next());
-    let new = start(home.path(), &routes);
-    receiver.is_quiet();
-    old.signal("KILL");
-    assert_eq!(old.wait().0, None);
-    assert_eq!(check_slack(&receiver.next()), unanswered);
-    similar_turns(&mut new.client(), "s2", 4);
-    assert!(check_slack(&receiver.next()).to_string().contains("s2"));
+    let receiver = AlertReceiver::start(ACCEPT);
+    let config = home.path().join("routes.toml");
+    std::fs::write(&config, route("ops", "slack", &receiver.url("/"), "")).unwrap();
+    let server = |name: &str| {
+        let state = home.path().join(name);
+        let arguments = [
+            ["--profile", "turn-similarity"],
+            ["--config", config.to_str().unwrap()],
+            ["--store", &redis.url()],
+            ["--store-timeout", "10000"],
+            ["--state", state.to_str().unwrap()],
+        ];
+        Server::start(home.path(), &arguments.concat())
+    };
+    let servers = [server("one"), server("two")];
+    let mut clients = [servers[0].client(), servers[1].client()];
+    for step in 0..6 {
+        similar_turns(&mut clients[step % 2], "s1", 1);
+    }
+    let texts = [check_slack(&receiver.next()), check_slack(&receiver.next())].map(|alert| alert.to_string());
+    assert!(texts.iter().any(|text| text.contains("warning")), "{texts:?}");
     receiver.is_quiet();
 }
 

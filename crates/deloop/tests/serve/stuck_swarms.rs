@@ -34,19 +34,19 @@ pub(crate) fn run(clients: &mut [Client], swarm: &str, workers: usize) -> SwarmR
             "tool": "bash", "args": {"command": command},
         }))
     };
-    for worker in 0..workers {
+    for (worker, told) in told.iter_mut().enumerate() {
         let decision = send(worker, 0, "npm run build");
         if tells(&decision) {
-            told[worker] += 1;
+            *told += 1;
             if declared_at == 0 {
                 declared_at = decision["findings"][0]["count"].as_u64().unwrap();
             }
         }
     }
     for round in 1..4 {
-        for worker in 0..workers {
+        for (worker, told) in told.iter_mut().enumerate() {
             let decision = send(worker, round, &format!("ls src/{run}/{worker}/{round}"));
-            told[worker] += u64::from(tells(&decision));
+            *told += u64::from(tells(&decision));
         }
     }
     SwarmRun { declared_at, told }

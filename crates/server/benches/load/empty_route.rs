@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
+use axum::serve::ListenerExt;
 
 /// The decision to do nothing.
 const ANSWER: &str = r#"{"session":"c0-0","step":0,"action":"continue","level":0,"message":null,"role":null,"calls":[],"status":null,"findings":[]}"#;
@@ -14,14 +15,10 @@ pub(crate) fn run() {
         let router = Router::new().route("/v1/steps", post(async |_: Bytes| ANSWER));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         println!("{}", listener.local_addr().expect("an address").port());
-        axum::serve(tap(listener), router).await.expect("it serves");
+        // Sends answers at once, as the server does.
+        let listener = listener.tap_io(|stream| {
+            let _ = stream.set_nodelay(true);
+        });
+        axum::serve(listener, router).await.expect("it serves");
     });
-}
-
-/// Sends answers at once, as the server does.
-fn tap(listener: tokio::net::TcpListener) -> impl axum::serve::Listener {
-    use axum::serve::ListenerExt;
-    listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    })
 }

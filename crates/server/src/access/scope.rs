@@ -42,6 +42,8 @@ impl KeyScope {
         match path {
             "/v1/steps" => Self::Ingest,
             _ if ADMIN.iter().any(|part| is_below(path, part)) => Self::Admin,
+            // Deletes a session and its records for good.
+            _ if *method == Method::DELETE && is_below(path, "/v1/sessions") => Self::Admin,
             _ if reads => Self::Read,
             _ => Self::Operate,
         }
@@ -69,6 +71,7 @@ mod tests {
             (Method::POST, "/v1/sessions/s1/reset", KeyScope::Operate),
             (Method::POST, "/v1/steps/", KeyScope::Operate),
             (Method::DELETE, "/v1/swarms/s1", KeyScope::Operate),
+            (Method::DELETE, "/v1/sessions/s1", KeyScope::Admin),
             (Method::GET, "/v1/keys", KeyScope::Admin),
             (Method::POST, "/v1/purge/s1", KeyScope::Admin),
             (Method::GET, "/v1/purges", KeyScope::Read),

@@ -10,7 +10,7 @@ use deloop_store::{Bounds, Codec, RedisStore, StoreError};
 use deloop_types::{Millis, SessionId};
 
 use super::SentStep;
-use super::judge::{Decided, Judge};
+use super::judge::{Judge, JudgedStep};
 use super::local::LocalStore;
 use super::remote::RemoteView;
 use super::step_log::{LoggedStep, entries};
@@ -52,7 +52,7 @@ impl Backend {
         steps: &[SentStep<'_>],
         now: Millis,
         tell: &TellFn,
-    ) -> Result<Vec<Decided>, StoreError> {
+    ) -> Result<Vec<JudgedStep>, StoreError> {
         let view = self.view(project, now);
         let decide = |view: &ProjectView<'_>| {
             steps.iter().map(|sent| judge.decide(view, &sent.step, now)).collect::<Result<Vec<_>, _>>()
@@ -79,7 +79,7 @@ impl Backend {
             Self::Remote(_) => {
                 view.preload(&judge.engine, sessions())?;
                 let mut decided = decide(&view)?;
-                if let ProjectView::Remote(view) = view {
+                if let ProjectView::Remote(view) = &view {
                     again(judge, view, steps, &mut decided, now)?;
                 }
                 Ok(decided)
@@ -133,9 +133,9 @@ impl Backend {
 /// Stores the sessions of a view. Steps of sessions that another server changed in between are decided about again.
 fn again(
     judge: &Judge,
-    view: RemoteView,
+    view: &RemoteView,
     steps: &[SentStep<'_>],
-    decided: &mut [Decided],
+    decided: &mut [JudgedStep],
     now: Millis,
 ) -> Result<(), StoreError> {
     let mut open = view.commit(&judge.engine)?;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::SentStep;
 use super::declared_swarms::{DeclaredSwarms, SwarmDeclaration};
-use super::judge::Decided;
+use super::judge::JudgedStep;
 use crate::alerts::{Alert, AlertContext, Alerts, ClaimFn};
 use crate::audit::{AuditEntry, BrokerAudit};
 use crate::events::{EventHub, ServerEvent};
@@ -37,14 +37,14 @@ impl FollowUp {
         &self,
         requester: &Requester,
         steps: &[SentStep<'_>],
-        decided: &mut [Decided],
+        decided: &mut [JudgedStep],
         now: Millis,
     ) {
         let mut entries = Vec::new();
         for (sent, decided) in steps.iter().zip(decided) {
             self.decided_one(&requester.project, &sent.step, decided, now);
             if let Some(audit) = &self.audit {
-                let Decided { decision, standing, .. } = &*decided;
+                let JudgedStep { decision, standing, .. } = &*decided;
                 entries.extend(audit.entry(requester, &sent.step, decision, *standing, now));
             }
         }
@@ -53,7 +53,7 @@ impl FollowUp {
         }
     }
 
-    fn decided_one(&self, project: &Project, step: &Step, decided: &mut Decided, now: Millis) {
+    fn decided_one(&self, project: &Project, step: &Step, decided: &mut JudgedStep, now: Millis) {
         match self.swarms.follow(project, step, &mut decided.decision, now) {
             Ok(Some(declared)) => self.declared(project, step, &declared, now),
             Ok(None) => {}

@@ -21,7 +21,7 @@ pub(crate) struct Judge {
 }
 
 /// What was decided about a step.
-pub(crate) struct Decided {
+pub(crate) struct JudgedStep {
     pub(crate) decision: Decision,
     pub(crate) events: Vec<Event>,
     /// Whether the decision is a stop that applied before this step.
@@ -66,7 +66,7 @@ impl Judge {
         view: &ProjectView<'_>,
         step: &Step,
         now: Millis,
-    ) -> Result<Decided, StoreError> {
+    ) -> Result<JudgedStep, StoreError> {
         let step = self.complete(step, now);
         let observed = self.engine.observe(view, &step)?;
         let (mut decision, mut events) = (observed.decision, observed.events);
@@ -89,7 +89,7 @@ impl Judge {
                 (ledger, model) = (Some(about.0), about.1);
             }
         }
-        Ok(Decided { decision, events, standing: observed.standing, ledger, model })
+        Ok(JudgedStep { decision, events, standing: observed.standing, ledger, model })
     }
 
     /// Adds the time and the cost if the step has none.

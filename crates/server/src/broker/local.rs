@@ -6,11 +6,12 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_detect::Swarm;
 use deloop_engine::Session;
-use deloop_store::{Bounds, Codec, SqliteStore, StateChange, Store, StoreError, StoredState};
-use deloop_types::{Millis, SessionId};
+use deloop_store::{Bounds, Codec, SqliteStore, StateChange, StoreError, StoredState};
+use deloop_types::Millis;
 
+use super::local_view::LocalView;
 use super::step_log::StepLog;
 use super::stored_session::StoredSession;
 use crate::project::Project;
@@ -26,9 +27,9 @@ const IN_MEMORY: usize = 10_000;
 
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
-    sqlite: Arc<SqliteStore>,
+    pub(super) sqlite: Arc<SqliteStore>,
     folder: PathBuf,
-    entries: Mutex<Entries>,
+    pub(super) entries: Mutex<CachedStates>,
     /// Whoever holds it decides about steps: they are decided about in the order in which they are logged.
     log: Mutex<StepLog>,
     /// Locked while the server runs.
@@ -36,33 +37,33 @@ pub(crate) struct LocalStore {
 }
 
 #[derive(Default)]
-struct Entries {
-    sessions: HashMap<String, Entry<StoredSession>>,
-    swarms: HashMap<String, Entry<Swarm>>,
+pub(super) struct CachedStates {
+    pub(super) sessions: HashMap<String, CachedState<StoredSession>>,
+    swarms: HashMap<String, CachedState<Swarm>>,
     clock: u64,
-    changed: usize,
+    pub(super) changed: usize,
 }
 
 /// A state in memory. `None` is one that doesn't exist, which the database may not know yet.
-struct Entry<T> {
-    state: Option<T>,
-    updated: Millis,
+pub(super) struct CachedState<T> {
+    pub(super) state: Option<T>,
+    pub(super) updated: Millis,
     /// Whether the database has a state of it.
-    stored: bool,
-    changed: bool,
-    used: u64,
+    pub(super) stored: bool,
+    pub(super) changed: bool,
+    pub(super) used: u64,
 }
 
-impl Entries {
-    fn tick(&mut self) -> u64 {
+impl CachedStates {
+    pub(super) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 }
 
-impl<T> Entry<T> {
+impl<T> CachedState<T> {
     /// Deletes the state. Returns whether it wasn't marked as changed.
-    fn delete(&mut self, now: Millis) -> ((), usize) {
+    pub(super) fn delete(&mut self, now: Millis) -> ((), usize) {
         self.state = None;
         ((), self.touch(now))
     }
@@ -72,7 +73,7 @@ impl<T> Entry<T> {
     }
 
     /// Marks it as changed. Returns whether it wasn't.
-    fn touch(&mut self, now: Millis) -> usize {
+    pub(super) fn touch(&mut self, now: Millis) -> usize {
         self.updated = now;
         usize::from(!std::mem::replace(&mut self.changed, true))
     }
@@ -93,7 +94,7 @@ fn lock_file(database: &Path) -> Result<File, StoreError> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic leaves at worst one step half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -162,13 +163,13 @@ impl LocalStore {
         now: Millis,
     ) -> Result<(), StoreError> {
         let mut entries = lock(&self.entries);
-        let Entries { sessions, swarms, .. } = &mut *entries;
+        let CachedStates { sessions, swarms, .. } = &mut *entries;
         let sessions_changed = changes(sessions, |state| state.freeze(codec))?;
         let swarms_changed =
             changes(swarms, |swarm| serde_json::to_string(swarm).map_err(StoreError::encode))?;
         self.sqlite.write_back(&sessions_changed, &swarms_changed, now, log.generation() + 1)?;
-        sessions.values_mut().for_each(Entry::written);
-        swarms.values_mut().for_each(Entry::written);
+        sessions.values_mut().for_each(CachedState::written);
+        swarms.values_mut().for_each(CachedState::written);
         forget_unused(sessions);
         forget_unused(swarms);
         entries.changed = 0;
@@ -188,24 +189,24 @@ impl LocalStore {
         Ok((self.sqlite.session_count()? + new as u64).saturating_sub(gone as u64))
     }
 
-    fn with_session<R>(
+    pub(super) fn with_session<R>(
         &self,
-        name: String,
+        name: &str,
         codec: &dyn Codec<Session>,
         now: Millis,
-        work: impl FnOnce(&mut Entry<StoredSession>) -> (R, usize),
+        work: impl FnOnce(&mut CachedState<StoredSession>) -> (R, usize),
     ) -> Result<R, StoreError> {
         let mut entries = lock(&self.entries);
         let used = entries.tick();
-        if !entries.sessions.contains_key(&name) {
-            let stored = self.sqlite.stored_session(&name, now)?;
+        if !entries.sessions.contains_key(name) {
+            let stored = self.sqlite.stored_session(name, now)?;
             let (updated, is_stored) = (stored.as_ref().map_or(Millis(0), |s| s.updated), stored.is_some());
             // As in a file, state written by another release or profile is discarded.
             let state = stored.and_then(|stored| StoredSession::thaw(&stored.text, codec).ok());
-            let entry = Entry { state, updated, stored: is_stored, changed: false, used };
-            entries.sessions.insert(name.clone(), entry);
+            let entry = CachedState { state, updated, stored: is_stored, changed: false, used };
+            entries.sessions.insert(name.to_owned(), entry);
         }
-        let Some(entry) = entries.sessions.get_mut(&name) else {
+        let Some(entry) = entries.sessions.get_mut(name) else {
             return Err(StoreError::decode("the session vanished from memory"));
         };
         entry.used = used;
@@ -217,20 +218,21 @@ impl LocalStore {
         Ok(done)
     }
 
-    fn with_swarm<R>(
+    pub(super) fn with_swarm<R>(
         &self,
-        name: String,
-        work: impl FnOnce(&mut Entry<Swarm>) -> (R, usize),
+        name: &str,
+        work: impl FnOnce(&mut CachedState<Swarm>) -> (R, usize),
     ) -> Result<R, StoreError> {
         let mut entries = lock(&self.entries);
         let used = entries.tick();
-        if !entries.swarms.contains_key(&name) {
-            let stored = self.sqlite.stored_swarm(&name)?;
+        if !entries.swarms.contains_key(name) {
+            let stored = self.sqlite.stored_swarm(name)?;
             let state = stored.map(|text| serde_json::from_str(&text).unwrap_or_default());
-            let entry = Entry { stored: state.is_some(), state, updated: Millis(0), changed: false, used };
-            entries.swarms.insert(name.clone(), entry);
+            let entry =
+                CachedState { stored: state.is_some(), state, updated: Millis(0), changed: false, used };
+            entries.swarms.insert(name.to_owned(), entry);
         }
-        let Some(entry) = entries.swarms.get_mut(&name) else {
+        let Some(entry) = entries.swarms.get_mut(name) else {
             return Err(StoreError::decode("the swarm vanished from memory"));
         };
         entry.used = used;
@@ -242,7 +244,7 @@ impl LocalStore {
 
 /// Returns the changed states as text.
 fn changes<T>(
-    entries: &HashMap<String, Entry<T>>,
+    entries: &HashMap<String, CachedState<T>>,
     freeze: impl Fn(&T) -> Result<String, StoreError>,
 ) -> Result<Vec<StateChange>, StoreError> {
     let changed = entries.iter().filter(|(_, entry)| entry.changed);
@@ -256,7 +258,7 @@ fn changes<T>(
 }
 
 /// Drops the least recently used quarter of the states if there are too many.
-fn forget_unused<T>(entries: &mut HashMap<String, Entry<T>>) {
+fn forget_unused<T>(entries: &mut HashMap<String, CachedState<T>>) {
     if entries.len() <= IN_MEMORY {
         return;
     }
@@ -265,141 +267,4 @@ fn forget_unused<T>(entries: &mut HashMap<String, Entry<T>>) {
     let (_, oldest, _) = used.select_nth_unstable(at);
     let oldest = *oldest;
     entries.retain(|_, entry| entry.used >= oldest);
-}
-
-/// The sessions and swarms of one project, at one time.
-pub(crate) struct LocalView<'a> {
-    store: &'a LocalStore,
-    project: &'a Project,
-    now: Millis,
-}
-
-impl LocalView<'_> {
-    fn name(&self, name: &str) -> String {
-        // A project's name has no slash.
-        format!("{}/{name}", self.project)
-    }
-
-    /// Loads sessions into memory, so that their next changes don't need the database.
-    pub(super) fn preload<'s>(
-        &self,
-        codec: &dyn Codec<Session>,
-        mut sessions: impl Iterator<Item = &'s SessionId>,
-    ) -> Result<(), StoreError> {
-        sessions.try_for_each(|session| {
-            self.store.with_session(self.name(session.as_str()), codec, self.now, |_| ((), 0))
-        })
-    }
-
-    pub(super) fn change<R>(
-        &self,
-        codec: &dyn Codec<Session>,
-        session: &SessionId,
-        change: impl Fn(&mut StoredSession) -> R,
-    ) -> Result<R, StoreError> {
-        self.store.with_session(self.name(session.as_str()), codec, self.now, |entry| {
-            let state = entry
-                .state
-                .get_or_insert_with(|| StoredSession { session: codec.fresh(), ..StoredSession::default() });
-            (change(state), entry.touch(self.now))
-        })
-    }
-
-    pub(super) fn see<R>(
-        &self,
-        codec: &dyn Codec<Session>,
-        session: &SessionId,
-        see: impl FnOnce(&StoredSession) -> R,
-    ) -> Result<Option<R>, StoreError> {
-        let name = self.name(session.as_str());
-        self.store.with_session(name, codec, self.now, |entry| (entry.state.as_ref().map(see), 0))
-    }
-
-    fn change_swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        self.store.with_swarm(self.name(swarm), |entry| {
-            (change(entry.state.get_or_insert_default()), entry.touch(self.now))
-        })
-    }
-
-    /// Returns the names of stored sessions after `after`. Write changes back first.
-    pub(super) fn sessions_after(
-        &self,
-        after: Option<&str>,
-        limit: u64,
-    ) -> Result<Vec<SessionId>, StoreError> {
-        let prefix = self.name("");
-        let after = after.map_or_else(|| prefix.clone(), |after| self.name(after));
-        let found = self.store.sqlite.sessions_after(Some(&after), limit)?;
-        let of_project = |name: SessionId| name.as_str().strip_prefix(&prefix).map(SessionId::from);
-        Ok(found.into_iter().map_while(of_project).collect())
-    }
-}
-
-impl Store<Session> for LocalView<'_> {
-    fn update<R>(
-        &self,
-        codec: &dyn Codec<Session>,
-        session: &SessionId,
-        _: Option<Millis>,
-        change: impl Fn(&mut Session) -> R,
-    ) -> Result<R, StoreError> {
-        self.change(codec, session, |state| change(&mut state.session))
-    }
-
-    fn look<R>(
-        &self,
-        codec: &dyn Codec<Session>,
-        session: &SessionId,
-        see: impl FnOnce(&Session) -> R,
-    ) -> Result<Option<R>, StoreError> {
-        self.see(codec, session, |state| see(&state.session))
-    }
-
-    fn tally(
-        &self,
-        swarm: &str,
-        worker: SwarmWorker<'_>,
-        calls: &[SwarmCall<'_>],
-    ) -> Result<Vec<SwarmCount>, StoreError> {
-        self.change_swarm(swarm, |swarm| swarm.tally(worker, calls))
-    }
-
-    fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError> {
-        self.change_swarm(swarm, |swarm| swarm.push_in_vain(signature, worker))
-    }
-
-    fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
-        self.store.with_swarm(self.name(swarm), |entry| (entry.state.as_ref().map(see), 0))
-    }
-
-    fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
-        let name = self.name(session.as_str());
-        let mut entries = lock(&self.store.entries);
-        if let Some(entry) = entries.sessions.get_mut(&name) {
-            let ((), changed) = entry.delete(self.now);
-            entries.changed += changed;
-            return Ok(());
-        }
-        // Whether the database has it doesn't matter: deleting what isn't there changes nothing.
-        let used = entries.tick();
-        entries
-            .sessions
-            .insert(name, Entry { state: None, updated: self.now, stored: true, changed: true, used });
-        entries.changed += 1;
-        Ok(())
-    }
-
-    fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {
-        self.store.with_swarm(self.name(swarm), |entry| entry.delete(self.now))
-    }
-
-    fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {
-        self.sessions_after(None, u64::MAX)
-    }
-
-    fn swarms(&self) -> Result<Vec<String>, StoreError> {
-        let prefix = self.name("");
-        let stored: Vec<String> = Store::<Session>::swarms(&*self.store.sqlite)?;
-        Ok(stored.into_iter().filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned)).collect())
-    }
 }

@@ -5,6 +5,7 @@ mod declared_swarms;
 mod follow_up;
 mod judge;
 mod local;
+mod local_view;
 mod operator_message;
 mod remote;
 mod session_report;
@@ -33,7 +34,7 @@ use backend::Backend;
 use declared_swarms::DeclaredSwarms;
 use follow_up::FollowUp;
 pub use judge::CostFn;
-use judge::{Decided, Judge};
+use judge::{Judge, JudgedStep};
 use session_report::SessionReport;
 use view::ProjectView;
 
@@ -63,6 +64,14 @@ pub struct Broker {
 pub(crate) struct SentStep<'a> {
     pub(crate) step: Step,
     pub(crate) json: &'a [u8],
+}
+
+/// What a purge deleted.
+pub(crate) struct Purged {
+    /// Whether there was a session.
+    pub(crate) existed: bool,
+    /// How many records of the audit log were about it.
+    pub(crate) records: u64,
 }
 
 /// The answers to the steps of a request.
@@ -140,7 +149,7 @@ impl Broker {
             decided => decided?,
         };
         if self.off {
-            let go_on = |d: Decided| Decision::go_on(d.decision.session, d.decision.step);
+            let go_on = |d: JudgedStep| Decision::go_on(d.decision.session, d.decision.step);
             let decisions = decided.into_iter().map(go_on).collect();
             return Ok(StepAnswers { decisions, failed_open: false });
         }
@@ -251,6 +260,28 @@ impl Broker {
         })
     }
 
+    /// Deletes a session and what the audit log says about it, for good. Returns whether there was anything.
+    pub(crate) fn purge(
+        &self,
+        requester: &Requester,
+        session: &SessionId,
+        now: Millis,
+    ) -> Result<Purged, StoreError> {
+        let existed = self.change(&requester.project, now, |view| {
+            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
+            view.forget(session)?;
+            Ok::<_, StoreError>(known)
+        })?;
+        self.follow_up.forget(requester, session);
+        let records = match self.audit_log() {
+            Some(log) => log
+                .purge(&requester.project, session, &requester.actor, now)
+                .map_err(|error| StoreError::encode(error.to_string()))?,
+            None => 0,
+        };
+        Ok(Purged { existed, records })
+    }
+
     pub(crate) fn checkpoint(
         &self,
         project: &Project,
@@ -268,9 +299,7 @@ impl Broker {
         checkpoint: &Checkpoint,
         now: Millis,
     ) -> Result<(), RestoreError> {
-        self.change(&requester.project, now, |view| {
-            self.judge.engine.restore(view, session, checkpoint.clone())
-        })?;
+        self.change(&requester.project, now, |view| self.judge.engine.restore(view, session, checkpoint))?;
         self.follow_up.operated(requester, "session.restore", ("session", session.as_str()), now);
         Ok(())
     }

@@ -3,7 +3,7 @@ use deloop_engine::Session;
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{Millis, SessionId};
 
-use super::local::LocalView;
+use super::local_view::LocalView;
 use super::remote::RemoteView;
 use super::stored_session::StoredSession;
 

@@ -24,7 +24,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/steps", post(steps::observe))
         .route("/v1/sessions", get(sessions::list))
-        .route("/v1/sessions/{session}", get(sessions::show))
+        .route("/v1/sessions/{session}", get(sessions::show).delete(sessions::purge))
         .route("/v1/sessions/{session}/reset", post(sessions::reset))
         .route("/v1/sessions/{session}/end", post(sessions::end))
         .route("/v1/sessions/{session}/checkpoint", get(sessions::checkpoint).put(sessions::restore))

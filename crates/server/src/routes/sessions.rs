@@ -86,6 +86,22 @@ pub(super) async fn reset(
     Ok(json_response(&json!({"session": name, "existed": existed})))
 }
 
+/// `DELETE /v1/sessions/{session}`: deletes it, and what the audit log says about it, for good.
+pub(super) async fn purge(
+    State(shared): State<Arc<Shared>>,
+    requester: Requester,
+    path: SessionPath,
+) -> Result<Response, HttpError> {
+    let session = session(path)?;
+    let name = session.clone();
+    let purged = blocking(&shared, move |access| {
+        Ok(access.with(|broker, now| broker.purge(&requester, &session, now))??)
+    })
+    .await?;
+    let answer = json!({"session": name, "existed": purged.existed, "purged_records": purged.records});
+    Ok(json_response(&answer))
+}
+
 /// `POST /v1/sessions/{session}/end`: the same as an `end` step.
 pub(super) async fn end(
     State(shared): State<Arc<Shared>>,

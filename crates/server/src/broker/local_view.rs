@@ -1,0 +1,145 @@
+use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_engine::Session;
+use deloop_store::{Codec, Store, StoreError};
+use deloop_types::{Millis, SessionId};
+
+use super::local::{CachedState, LocalStore, lock};
+use super::stored_session::StoredSession;
+use crate::project::Project;
+
+/// The sessions and swarms of one project, at one time.
+pub(crate) struct LocalView<'a> {
+    pub(super) store: &'a LocalStore,
+    pub(super) project: &'a Project,
+    pub(super) now: Millis,
+}
+
+impl LocalView<'_> {
+    fn name(&self, name: &str) -> String {
+        // A project's name has no slash.
+        format!("{}/{name}", self.project)
+    }
+
+    /// Loads sessions into memory, so that their next changes don't need the database.
+    pub(super) fn preload<'s>(
+        &self,
+        codec: &dyn Codec<Session>,
+        mut sessions: impl Iterator<Item = &'s SessionId>,
+    ) -> Result<(), StoreError> {
+        sessions.try_for_each(|session| {
+            self.store.with_session(&self.name(session.as_str()), codec, self.now, |_| ((), 0))
+        })
+    }
+
+    pub(super) fn change<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        change: impl Fn(&mut StoredSession) -> R,
+    ) -> Result<R, StoreError> {
+        self.store.with_session(&self.name(session.as_str()), codec, self.now, |entry| {
+            let state = entry
+                .state
+                .get_or_insert_with(|| StoredSession { session: codec.fresh(), ..StoredSession::default() });
+            (change(state), entry.touch(self.now))
+        })
+    }
+
+    pub(super) fn see<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        see: impl FnOnce(&StoredSession) -> R,
+    ) -> Result<Option<R>, StoreError> {
+        let name = self.name(session.as_str());
+        self.store.with_session(&name, codec, self.now, |entry| (entry.state.as_ref().map(see), 0))
+    }
+
+    fn change_swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
+        self.store.with_swarm(&self.name(swarm), |entry| {
+            (change(entry.state.get_or_insert_default()), entry.touch(self.now))
+        })
+    }
+
+    /// Returns the names of stored sessions after `after`. Write changes back first.
+    pub(super) fn sessions_after(
+        &self,
+        after: Option<&str>,
+        limit: u64,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let prefix = self.name("");
+        let after = after.map_or_else(|| prefix.clone(), |after| self.name(after));
+        let found = self.store.sqlite.sessions_after(Some(&after), limit)?;
+        let of_project = |name: SessionId| name.as_str().strip_prefix(&prefix).map(SessionId::from);
+        Ok(found.into_iter().map_while(of_project).collect())
+    }
+}
+
+impl Store<Session> for LocalView<'_> {
+    fn update<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        _: Option<Millis>,
+        change: impl Fn(&mut Session) -> R,
+    ) -> Result<R, StoreError> {
+        self.change(codec, session, |state| change(&mut state.session))
+    }
+
+    fn look<R>(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        see: impl FnOnce(&Session) -> R,
+    ) -> Result<Option<R>, StoreError> {
+        self.see(codec, session, |state| see(&state.session))
+    }
+
+    fn tally(
+        &self,
+        swarm: &str,
+        worker: SwarmWorker<'_>,
+        calls: &[SwarmCall<'_>],
+    ) -> Result<Vec<SwarmCount>, StoreError> {
+        self.change_swarm(swarm, |swarm| swarm.tally(worker, calls))
+    }
+
+    fn tally_in_vain(&self, swarm: &str, worker: SwarmWorker<'_>, signature: u64) -> Result<(), StoreError> {
+        self.change_swarm(swarm, |swarm| swarm.push_in_vain(signature, worker))
+    }
+
+    fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
+        self.store.with_swarm(&self.name(swarm), |entry| (entry.state.as_ref().map(see), 0))
+    }
+
+    fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
+        let name = self.name(session.as_str());
+        let mut entries = lock(&self.store.entries);
+        if let Some(entry) = entries.sessions.get_mut(&name) {
+            let ((), changed) = entry.delete(self.now);
+            entries.changed += changed;
+            return Ok(());
+        }
+        // Whether the database has it doesn't matter: deleting what isn't there changes nothing.
+        let used = entries.tick();
+        entries
+            .sessions
+            .insert(name, CachedState { state: None, updated: self.now, stored: true, changed: true, used });
+        entries.changed += 1;
+        Ok(())
+    }
+
+    fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {
+        self.store.with_swarm(&self.name(swarm), |entry| entry.delete(self.now))
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.sessions_after(None, u64::MAX)
+    }
+
+    fn swarms(&self) -> Result<Vec<String>, StoreError> {
+        let prefix = self.name("");
+        let stored: Vec<String> = Store::<Session>::swarms(&*self.store.sqlite)?;
+        Ok(stored.into_iter().filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned)).collect())
+    }
+}
