@@ -114,10 +114,16 @@ impl Check {
         }
     }
 
-    /// Compares decisions with the pinned ones, and runs real agents with deloop in them where npm can install them.
+    /// Compares decisions with the pinned ones and the server with its OpenAPI document, and runs real agents with deloop in them where npm can install them.
     fn through_the_command(&mut self) {
         let Some(deloop) = build_deloop() else { return self.failed.push("build".to_owned()) };
         self.step("decisions", cargo(&["xtask", "pin", "--deloop"]).arg(&deloop));
+        let mut openapi = cargo(&["xtask", "openapi-test", "--deloop"]);
+        self.optional(
+            "OpenAPI document",
+            openapi.arg(&deloop),
+            "schemathesis could not be installed; see above",
+        );
         let mut e2e = cargo(&["xtask", "e2e", "claude-code", "codex", "gemini", "harness", "--deloop"]);
         let skipped = self.skipped.len();
         self.optional("agents", e2e.arg(deloop), "they could not be installed; see above");

@@ -7,6 +7,7 @@ mod documents;
 mod e2e;
 mod harness;
 mod instructions;
+mod openapi_test;
 mod phrases;
 mod pin;
 mod report_test;
@@ -19,6 +20,7 @@ const HELP: &str = "\
 cargo xtask check                 run everything that must pass: format, lints, tests, docs, examples, agents, licences, fuzzing
 cargo xtask e2e                   run real agents with deloop hooks against a fake model; see --help
 cargo xtask report-test           test the page of `deloop scan --html` in a headless browser
+cargo xtask openapi-test          compare a running `deloop serve` with its OpenAPI document, with schemathesis
 cargo xtask documents             check that every sentence in docs/documents has a test; see --help
 cargo xtask shape                 count lines and files; list long files and type names that are defined twice
 cargo xtask phrases               check that each phrase of the vocabulary occurs in more than one project
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Some("e2e") => e2e::run(arguments),
         Some("harness") => harness::run(arguments),
         Some("report-test") => report_test::run(),
+        Some("openapi-test") => openapi_test::run(arguments),
         Some("phrases") => phrases::run(),
         Some("shape") => shape::run(),
         Some("pin") => pin::run(arguments),

@@ -31,5 +31,7 @@ fn schema(of: SchemaOf) -> Value {
         SchemaOf::HookInput => schemars::schema_for!(Input).to_value(),
         SchemaOf::HookOutput => schemars::schema_for!(Output).to_value(),
         SchemaOf::ToolEvent => schemars::schema_for!(ToolEvent).to_value(),
+        #[cfg(feature = "serve")]
+        SchemaOf::Openapi => deloop_server::openapi_document(),
     }
 }

@@ -28,6 +28,29 @@ pub struct Checkpoint {
     agents: Vec<AgentCheckpoint>,
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Checkpoint {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Checkpoint".into()
+    }
+
+    /// Describes the outside only: the inside belongs to the release that wrote it.
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "description": "The stored state of one session. Store it and send it back as it is: what is inside \
+                            belongs to the release of deloop that wrote it.",
+            "properties": {
+                "version": {"const": VERSION},
+                "steps": {"type": "integer", "minimum": 0},
+                "ledger": {"type": "object"},
+                "agents": {"type": "array", "items": {"type": "object"}}
+            },
+            "required": ["version", "steps", "ledger", "agents"]
+        })
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct AgentCheckpoint {
     name: Option<String>,

@@ -10,6 +10,7 @@ use crate::session::Agent;
 /// `lastWarningTime`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoopDetectionState {
     /// Whether the last calls are a loop: one of the thresholds is reached.
     pub doom_loop_detected: bool,

@@ -5,6 +5,7 @@ use crate::{LadderState, Profile, RungUnit, Watch};
 
 /// The rung of a ladder that an agent has reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReachedRung {
     /// The detector.
     pub detector: String,

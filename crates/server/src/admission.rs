@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::SemaphorePermit;
@@ -70,8 +70,7 @@ fn let_in<'a>(shared: &'a Shared, request: &mut Request) -> Result<Admission<'a>
         return Err(HttpError::too_large());
     }
     if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        let message = "compressed bodies aren't supported; send the body as it is";
-        return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(HttpError::compressed());
     }
     // A busy server is a healthy one.
     if request.uri().path() == "/healthz" {

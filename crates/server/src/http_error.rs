@@ -44,6 +44,11 @@ impl HttpError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 
+    pub(crate) fn compressed() -> Self {
+        let message = "compressed bodies aren't supported; send the body as it is";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+    }
+
     pub(crate) fn too_many_steps() -> Self {
         let message = format!(
             "the batch has more than {} steps, the limit of one request; split it into smaller batches",
@@ -127,6 +132,16 @@ impl HttpError {
     pub(crate) fn audit_failed(reason: String) -> Self {
         let message = "the audit log can't be written; the server's log has the reason";
         Self { internal: Some(reason), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
+    /// Returns the status of the answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns what the client is told.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// Returns what only the person who runs the server should see.

@@ -14,6 +14,7 @@ mod host_name;
 mod http_error;
 mod listener;
 mod metrics;
+mod openapi;
 mod project;
 mod requester;
 mod routes;
@@ -36,5 +37,6 @@ pub use audit::{
 pub use broker::{Broker, BrokerStore, CostFn};
 pub use host_name::host_name;
 pub use listener::serve;
+pub use openapi::openapi_document;
 pub use project::Project;
 pub use shared::{ServerNotice, TellFn};

@@ -368,6 +368,9 @@ pub(crate) enum SchemaOf {
     HookOutput,
     /// A line of tool-events.jsonl
     ToolEvent,
+    /// The HTTP API of `deloop serve`, as an OpenAPI document
+    #[cfg(feature = "serve")]
+    Openapi,
 }
 
 /// `deloop completions`

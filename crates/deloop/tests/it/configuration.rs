@@ -177,6 +177,20 @@ fn the_published_schemas_are_current() {
     }
 }
 
+/// The description of the HTTP API in the repository is that of this version.
+#[cfg(feature = "serve")]
+#[test]
+fn the_published_openapi_document_is_current() {
+    let home = tempfile::tempdir().unwrap();
+    let printed = run(deloop(home.path()).args(["schema", "openapi"]), b"").stdout;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/openapi.json");
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        std::fs::write(&path, &printed).unwrap();
+    }
+    let kept = std::fs::read(&path).unwrap_or_default();
+    assert!(kept == printed, "schemas/openapi.json is old: run the tests once with UPDATE_SCHEMAS=1");
+}
+
 /// The page on formats is what the command prints.
 #[test]
 fn the_page_on_formats_is_current() {

@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens, dollars, steps and time of a whole session, including its subagents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ledger {
     /// Number of steps so far, including the current one.
     pub steps: u64,
@@ -14,8 +15,10 @@ pub struct Ledger {
     /// Cost in dollars so far, as reported by the steps.
     pub usd: f64,
     /// The earliest time seen.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>"))]
     pub first: Option<Millis>,
     /// The latest time seen.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>"))]
     pub last: Option<Millis>,
 }
 

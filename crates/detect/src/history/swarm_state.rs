@@ -54,6 +54,7 @@ impl SwarmCall<'_> {
 
 /// What a swarm remembers of its recent calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SwarmState {
     /// Number of recent calls that count.
@@ -68,6 +69,7 @@ pub struct SwarmState {
 
 /// How often a swarm made calls with one structural fingerprint, and which workers did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SwarmFingerprint {
     /// The fingerprint, in hexadecimal.

@@ -61,7 +61,7 @@ impl AccessGate {
         let names = (!matches!(state, KeyState::Open)).then_some(self.hosts.as_slice());
         check_host(request, names)?;
         let path = request.uri().path();
-        if path == PUBLIC {
+        if is_public(path) {
             return Ok(None);
         }
         let keys = match state {
@@ -89,12 +89,22 @@ impl AccessGate {
             return Err(HttpError::wrong_scope(needed.name()));
         }
         let project = project_for(&key, request.uri())?;
-        if ALL_PROJECTS.contains(&path) && key.project != KeyProject::All {
+        if needs_all_projects(path) && key.project != KeyProject::All {
             return Err(HttpError::needs_all_projects());
         }
         let (actor, allowance) = (Arc::clone(&key.name), Some(Arc::clone(&key.allowance)));
         Ok(Some(Requester { project, actor, allowance }))
     }
+}
+
+/// Returns whether a path needs no key.
+pub(crate) fn is_public(path: &str) -> bool {
+    path == PUBLIC
+}
+
+/// Returns whether a path needs a key for all projects.
+pub(crate) fn needs_all_projects(path: &str) -> bool {
+    ALL_PROJECTS.contains(&path)
 }
 
 /// Returns whether a request that takes long may go on: its key may have been revoked since.

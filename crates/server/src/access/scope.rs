@@ -37,7 +37,7 @@ impl KeyScope {
     }
 
     /// Returns the scope that a request needs. A path that isn't listed needs `read` to be read and `operate` otherwise.
-    pub(super) fn needed(method: &Method, path: &str) -> Self {
+    pub(crate) fn needed(method: &Method, path: &str) -> Self {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         match path {
             "/v1/steps" => Self::Ingest,

@@ -35,7 +35,7 @@ use declared_swarms::DeclaredSwarms;
 use follow_up::FollowUp;
 pub use judge::CostFn;
 use judge::{Judge, JudgedStep};
-use session_report::SessionReport;
+pub(crate) use session_report::SessionReport;
 use view::ProjectView;
 
 /// Where a broker keeps sessions and swarms.

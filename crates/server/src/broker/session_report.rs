@@ -3,14 +3,21 @@ use deloop_engine::{Engine, LoopDetectionState, Session};
 use deloop_policy::ReachedRung;
 use deloop_store::{Store, StoreError};
 use deloop_types::{Decision, SessionId};
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::openapi::all_required;
+
 /// What is stored of a session.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(transform = all_required)]
 pub(crate) struct SessionReport {
+    #[schemars(with = "String")]
     session: SessionId,
     steps: u64,
     ledger: Ledger,
+    /// The session that started it, if its steps name one.
+    #[schemars(with = "Option<String>")]
     controller: Option<SessionId>,
     /// The stop that ended it; null while it goes on.
     ended: Option<Decision>,
@@ -20,8 +27,10 @@ pub(crate) struct SessionReport {
 }
 
 /// What is stored of one agent of a session.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(transform = all_required)]
 struct SessionAgent {
+    /// The worker or subagent; null for the main agent.
     agent: Option<String>,
     last_tool: Option<String>,
     reached: Vec<ReachedRung>,

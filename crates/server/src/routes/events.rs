@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use deloop_store::EventCursor;
 use futures_util::stream::{Stream, unfold};
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -18,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::access::may_continue;
 use crate::events::PublishedEvent;
 use crate::http_error::HttpError;
+use crate::openapi::{ApiContent, ApiOperation, ApiParameter};
 use crate::project::Project;
 use crate::requester::Requester;
 use crate::shared::{Shared, blocking};
@@ -25,9 +27,47 @@ use crate::shared::{Shared, blocking};
 /// How often a connection without events shows that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);
 
+/// What an event looks like on the wire.
+const EXAMPLE: &str = "id: 1763337600000-0\nevent: nudge\ndata: {\"event\":\"nudge\",\"session\":\"s1\",\"step\":7,\"project\":\"default\"}\n\n";
+
+pub(super) fn operations() -> Vec<ApiOperation> {
+    vec![
+        ApiOperation::get("/v1/events", "listen_for_events", listen)
+            .summary("Listen for events of all servers")
+            .details(
+                "Server-sent events that never end. `data` is a JSON object with `event` (the kind), `project`, `ts` \
+                 and what the event is about, such as `session`, `swarm`, `reason` or `actor`. A client that reads \
+                 too slowly gets the event `missed`, whose data is the number of events that it missed.",
+            )
+            .parameter(ApiParameter::query(
+                "session",
+                "Only events about this session.",
+                json!({"type": "string"}),
+                json!("s1"),
+            ))
+            .parameter(ApiParameter::query(
+                "kinds",
+                "Only events of these kinds, separated by commas.",
+                json!({"type": "string"}),
+                json!("nudge,session.terminated"),
+            ))
+            .parameter(ApiParameter::header(
+                "Last-Event-ID",
+                "The id of the last event that the client got; those after it that are still kept come first.",
+                json!({"type": "string", "pattern": "^[0-9]{1,19}(-[0-9]{1,19})?$"}),
+                json!("1763337600000-0"),
+            ))
+            .answers("Events, as they happen.", ApiContent::text("text/event-stream", EXAMPLE))
+            .refuses(
+                StatusCode::BAD_REQUEST,
+                "`session` or `kinds` is there twice, or `Last-Event-ID` isn't the id of an event.",
+            ),
+    ]
+}
+
 /// Which events to send.
 #[derive(Deserialize)]
-pub(super) struct EventQuery {
+struct EventQuery {
     session: Option<String>,
     /// Kinds, separated by commas.
     kinds: Option<String>,
@@ -49,7 +89,7 @@ impl EventFilter {
 }
 
 /// `GET /v1/events`: what happens in the project on all servers, as server-sent events.
-pub(super) async fn listen(
+async fn listen(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     query: Result<Query<EventQuery>, QueryRejection>,

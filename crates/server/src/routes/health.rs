@@ -3,18 +3,46 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::http_error::{HttpError, json_response};
+use crate::openapi::{ApiContent, ApiOperation};
 use crate::shared::{Shared, blocking};
 
+/// What the server says about itself.
+#[derive(Serialize, JsonSchema)]
+struct HealthStatus {
+    /// `ok` if the process runs, `ready` if it can do its work.
+    status: &'static str,
+}
+
+pub(super) fn operations() -> Vec<ApiOperation> {
+    let metrics_example = "# HELP deloop_steps_total Steps that got a decision.\n# TYPE deloop_steps_total counter\ndeloop_steps_total 12\n";
+    vec![
+        ApiOperation::get("/healthz", "check_health", alive)
+            .summary("Check that the process runs")
+            .answers("The process runs.", ApiContent::json(&HealthStatus { status: "ok" })),
+        ApiOperation::get("/readyz", "check_readiness", ready)
+            .summary("Check that the server can do its work")
+            .answers(
+                "The database and the audit log can be written, and Redis answers.",
+                ApiContent::json(&HealthStatus { status: "ready" }),
+            ),
+        ApiOperation::get("/metrics", "get_metrics", metrics)
+            .summary("Get counts for Prometheus")
+            .details("The text format of Prometheus, version 0.0.4. The counts are about all projects.")
+            .answers("The counts.", ApiContent::text("text/plain", metrics_example)),
+    ]
+}
+
 /// `GET /healthz`: the process answers.
-pub(super) async fn alive() -> Response {
-    json_response(&json!({"status": "ok"}))
+async fn alive() -> Response {
+    json_response(&HealthStatus { status: "ok" })
 }
 
 /// `GET /readyz`: the database and the audit log can be written, or Redis answers.
-pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
+async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
     blocking(&shared, |access| {
         access.with(|broker, now| {
             broker.write_back(now)?;
@@ -22,11 +50,11 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response,
         })?
     })
     .await?;
-    Ok(json_response(&json!({"status": "ready"})))
+    Ok(json_response(&HealthStatus { status: "ready" }))
 }
 
 /// `GET /metrics`: counters in the text format of Prometheus.
-pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
+async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
     let (sessions, more) = blocking(&shared, |access| {
         access.with(|broker, _| Ok((broker.session_count()?, broker.metrics())))?
     })

@@ -2,7 +2,10 @@
 
 mod events;
 mod health;
+mod openapi;
+mod session_answers;
 mod sessions;
+mod step_bodies;
 mod steps;
 mod swarms;
 
@@ -13,28 +16,31 @@ use axum::extract::DefaultBodyLimit;
 use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use serde::de::DeserializeOwned;
 
 use crate::admission::{BODY, admit};
 use crate::http_error::HttpError;
+use crate::openapi::ApiOperation;
 use crate::shared::Shared;
 
-/// Returns all routes.
+/// Returns all operations: the table that both the router and the OpenAPI document are made from.
+pub(crate) fn operations() -> Vec<ApiOperation> {
+    let groups = [
+        ("Steps", steps::operations()),
+        ("Sessions", sessions::operations()),
+        ("Swarms", swarms::operations()),
+        ("Events", events::operations()),
+        ("Server", health::operations()),
+        ("Server", openapi::operations()),
+    ];
+    groups.into_iter().flat_map(|(tag, group)| group.into_iter().map(|one| one.tagged(tag))).collect()
+}
+
+/// Returns the router. It has no routes but those of [`operations`].
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
-    Router::new()
-        .route("/v1/steps", post(steps::observe))
-        .route("/v1/sessions", get(sessions::list))
-        .route("/v1/sessions/{session}", get(sessions::show).delete(sessions::purge))
-        .route("/v1/sessions/{session}/reset", post(sessions::reset))
-        .route("/v1/sessions/{session}/end", post(sessions::end))
-        .route("/v1/sessions/{session}/checkpoint", get(sessions::checkpoint).put(sessions::restore))
-        .route("/v1/sessions/{session}/message", post(sessions::message))
-        .route("/v1/swarms", get(swarms::list))
-        .route("/v1/swarms/{swarm}", get(swarms::show).delete(swarms::clear))
-        .route("/v1/events", get(events::listen))
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
-        .route("/metrics", get(health::metrics))
+    let routes = operations().into_iter().map(ApiOperation::into_route);
+    routes
+        .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
         .fallback(async || HttpError::not_found("path; docs/serve.md lists them"))
         .method_not_allowed_fallback(async || {
             HttpError::new(
@@ -52,5 +58,23 @@ fn unread_body(rejection: &BytesRejection) -> HttpError {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => HttpError::too_large(),
         status => HttpError::new(status, "the body couldn't be read to its end"),
+    }
+}
+
+/// Reads a JSON object. A list would be read as a struct's fields in their order.
+fn read_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    match body.trim_ascii().first() {
+        Some(b'{') => serde_json::from_slice(body).map_err(|error| error.to_string()),
+        _ => Err("the body isn't a JSON object".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// A route beside the table would be missing in the OpenAPI document.
+    #[test]
+    fn every_route_comes_from_the_table() {
+        let calls = include_str!("mod.rs").matches(concat!(".rou", "te(")).count();
+        assert_eq!(calls, 1, "add a route to `operations()` of its file, with its description");
     }
 }

@@ -3,16 +3,22 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use deloop_engine::Checkpoint;
-use deloop_types::{SessionId, Step};
+use deloop_types::{Decision, SessionId, Step};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::unread_body;
-use crate::broker::SentStep;
+use super::session_answers::{
+    MessageBody, PurgedSession, QueuedMessage, ResetSession, RestoredSession, SessionPage,
+    checkpoint_example, session_example,
+};
+use super::{read_object, unread_body};
+use crate::broker::{SentStep, SessionReport};
 use crate::caller_options::CallerOptions;
 use crate::http_error::{HttpError, json_response, safe_error};
+use crate::openapi::{ApiContent, ApiOperation, ApiParameter};
 use crate::requester::Requester;
 use crate::shared::{Shared, blocking};
 
@@ -20,20 +26,129 @@ use crate::shared::{Shared, blocking};
 const PAGE: u64 = 100;
 /// Maximum number of sessions on a page.
 const LONGEST_PAGE: u64 = 1_000;
-/// Maximum length of a message for an agent, in bytes.
-const LONGEST_MESSAGE: usize = 8_000;
+/// Maximum length of a message for an agent, in characters.
+pub(super) const LONGEST_MESSAGE: usize = 8_000;
 
 /// Which page of the sessions to list.
 #[derive(Deserialize)]
-pub(super) struct PageQuery {
+struct PageQuery {
     after: Option<String>,
     limit: Option<u64>,
+}
+
+const NOT_UTF_8: &str = "The name isn't UTF-8.";
+const UNKNOWN: &str = "there is no such session";
+
+pub(super) fn operations() -> Vec<ApiOperation> {
+    std::iter::once(list_operation()).chain(session_operations()).chain(checkpoint_operations()).collect()
+}
+
+fn name() -> ApiParameter {
+    ApiParameter::path("session", "The name of the session, percent-encoded.", "s1")
+}
+
+fn list_operation() -> ApiOperation {
+    ApiOperation::get("/v1/sessions", "list_sessions", list)
+        .summary("List sessions")
+        .parameter(ApiParameter::query(
+            "after",
+            "Only names behind this one, in the order of their bytes.",
+            json!({"type": "string"}),
+            json!("s1"),
+        ))
+        .parameter(ApiParameter::query(
+            "limit",
+            "How many names the page has; 100 if absent.",
+            json!({"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE}),
+            json!(PAGE),
+        ))
+        .answers(
+            "Names in order, and the `after` of the next page.",
+            ApiContent::json(&SessionPage { sessions: vec!["s1".into()], next: None }),
+        )
+        .refuses(StatusCode::BAD_REQUEST, "`limit` isn't 1 to 1,000, or a parameter is there twice.")
+}
+
+fn session_operations() -> Vec<ApiOperation> {
+    let session = || "s1".into();
+    vec![
+        ApiOperation::get("/v1/sessions/{session}", "get_session", show)
+            .summary("Get a session")
+            .parameter(name())
+            .answers("What is stored of it.", ApiContent::json_like::<SessionReport>(session_example()))
+            .refuses(StatusCode::BAD_REQUEST, NOT_UTF_8)
+            .refuses(StatusCode::NOT_FOUND, UNKNOWN),
+        ApiOperation::delete("/v1/sessions/{session}", "purge_session", purge)
+            .summary("Delete a session for good")
+            .details(
+                "Deletes its state and what the audit log records about it. A tombstone stays in the log.",
+            )
+            .parameter(name())
+            .answers(
+                "The session is deleted.",
+                ApiContent::json(&PurgedSession { session: session(), existed: true, purged_records: 2 }),
+            )
+            .refuses(StatusCode::BAD_REQUEST, NOT_UTF_8),
+        ApiOperation::post("/v1/sessions/{session}/reset", "reset_session", reset)
+            .summary("Reset a session")
+            .details("Deletes its state, which lifts a stop.")
+            .parameter(name())
+            .answers(
+                "The session starts afresh.",
+                ApiContent::json(&ResetSession { session: session(), existed: true }),
+            )
+            .refuses(StatusCode::BAD_REQUEST, NOT_UTF_8),
+        ApiOperation::post("/v1/sessions/{session}/end", "end_session", end)
+            .summary("End a session")
+            .details("The same as an `end` step.")
+            .parameter(name())
+            .answers("The decision about the step.", ApiContent::json(&Decision::go_on(session(), 8)))
+            .refuses(StatusCode::BAD_REQUEST, NOT_UTF_8),
+        ApiOperation::post("/v1/sessions/{session}/message", "send_message", message)
+            .summary("Send the agent a message")
+            .details("The agent gets it as a user message, with the decision about its next step.")
+            .parameter(name())
+            .takes(ApiContent::json_like::<MessageBody>(json!({"text": "Use the staging database."})))
+            .answers(
+                "The message waits for the agent's next step.",
+                ApiContent::json(&QueuedMessage { session: session(), queued: true }),
+            )
+            .refuses(
+                StatusCode::BAD_REQUEST,
+                "The body isn't `{\"text\":\"…\"}`, or the text is empty or too long.",
+            )
+            .refuses(StatusCode::NOT_FOUND, UNKNOWN),
+    ]
+}
+
+fn checkpoint_operations() -> Vec<ApiOperation> {
+    vec![
+        ApiOperation::get("/v1/sessions/{session}/checkpoint", "get_checkpoint", checkpoint)
+            .summary("Get the state of a session")
+            .details("For another server, or for a later time.")
+            .parameter(name())
+            .answers("Its state.", ApiContent::json_like::<Checkpoint>(checkpoint_example()))
+            .refuses(StatusCode::BAD_REQUEST, NOT_UTF_8)
+            .refuses(StatusCode::NOT_FOUND, UNKNOWN),
+        ApiOperation::put("/v1/sessions/{session}/checkpoint", "restore_checkpoint", restore)
+            .summary("Replace the state of a session")
+            .parameter(name())
+            .takes(ApiContent::json_like::<Checkpoint>(checkpoint_example()))
+            .answers(
+                "The state is replaced.",
+                ApiContent::json(&RestoredSession { session: "s1".into(), restored: true }),
+            )
+            .refuses(
+                StatusCode::BAD_REQUEST,
+                "The body isn't a checkpoint, or not one that this release reads.",
+            ),
+    ]
 }
 
 type SessionPath = Result<Path<String>, PathRejection>;
 
 /// `GET /v1/sessions?after=&limit=`: names in order, and the `after` of the next page.
-pub(super) async fn list(
+async fn list(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     query: Result<Query<PageQuery>, QueryRejection>,
@@ -53,12 +168,12 @@ pub(super) async fn list(
     if has_more {
         found.pop();
     }
-    let next = found.last().filter(|_| has_more);
-    Ok(json_response(&json!({"sessions": found, "next": next})))
+    let next = found.last().filter(|_| has_more).cloned();
+    Ok(json_response(&SessionPage { sessions: found, next }))
 }
 
 /// `GET /v1/sessions/{session}`: what is stored of it.
-pub(super) async fn show(
+async fn show(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     path: SessionPath,
@@ -72,7 +187,7 @@ pub(super) async fn show(
 }
 
 /// `POST /v1/sessions/{session}/reset`: deletes its state, and so lifts a stop.
-pub(super) async fn reset(
+async fn reset(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     path: SessionPath,
@@ -83,11 +198,11 @@ pub(super) async fn reset(
         Ok(access.with(|broker, now| broker.reset(&requester, &session, now))??)
     })
     .await?;
-    Ok(json_response(&json!({"session": name, "existed": existed})))
+    Ok(json_response(&ResetSession { session: name, existed }))
 }
 
 /// `DELETE /v1/sessions/{session}`: deletes it, and what the audit log says about it, for good.
-pub(super) async fn purge(
+async fn purge(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     path: SessionPath,
@@ -98,12 +213,12 @@ pub(super) async fn purge(
         Ok(access.with(|broker, now| broker.purge(&requester, &session, now))??)
     })
     .await?;
-    let answer = json!({"session": name, "existed": purged.existed, "purged_records": purged.records});
-    Ok(json_response(&answer))
+    let (existed, purged_records) = (purged.existed, purged.records);
+    Ok(json_response(&PurgedSession { session: name, existed, purged_records }))
 }
 
 /// `POST /v1/sessions/{session}/end`: the same as an `end` step.
-pub(super) async fn end(
+async fn end(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     path: SessionPath,
@@ -124,15 +239,9 @@ pub(super) async fn end(
     Ok(json_response(&decisions.first()))
 }
 
-/// A message for an agent.
-#[derive(Deserialize)]
-struct MessageBody {
-    text: String,
-}
-
 /// `POST /v1/sessions/{session}/message`: the agent gets the text as a user message, with the decision about its next
 /// step.
-pub(super) async fn message(
+async fn message(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     path: SessionPath,
@@ -141,24 +250,24 @@ pub(super) async fn message(
     let session = session(path)?;
     let name = session.clone();
     let body = body.map_err(|rejection| unread_body(&rejection))?;
-    let MessageBody { text } = serde_json::from_slice(&body).map_err(|_| {
+    let MessageBody { text } = read_object(&body).map_err(|_| {
         HttpError::bad_request("the body must be {\"text\":\"…\"}, the message for the agent")
     })?;
-    if text.trim().is_empty() || text.len() > LONGEST_MESSAGE {
-        return Err(HttpError::bad_request(format!("`text` must have 1 to {LONGEST_MESSAGE} bytes")));
+    if text.trim().is_empty() || text.chars().count() > LONGEST_MESSAGE {
+        return Err(HttpError::bad_request(format!("`text` must have 1 to {LONGEST_MESSAGE} characters")));
     }
     let known = blocking(&shared, move |access| {
         Ok(access.with(|broker, now| broker.send(&requester, &session, &text, now))??)
     })
     .await?;
     match known {
-        true => Ok(json_response(&json!({"session": name, "queued": true}))),
+        true => Ok(json_response(&QueuedMessage { session: name, queued: true })),
         false => Err(HttpError::not_found("session")),
     }
 }
 
 /// `GET /v1/sessions/{session}/checkpoint`: its state, for another server or a later time.
-pub(super) async fn checkpoint(
+async fn checkpoint(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     path: SessionPath,
@@ -172,7 +281,7 @@ pub(super) async fn checkpoint(
 }
 
 /// `PUT /v1/sessions/{session}/checkpoint`: replaces its state.
-pub(super) async fn restore(
+async fn restore(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     path: SessionPath,
@@ -182,13 +291,12 @@ pub(super) async fn restore(
     let name = session.clone();
     let body = body.map_err(|rejection| unread_body(&rejection))?;
     blocking(&shared, move |access| {
-        let checkpoint: Checkpoint = serde_json::from_slice(&body).map_err(|error| {
-            HttpError::bad_request(format!("not a checkpoint: {}", safe_error(&error.to_string())))
-        })?;
+        let checkpoint: Checkpoint = read_object(&body)
+            .map_err(|error| HttpError::bad_request(format!("not a checkpoint: {}", safe_error(&error))))?;
         Ok(access.with(|broker, now| broker.restore(&requester, &session, &checkpoint, now))??)
     })
     .await?;
-    Ok(json_response(&json!({"session": name, "restored": true})))
+    Ok(json_response(&RestoredSession { session: name, restored: true }))
 }
 
 fn session(path: SessionPath) -> Result<SessionId, HttpError> {

@@ -3,12 +3,16 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use deloop_types::Decision;
+use serde_json::json;
 
+use super::step_bodies::{StepsAnswer, StepsBody};
 use super::unread_body;
 use crate::caller_options::CallerOptions;
 use crate::http_error::HttpError;
+use crate::openapi::{ApiContent, ApiOperation, ApiParameter};
 use crate::requester::Requester;
 use crate::shared::{BrokerAccess, Shared, at_once, blocking};
 use crate::step_batch::{BatchForm, StepBatch};
@@ -23,8 +27,50 @@ const VERSION: &str = "deloop-version";
 const MODE: &str = "deloop-mode";
 const LINES: &str = "application/x-ndjson";
 
+pub(super) fn operations() -> Vec<ApiOperation> {
+    let step = json!({"type": "turn", "session": "s1", "text": "Let me look."});
+    let lines = format!("{step}\n");
+    let decision = json!(Decision::go_on("s1".into(), 0));
+    vec![
+        ApiOperation::post("/v1/steps", "observe_steps", observe)
+            .summary("Send steps and get decisions")
+            .details(
+                "One Step gets one Decision, an array an array, and lines get lines, in the same order. An item of a \
+                 batch that isn't a Step gets `{\"error\":\"…\",\"index\":N}` in its place, and the others are \
+                 answered.",
+            )
+            .parameter(ApiParameter::query(
+                "mode",
+                "The sender's mode. The stricter one of this and the server's mode applies.",
+                json!({"type": "string", "enum": ["shadow", "nudge", "enforce"]}),
+                json!("nudge"),
+            ))
+            .parameter(ApiParameter::query(
+                "attended",
+                "Whether a person watches the agent.",
+                json!({"type": "boolean"}),
+                json!(false),
+            ))
+            .takes(ApiContent::json_like::<StepsBody>(step.clone()).or("batch", json!([step])))
+            .takes(ApiContent::lines(LINES, &lines))
+            .answers(
+                "The decisions.",
+                ApiContent::json_like::<StepsAnswer>(decision.clone())
+                    .or("batch", json!([decision, {"error": "missing field `type`", "index": 1}])),
+            )
+            .answers("The decisions.", ApiContent::text(LINES, &format!("{decision}\n")))
+            .header(VERSION, "The version of the server.")
+            .header(MODE, "The mode of the server.")
+            .header(FAILED_OPEN, "`true` if Redis was away: every answer is `continue`, and nothing was stored.")
+            .refuses(
+                StatusCode::BAD_REQUEST,
+                "The body isn't a Step, an array or lines, or `mode` or `attended` has another value.",
+            ),
+    ]
+}
+
 /// `POST /v1/steps`: one Decision per Step, in the same order and form.
-pub(super) async fn observe(
+async fn observe(
     State(shared): State<Arc<Shared>>,
     requester: Requester,
     caller: CallerOptions,

@@ -60,11 +60,11 @@ const TYPES: &str = "turn, call, result, user, usage, chunk, compact, delivery, 
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default)]
 #[cfg_attr(feature = "schema", schemars(title = "Step", rename = "Step"))]
-struct Line<'a> {
+pub(super) struct Line<'a> {
     /// Determines which fields apply: turn, call, result, user, usage, chunk, compact, delivery, embedding,
     /// intervention, end, swarm_end or state.
     #[serde(borrow, rename = "type")]
-    #[cfg_attr(feature = "schema", schemars(with = "Kind", required))]
+    #[cfg_attr(feature = "schema", schemars(with = "super::schema::Kind"))]
     kind: Option<Cow<'a, str>>,
     /// The session; `default` if absent.
     #[serde(borrow)]
@@ -81,19 +81,19 @@ struct Line<'a> {
     /// The task the session works on.
     task: Option<String>,
     /// The time: RFC 3339, or milliseconds since 1970.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<TimeText>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<super::schema::TimeText>"))]
     ts: Option<Time>,
     /// On a turn, chunk or user step: the text.
     text: Option<String>,
     /// On a turn or call: the turn's id. Steps with the same id are one turn.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<super::schema::IdText>"))]
     turn_id: Option<Id>,
     /// On a turn: the calls.
     calls: Option<Vec<CallLine>>,
     /// On a turn: the text's embedding. On an embedding: that of an earlier turn.
     embedding: Option<Vec<f32>>,
     /// On a call or result: the call's id.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<super::schema::IdText>"))]
     id: Option<Id>,
     /// On a call: the tool.
     tool: Option<String>,
@@ -112,17 +112,22 @@ struct Line<'a> {
     /// On usage: the model.
     model: Option<String>,
     /// On usage: input tokens, without those from the cache.
-    input_tokens: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    input_tokens: Option<WholeNumber>,
     /// On usage: output tokens.
-    output_tokens: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    output_tokens: Option<WholeNumber>,
     /// On usage: tokens read from the cache.
-    cache_read_tokens: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    cache_read_tokens: Option<WholeNumber>,
     /// On usage: tokens written to the cache.
-    cache_write_tokens: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    cache_write_tokens: Option<WholeNumber>,
     /// On usage: the cost in dollars.
     cost_usd: Option<f64>,
     /// On a delivery or embedding: the step of the decision it refers to.
-    step: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    step: Option<WholeNumber>,
 }
 
 /// A tool call.
@@ -132,49 +137,13 @@ struct Line<'a> {
 struct CallLine {
     /// The id that the result refers to.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<super::schema::IdText>"))]
     id: Option<Id>,
     /// The tool.
     tool: String,
     /// Its arguments, any JSON.
     #[serde(default)]
     args: Option<Value>,
-}
-
-/// The types of Steps, for the schema.
-#[cfg(feature = "schema")]
-#[derive(JsonSchema)]
-#[cfg_attr(feature = "schema", schemars(rename_all = "snake_case"))]
-#[expect(dead_code, reason = "only its schema is used")]
-enum Kind {
-    Turn,
-    Call,
-    Result,
-    User,
-    Usage,
-    Chunk,
-    Compact,
-    Delivery,
-    Embedding,
-    Intervention,
-    End,
-    SwarmEnd,
-    State,
-}
-
-/// A time on the wire, for the schema.
-#[cfg(feature = "schema")]
-struct TimeText;
-
-#[cfg(feature = "schema")]
-impl JsonSchema for TimeText {
-    fn schema_name() -> Cow<'static, str> {
-        "Time".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": ["string", "number"]})
-    }
 }
 
 /// A call id. Some agents write strings, others numbers.
@@ -187,6 +156,39 @@ impl<'de> Deserialize<'de> for Id {
             Value::Number(id) => Ok(Self(id.to_string())),
             _ => Err(de::Error::custom("`id` must be a string or a number")),
         }
+    }
+}
+
+/// A number without a fraction. Some programs write `3` as `3.0`.
+struct WholeNumber(u64);
+
+impl<'de> Deserialize<'de> for WholeNumber {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        struct Whole;
+        impl de::Visitor<'_> for Whole {
+            type Value = WholeNumber;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a whole number from 0")
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<WholeNumber, E> {
+                Ok(WholeNumber(number))
+            }
+
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "only whole numbers in range"
+            )]
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<WholeNumber, E> {
+                // 2^64
+                let fits = number.fract() == 0.0 && (0.0..18_446_744_073_709_551_616.0).contains(&number);
+                let wrong = || E::invalid_value(de::Unexpected::Float(number), &self);
+                fits.then_some(WholeNumber(number as u64)).ok_or_else(wrong)
+            }
+        }
+        de.deserialize_u64(Whole)
     }
 }
 
@@ -208,13 +210,6 @@ impl<'de> Deserialize<'de> for Time {
 }
 
 impl Step {
-    /// Returns the JSON Schema of a Step.
-    #[cfg(feature = "schema")]
-    #[must_use]
-    pub fn schema() -> Value {
-        schemars::schema_for!(Line<'static>).to_value()
-    }
-
     /// Parses one JSON line.
     ///
     /// # Errors
@@ -270,20 +265,20 @@ impl Line<'_> {
             }),
             "usage" => Body::Usage(Usage {
                 model: self.model.map(limits::name),
-                input_tokens: self.input_tokens.unwrap_or(0),
-                output_tokens: self.output_tokens.unwrap_or(0),
-                cache_read_tokens: self.cache_read_tokens.unwrap_or(0),
-                cache_write_tokens: self.cache_write_tokens.unwrap_or(0),
+                input_tokens: self.input_tokens.map_or(0, |number| number.0),
+                output_tokens: self.output_tokens.map_or(0, |number| number.0),
+                cache_read_tokens: self.cache_read_tokens.map_or(0, |number| number.0),
+                cache_write_tokens: self.cache_write_tokens.map_or(0, |number| number.0),
                 cost_usd: self.cost_usd,
             }),
             "chunk" => Body::Chunk(self.text.ok_or_else(|| missing("text"))?),
             "compact" => Body::Compact,
             "delivery" => Body::Delivery(Delivery {
-                step: self.step.ok_or_else(|| missing("step"))?,
+                step: self.step.ok_or_else(|| missing("step"))?.0,
                 ok: self.ok.ok_or_else(|| missing("ok"))?,
             }),
             "embedding" => Body::Embedding(TurnEmbedding {
-                step: self.step.ok_or_else(|| missing("step"))?,
+                step: self.step.ok_or_else(|| missing("step"))?.0,
                 vector: self.embedding.ok_or_else(|| missing("embedding"))?,
             }),
             "intervention" => Body::Intervention,
@@ -353,6 +348,19 @@ mod tests {
             let step: Step = line.parse().unwrap();
             let written = serde_json::to_string(&step).unwrap();
             assert_eq!(written.parse::<Step>().unwrap(), step, "{written}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_may_have_a_point() {
+        let step =
+            |number: &str| format!(r#"{{"type":"delivery","ok":true,"step":{number}}}"#).parse::<Step>();
+        for (number, expected) in [("7", 7), ("7.0", 7), ("7e2", 700), ("-0.0", 0)] {
+            let Body::Delivery(delivery) = step(number).unwrap().body else { panic!("{number}") };
+            assert_eq!(delivery.step, expected, "{number}");
+        }
+        for number in ["7.5", "-1", "-1.0", "18446744073709551616", "1e20", "\"7\""] {
+            assert!(step(number).unwrap_err().to_string().contains("a whole number from 0"), "{number}");
         }
     }
 
