@@ -118,3 +118,22 @@ fn examples_look_like_real_answers() {
     let swarm = client.get("/v1/swarms/nightly").json();
     assert_eq!(fields(&swarm), fields(&example("/v1/swarms/{swarm}", "get")), "{swarm}");
 }
+
+/// serde would read a list as the fields of an object in their order, and the document says nothing of lists.
+#[test]
+fn a_list_is_no_message_and_no_checkpoint() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &[]);
+    let mut client = server.client();
+    client.step(&json!({"type": "turn", "session": "s1", "text": "Let me look."}));
+    let path = "/v1/sessions/s1/message";
+    assert_eq!(client.post(path, r#"["Use the staging database."]"#).status, 400);
+    // The document counts characters, so the server does.
+    for (length, status) in [(8_000, 200), (8_001, 400)] {
+        let text = json!({"text": "é".repeat(length)}).to_string();
+        assert_eq!(client.post(path, &text).status, status, "{length}");
+    }
+    let list = br#"[2, 0, {"steps": 0, "tokens": 0, "usd": 0.0}, null, null, [], []]"#;
+    let answer = client.send("PUT", "/v1/sessions/s1/checkpoint", &[], list).unwrap();
+    assert!(answer.status == 400 && answer.error().contains("isn't a JSON object"), "{answer:?}");
+}
