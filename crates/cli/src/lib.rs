@@ -1,6 +1,8 @@
 //! The command `deloop`, as a library: each subcommand is a file or folder; this file is their table of contents.
 
 mod args;
+#[cfg(feature = "serve")]
+mod budget;
 mod config;
 mod demo;
 mod doctor;
@@ -21,12 +23,16 @@ mod profiles;
 mod purge;
 mod redaction;
 mod replay;
+#[cfg(feature = "serve")]
+mod report;
 mod run;
 mod safe_file;
 mod scan;
 mod schema;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
+mod server_api;
 mod sessions;
 mod shell;
 mod state;
@@ -72,6 +78,10 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Stream(args) => stream::run(&args, out),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Report(args) => report::run(&args, out),
+        #[cfg(feature = "serve")]
+        Command::Budget(args) => budget::run(&args, out),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use deloop_engine::Engine;
-use deloop_server::{Broker, ServerNotice, TellFn};
+use deloop_server::{Broker, BudgetLimits, MoneySettings, ServerNotice, TellFn};
 
 use crate::args::RuleArgs;
 use crate::config::{self, Config};
@@ -55,7 +55,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     }
     let config = config::load(&args.rules)?;
     let cost = Box::new(hook::cost_of(config.prices()?));
+    let budgets = BudgetLimits::new(&config.serve()?.budgets).map_err(Failure::new)?;
     let Config { profile, options, off, .. } = config;
+    let money = MoneySettings { budgets, mode: options.mode };
     let file = match &args.state {
         // The user's own folder keeps its permissions. A new one, and the file, are private.
         Some(folder) => folder.join(SERVER_DATABASE),
@@ -66,13 +68,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
             print::tell(format_args!("deloop: listening on http://{address}"));
         }
         ServerNotice::Stopping => print::tell("deloop: finishing requests"),
-        ServerNotice::Failed(reason) => {
+        ServerNotice::Failed(reason) | ServerNotice::Changed(reason) => {
             print::tell(format_args!("deloop: {}", print::log_line(&reason, LONGEST_ERROR)));
         }
         _ => {}
     });
     let broker =
-        Broker::open(&file, Engine::new(profile, options), cost, off, state::now(), Arc::clone(&tell))
+        Broker::open(&file, Engine::new(profile, options), cost, money, off, state::now(), Arc::clone(&tell))
             .map_err(|error| Failure::new(error.to_string()))?;
     deloop_server::serve(broker, address, tell)
         .map_err(|error| Failure::new(format!("{address}: {error}")))?;

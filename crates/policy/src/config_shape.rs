@@ -3,7 +3,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, StopEnds, SwarmBlock,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, ServeBlock, StopEnds,
+    SwarmBlock,
 };
 
 /// The part of the schema that doesn't depend on the detectors.
@@ -51,4 +52,6 @@ pub(crate) struct ConfigShape {
     events: Option<EventsBlock>,
     /// The swarm of the sessions that deloop's hooks and plugins guard.
     swarm: Option<SwarmBlock>,
+    /// The settings of `deloop serve`.
+    serve: Option<ServeBlock>,
 }

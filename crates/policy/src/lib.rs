@@ -17,6 +17,7 @@ mod profile;
 mod reached;
 mod root_cause;
 mod schema;
+mod serve_block;
 mod task_update;
 mod template;
 mod words;
@@ -35,6 +36,7 @@ pub use schema::{
     AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, SwarmBlock,
     config_schema,
 };
+pub use serve_block::{BudgetsBlock, ProjectBudgetBlock, ServeBlock, WhenUnknown};
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate, name_task};
 pub use template::render;
 pub use words::{advice, evidence, notice, summary, told, user_message};

@@ -8,13 +8,20 @@ mod broker;
 mod http_error;
 mod listener;
 mod metrics;
+mod money;
 mod project;
+mod reports;
 mod requester;
 mod routes;
 mod shared;
 mod step_batch;
 
-pub use broker::{Broker, CostFn};
+pub use broker::{Broker, CostFn, MoneySettings};
 pub use listener::serve;
+pub use money::{BudgetKind, BudgetLevel, BudgetLimits, BudgetVerdict};
 pub use project::Project;
+pub use reports::{
+    BudgetsReport, DailyReport, ProjectBudget, ProjectDay, ReportFigures, ReportRow, Rise, SessionBudget,
+    WeeklyLoops, WeeklyReport,
+};
 pub use shared::{ServerNotice, TellFn};

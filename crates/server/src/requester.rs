@@ -23,6 +23,25 @@ struct ProjectQuery {
     project: Option<String>,
 }
 
+impl Requester {
+    /// Returns whether it may see all projects at once, as anyone may on a server without keys.
+    pub(crate) fn sees_all(&self) -> bool {
+        true
+    }
+
+    /// Returns the project that a body names, if the requester may act for it; without a name its own. On a server without
+    /// keys anyone may act for any project, but must not name two.
+    pub(crate) fn for_project(&self, name: Option<&str>) -> Result<Project, HttpError> {
+        let named = name.map(Project::parse).transpose().map_err(HttpError::bad_request)?;
+        let is_own = self.project == Project::default() || named.is_none();
+        match named {
+            Some(named) if is_own || named == self.project => Ok(named),
+            Some(_) => Err(HttpError::bad_request("the body and the query name different projects")),
+            None => Ok(self.project.clone()),
+        }
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Requester {
     type Rejection = HttpError;
 

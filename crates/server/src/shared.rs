@@ -19,6 +19,8 @@ pub enum ServerNotice {
     Ready(SocketAddr),
     /// A signal arrived. Requests in progress are finished.
     Stopping,
+    /// An operator changed something: who, what and why.
+    Changed(String),
     /// The server couldn't do something, for this reason.
     Failed(String),
 }

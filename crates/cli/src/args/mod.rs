@@ -14,6 +14,8 @@ use self::eval::EVAL_HELP;
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand, HookPhase};
 
+#[cfg(feature = "serve")]
+use crate::budget::{BUDGET_HELP, BudgetArgs};
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
@@ -21,6 +23,8 @@ use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, STATE_HELP, SWARM_HELP,
     StateArgs, SwarmArgs, WRONG_HELP, WrongArgs,
 };
+#[cfg(feature = "serve")]
+use crate::report::{REPORT_HELP, ReportArgs};
 use crate::run::args::{RUN_HELP, RunArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 #[cfg(feature = "serve")]
@@ -89,6 +93,14 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
+    /// Show what a server's agents spent on a day, or how often they loop
+    #[cfg(feature = "serve")]
+    #[command(after_help = REPORT_HELP)]
+    Report(ReportArgs),
+    /// Show a server's budgets, or let a project or session spend more for a while
+    #[cfg(feature = "serve")]
+    #[command(after_help = BUDGET_HELP)]
+    Budget(BudgetArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \
@@ -337,6 +349,15 @@ pub(crate) enum SchemaOf {
     Scan,
     /// Output of `deloop compare --json`
     Compare,
+    /// Output of `deloop report --daily --json`
+    #[cfg(feature = "serve")]
+    DailyReport,
+    /// Output of `deloop report --weekly --json`
+    #[cfg(feature = "serve")]
+    WeeklyReport,
+    /// Output of `deloop budget show --json`
+    #[cfg(feature = "serve")]
+    Budgets,
     /// The file of `deloop run --json`
     RunResult,
     /// Input of `deloop hook behavioral`, also `input`

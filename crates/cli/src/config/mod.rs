@@ -75,6 +75,12 @@ impl Config {
         Ok(field(&self.document, "prices")?.unwrap_or_default())
     }
 
+    /// Returns the settings of `deloop serve`.
+    #[cfg(feature = "serve")]
+    pub(crate) fn serve(&self) -> Result<deloop_policy::ServeBlock, Failure> {
+        Ok(field(&self.document, "serve")?.unwrap_or_default())
+    }
+
     /// Returns the profile with this TOML merged over the whole configuration.
     ///
     /// # Errors
@@ -112,6 +118,8 @@ struct Given<'a> {
     environment: bool,
 }
 
+/// The keys that a project's configuration can't set, trusted or not.
+const YOURS: [&str; 2] = ["embeddings", "serve"];
 const HOOK: Defaults<'static> = Defaults { profile: "default", mode: Mode::Nudge, checked: false };
 
 /// Reads the configuration that applies here, and reports ignored files on standard error.
@@ -220,9 +228,11 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         profile_from = if names("profile") { Some(*layer) } else { profile_from };
         memory_from = if names("memory") { Some(*layer) } else { memory_from };
         events_from = if names("events") { Some(*layer) } else { events_from };
-        if names("embeddings") && matches!(layer.reach, Reach::Inside { .. }) {
+        if let Some(key) = YOURS.into_iter().find(|key| names(key))
+            && matches!(layer.reach, Reach::Inside { .. })
+        {
             return Err(Failure::new(format!(
-                "{}: only your own configuration can set `embeddings`; move it there",
+                "{}: only your own configuration can set `{key}`; move it there",
                 layer.path.display()
             )));
         }

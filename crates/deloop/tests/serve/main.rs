@@ -10,4 +10,5 @@ mod client;
 mod conformance_cases;
 mod endpoints;
 mod limits;
+mod money;
 mod shutdown;

@@ -4,15 +4,16 @@
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_engine::Session;
-use deloop_store::{Bounds, Codec, SqliteStore, StateChange, Store, StoreError, StoredState};
+use deloop_store::{Bounds, Codec, SqliteRecords, SqliteStore, StateChange, Store, StoreError, StoredState};
 use deloop_types::{Millis, SessionId};
 
 use super::step_log::StepLog;
 use super::stored_session::StoredSession;
+use crate::money::{BudgetLimits, Money};
 use crate::project::Project;
 
 /// The log of the database is moved into the file once it has this many pages of 4 KiB.
@@ -26,7 +27,8 @@ const IN_MEMORY: usize = 10_000;
 
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
-    sqlite: SqliteStore,
+    sqlite: Arc<SqliteStore>,
+    money: Money,
     folder: PathBuf,
     entries: Mutex<Entries>,
     /// Whoever holds it decides about steps: they are decided about in the order in which they are logged.
@@ -107,11 +109,12 @@ impl LocalStore {
     pub(super) fn open(
         file: &Path,
         bounds: Bounds,
+        budgets: BudgetLimits,
         codec: &dyn Codec<Session>,
         now: Millis,
         replay: impl FnOnce(&Self, &[u8]),
     ) -> Result<Self, StoreError> {
-        let sqlite = SqliteStore::open(file, bounds)?;
+        let sqlite = Arc::new(SqliteStore::open(file, bounds)?);
         let _lock = lock_file(file)?;
         sqlite.keep_log_short(LOG_PAGES)?;
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
@@ -119,8 +122,9 @@ impl LocalStore {
         let mark = sqlite.last_mark()?;
         let steps = StepLog::read(&folder, mark).map_err(failed)?;
         let log = StepLog::start(&folder, mark + 1).map_err(failed)?;
-        let store =
-            Self { sqlite, folder: folder.clone(), entries: Mutex::default(), log: Mutex::new(log), _lock };
+        let money = Money::new(Arc::new(SqliteRecords::new(Arc::clone(&sqlite))?), budgets, now);
+        let (entries, log) = (Mutex::default(), Mutex::new(log));
+        let store = Self { sqlite, money, folder: folder.clone(), entries, log, _lock };
         replay(&store, &steps);
         // Until this is done, the steps are still in the log that was read.
         store.write_back(&mut store.turn(), codec, now)?;
@@ -131,6 +135,11 @@ impl LocalStore {
     /// Returns a view of one project.
     pub(crate) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> LocalView<'a> {
         LocalView { store: self, project, now }
+    }
+
+    /// Returns what sessions spend.
+    pub(crate) fn money(&self) -> &Money {
+        &self.money
     }
 
     /// Returns the error for a log that can't be written.
@@ -166,7 +175,13 @@ impl LocalStore {
         let sessions_changed = changes(sessions, |state| state.freeze(codec))?;
         let swarms_changed =
             changes(swarms, |swarm| serde_json::to_string(swarm).map_err(StoreError::encode))?;
-        self.sqlite.write_back(&sessions_changed, &swarms_changed, now, log.generation() + 1)?;
+        let spent = self.money.to_send();
+        // In one transaction, so that a step that is replayed isn't charged twice.
+        let added = self.sqlite.batch(|sqlite| {
+            sqlite.write_back(&sessions_changed, &swarms_changed, now, log.generation() + 1)?;
+            self.money.add_all(&spent, now)
+        })?;
+        self.money.added(&spent, &added);
         sessions.values_mut().for_each(Entry::written);
         swarms.values_mut().for_each(Entry::written);
         forget_unused(sessions);
@@ -270,6 +285,14 @@ pub(crate) struct LocalView<'a> {
 }
 
 impl LocalView<'_> {
+    pub(super) fn project(&self) -> &Project {
+        self.project
+    }
+
+    pub(super) fn money(&self) -> &Money {
+        &self.store.money
+    }
+
     fn name(&self, name: &str) -> String {
         // A project's name has no slash.
         format!("{}/{name}", self.project)
@@ -388,7 +411,7 @@ impl Store<Session> for LocalView<'_> {
 
     fn swarms(&self) -> Result<Vec<String>, StoreError> {
         let prefix = self.name("");
-        let stored: Vec<String> = Store::<Session>::swarms(&self.store.sqlite)?;
+        let stored: Vec<String> = Store::<Session>::swarms(&*self.store.sqlite)?;
         Ok(stored.into_iter().filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned)).collect())
     }
 }

@@ -13,9 +13,11 @@ use deloop_engine::{Checkpoint, Engine, RestoreError};
 use deloop_formats::read_step;
 use deloop_policy::name_task;
 use deloop_store::{Bounds, Store, StoreError};
-use deloop_types::{Body, Decision, Event, Millis, SessionId, Step, Usage};
+use deloop_types::{Body, Decision, Event, Millis, Mode, SessionId, Step, Usage};
 
+use crate::money::{BudgetLimits, BudgetVerdict, Money, SessionMoney};
 use crate::project::Project;
+use crate::reports::{self, DailyReport, Rise};
 use crate::shared::{ServerNotice, TellFn};
 use local::{LocalStore, LocalView};
 use session_report::SessionReport;
@@ -33,8 +35,18 @@ pub struct Broker {
     engine: Engine,
     store: LocalStore,
     cost: CostFn,
+    mode: Mode,
     off: bool,
     tell: TellFn,
+}
+
+/// What a server does about money.
+#[derive(Debug, Clone, Default)]
+pub struct MoneySettings {
+    /// What sessions and projects may spend.
+    pub budgets: BudgetLimits,
+    /// The mode that caps what is done when a budget is used up.
+    pub mode: Mode,
 }
 
 /// A step, and its text as the client sent it.
@@ -47,6 +59,8 @@ pub(crate) struct SentStep<'a> {
 struct Decided {
     decision: Decision,
     events: Vec<Event>,
+    /// The budget that stops the session.
+    stop: Option<BudgetVerdict>,
 }
 
 impl Broker {
@@ -58,13 +72,15 @@ impl Broker {
         file: &Path,
         engine: Engine,
         cost: CostFn,
+        money: MoneySettings,
         off: bool,
         now: Millis,
         tell: TellFn,
     ) -> Result<Self, StoreError> {
+        let MoneySettings { budgets, mode } = money;
         let replay = |store: &LocalStore, log: &[u8]| replay(store, &engine, &cost, log);
-        let store = LocalStore::open(file, BOUNDS, &engine, now, replay)?;
-        Ok(Self { engine, store, cost, off, tell })
+        let store = LocalStore::open(file, BOUNDS, budgets, &engine, now, replay)?;
+        Ok(Self { engine, store, cost, mode, off, tell })
     }
 
     /// Decides about the steps of a project, in order. Either all of them are stored or, when this fails, none.
@@ -84,7 +100,13 @@ impl Broker {
         log.append(logged).map_err(|error| self.store.log_failed(error))?;
         let decided: Result<Vec<Decided>, StoreError> =
             steps.iter().map(|sent| decide(&view, &self.engine, &self.cost, &sent.step, now)).collect();
-        let decided = decided?;
+        let mut decided = decided?;
+        for (sent, decided) in steps.iter().zip(&mut decided) {
+            if let Some(verdict) = decided.stop.take() {
+                let decision = std::mem::take(&mut decided.decision);
+                decided.decision = verdict.stop(&sent.step, decision, self.mode);
+            }
+        }
         if let Err(error) = self.store.write_back_if_due(&mut log, &self.engine, now) {
             // The steps are in the log, so the next write may be the one that succeeds.
             (self.tell)(ServerNotice::Failed(error.to_string()));
@@ -188,6 +210,34 @@ impl Broker {
         })
     }
 
+    /// Returns what sessions spend, after writing everything to the database.
+    pub(crate) fn money(&self, now: Millis) -> Result<&Money, StoreError> {
+        self.write_back(now)?;
+        Ok(self.store.money())
+    }
+
+    /// Returns yesterday's report to the one server that asks first, from five past midnight (UTC).
+    ///
+    /// # Errors
+    /// When the shared records fail.
+    pub fn due_report(&self, now: Millis) -> Result<Option<DailyReport>, StoreError> {
+        reports::due(self.money(now)?.records(), now)
+    }
+
+    /// Returns the agents that loop more often this week, each once over all servers.
+    ///
+    /// # Errors
+    /// When the shared records fail.
+    pub fn rises(&self, now: Millis) -> Result<Vec<Rise>, StoreError> {
+        reports::rises(self.money(now)?.records(), now)
+    }
+
+    /// Returns the counts of money in the text format of Prometheus.
+    pub(crate) fn money_metrics(&self) -> String {
+        let money = self.store.money();
+        money.counters.text(money.backlog())
+    }
+
     /// Writes everything to the database.
     pub(crate) fn write_back(&self, now: Millis) -> Result<(), StoreError> {
         self.store.write_back(&mut self.store.turn(), &self.engine, now)
@@ -231,7 +281,27 @@ fn decide(
     if let Some(task) = &step.task {
         name_task(task, &mut decision, &mut events);
     }
-    Ok(Decided { decision, events })
+    let stop = charge(view, engine, &step, &decision, &mut events, now)?;
+    Ok(Decided { decision, events, stop })
+}
+
+/// Counts what a step spent and found. Returns the budget that stops its session, if one does.
+fn charge(
+    view: &LocalView<'_>,
+    engine: &Engine,
+    step: &Step,
+    decision: &Decision,
+    events: &mut Vec<Event>,
+    now: Millis,
+) -> Result<Option<BudgetVerdict>, StoreError> {
+    let (money, project) = (view.money(), view.project());
+    if SessionMoney::concerns(step, decision, events) {
+        let tally = view
+            .change(engine, &step.session, |state| state.extras.money.observe(step, decision, events, now))?;
+        let verdicts = money.record(project, &step.session, &tally, now);
+        events.extend(verdicts.iter().map(|verdict| verdict.event(step, decision.step)));
+    }
+    Ok(money.standing(project, &step.session, now))
 }
 
 /// Decides again about the steps that were answered but aren't in the database.

@@ -2,6 +2,8 @@ use deloop_engine::Session;
 use deloop_store::{Codec, StoreError};
 use serde::{Deserialize, Serialize};
 
+use crate::money::SessionMoney;
+
 /// Maximum number of messages that wait for an agent. The oldest are dropped first.
 const INBOX: usize = 8;
 
@@ -19,6 +21,9 @@ pub(crate) struct SessionExtras {
     /// Messages of people that the agent hasn't got yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     inbox: Vec<String>,
+    /// What attributes its spend and loops.
+    #[serde(skip_serializing_if = "SessionMoney::is_empty")]
+    pub(crate) money: SessionMoney,
 }
 
 impl SessionExtras {

@@ -21,7 +21,10 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response,
 
 /// `GET /metrics`: counters in the text format of Prometheus.
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
-    let sessions = blocking(&shared, |access| Ok(access.with(|broker, _| broker.session_count())??)).await?;
-    let text = shared.metrics.text(sessions);
+    let (sessions, money) = blocking(&shared, |access| {
+        access.with(|broker, _| Ok((broker.session_count()?, broker.money_metrics())))?
+    })
+    .await?;
+    let text = shared.metrics.text(sessions) + &money;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
