@@ -70,8 +70,8 @@ fn add(table: &mut Table, names: [String; 3], figures: &ReportFigures, before: &
         right(cost),
         right(dollars(before.cost_usd)),
         right(dollars(figures.loop_waste_usd)),
-        right(figures.loops),
-        right(figures.terminated),
+        right(count(figures.loops)),
+        right(count(figures.terminated)),
     ]);
     table.add_row(row);
 }

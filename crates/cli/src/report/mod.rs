@@ -89,8 +89,8 @@ pub(crate) fn table<const N: usize>(head: [&str; N], numbers_from: usize) -> Tab
 }
 
 /// Returns a cell with a number.
-pub(crate) fn right(text: impl ToString) -> Cell {
-    Cell::new(text.to_string()).set_alignment(CellAlignment::Right)
+pub(crate) fn right(text: impl Into<String>) -> Cell {
+    Cell::new(text.into()).set_alignment(CellAlignment::Right)
 }
 
 /// Prints a table without the space that it pads its cells with.

@@ -6,7 +6,7 @@ use deloop_server::WeeklyReport;
 use super::{print_table, right, table};
 use crate::exit::Failure;
 use crate::redaction::harmless;
-use crate::scan::numbers::plural;
+use crate::scan::numbers::{count, plural};
 
 /// Prints how often agents loop.
 pub(super) fn print(report: &WeeklyReport, out: &mut dyn Write) -> Result<(), Failure> {
@@ -25,10 +25,10 @@ pub(super) fn print(report: &WeeklyReport, out: &mut dyn Write) -> Result<(), Fa
             Cell::new(harmless(&group.project)),
             Cell::new(harmless(&group.agent)),
             Cell::new(harmless(&group.model)),
-            right(group.sessions.iter().sum::<u64>()),
-            right(group.loops.iter().sum::<u64>()),
+            right(count(group.sessions.iter().sum::<u64>())),
+            right(count(group.loops.iter().sum::<u64>())),
             right(group.per_100.map_or("-".to_owned(), |rate| format!("{rate:.1}"))),
-            right(group.terminated.iter().sum::<u64>()),
+            right(count(group.terminated.iter().sum::<u64>())),
             right(weeks.join(" ")),
             right(if group.rise.is_some() { "rising" } else { "-" }),
         ]);

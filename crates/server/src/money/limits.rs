@@ -29,7 +29,7 @@ impl BudgetLimits {
             Some(usd) if !usd.is_finite() || usd <= 0.0 => {
                 Err(format!("`serve.budgets.{key}` must be more than 0 dollars"))
             }
-            usd => Ok(usd.map(|usd| micros_of_limit(usd))),
+            usd => Ok(usd.map(micros_of_limit)),
         };
         let warn_at = block.warn_at.unwrap_or(WARN_AT);
         if !(warn_at > 0.0 && warn_at <= 1.0) {
