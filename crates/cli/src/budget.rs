@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::exit::{self, Failure};
 use crate::redaction::harmless;
 use crate::report::{dollars, print_table, right, table};
+use crate::scan::numbers::minute;
 use crate::server_api::{ServerApi, ServerArgs, percent_encoded};
 
 pub(crate) const BUDGET_HELP: &str = "\
@@ -107,40 +108,42 @@ pub(crate) fn run(args: &BudgetArgs, out: &mut dyn Write) -> Result<u8, Failure>
 
 fn show(report: &BudgetsReport, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "Budgets on {} (UTC)\n", harmless(&report.date))?;
-    let mut rows = table(["", "spent", "budget", "used"], 1);
-    let mut add = |name: String, spent: Option<f64>, limit: Option<f64>| {
+    let mut rows = table(["", "spent", "budget", "used", "each session"], 1);
+    let mut add = |name: String, spent: Option<f64>, limit: Option<f64>, session: Option<f64>| {
         let used = spent.zip(limit).map(|(spent, limit)| format!("{:.0} %", 100.0 * spent / limit));
         rows.add_row([
             Cell::new(name),
             right(spent.map_or("-".to_owned(), dollars)),
             right(limit.map_or("none".to_owned(), dollars)),
             right(used.unwrap_or_else(|| "-".to_owned())),
+            right(session.map_or("-".to_owned(), dollars)),
         ]);
     };
     if report.day_spent_usd.is_some() || report.day_limit_usd.is_some() {
-        add("all projects".to_owned(), report.day_spent_usd, report.day_limit_usd);
+        add("all projects".to_owned(), report.day_spent_usd, report.day_limit_usd, None);
     }
     for project in &report.projects {
-        add(format!("project {}", harmless(&project.project)), Some(project.spent_usd), project.limit_usd);
+        add(
+            format!("project {}", harmless(&project.project)),
+            Some(project.spent_usd),
+            project.limit_usd,
+            project.session_limit_usd,
+        );
     }
     if let Some(session) = &report.session {
-        add(format!("session {}", harmless(&session.session)), session.spent_usd, session.limit_usd);
+        add(format!("session {}", harmless(&session.session)), session.spent_usd, session.limit_usd, None);
     }
     print_table(&rows, out)?;
-    let limits = report.projects.iter().filter_map(|of| Some((harmless(&of.project), of.session_limit_usd?)));
-    for (project, limit) in limits {
-        writeln!(out, "\nEach session of {project} may spend {}.", dollars(limit))?;
-    }
     for granted in &report.overrides {
         writeln!(
             out,
-            "\nOverride {}: {} may spend {} more until {} (granted by {} at {}: {})",
+            "\nOverride {}: {} may spend {} more until {} UTC (granted by {} at {}: {})",
             text(&granted["id"]),
             whose(granted),
             dollars(granted["usd"].as_f64().unwrap_or_default()),
-            text(&granted["until"]),
+            minute(&text(&granted["until"])),
             text(&granted["actor"]),
-            text(&granted["granted"]),
+            minute(&text(&granted["granted"])),
             text(&granted["reason"])
         )?;
     }

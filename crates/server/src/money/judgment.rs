@@ -84,7 +84,16 @@ impl Money {
             _ => return None,
         };
         let table = budget.scope.table();
-        let name = format!("{level:?}/{}/{}", table.name, budget.limit);
+        let mut name = format!("{level:?}/{}/{}", table.name, budget.limit);
+        if level == BudgetLevel::Exceeded
+            && let Some(id) = self.latest_override(project, session, now)
+        {
+            if self.is_lifted(project, session, day, now) {
+                return None;
+            }
+            // It is announced again when an override is used up.
+            name = format!("{name}/{id}");
+        }
         let local = format!("{}/{name}", table.group);
         let state = self.lock();
         if state.is_paused(now) || state.announced.contains(&local) {
@@ -105,6 +114,13 @@ impl Money {
         let verdict =
             || BudgetVerdict::new(level, budget.kind, (project, session), day, (spent, budget.limit));
         is_first.then(verdict)
+    }
+
+    /// Returns the id of the override of a session that was granted last.
+    fn latest_override(&self, project: &Project, session: &SessionId, now: Millis) -> Option<String> {
+        let state = self.lock();
+        let covering = state.overrides.iter().filter(|o| o.covers(project, session, now));
+        covering.max_by_key(|o| o.granted).map(|o| o.id.clone())
     }
 
     /// Returns whether an override lets a session go on.

@@ -1,3 +1,12 @@
+mod over_redis;
+#[path = "../../../../engine/tests/redis/server.rs"]
+#[expect(
+    clippy::disallowed_methods,
+    dead_code,
+    reason = "waits for the server to start; shared with other tests"
+)]
+mod redis_server;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -253,9 +262,9 @@ fn an_override_lifts_a_stop_until_it_is_used_up_ends_or_is_revoked() {
         assert!(!is_stopped(server, "a", "s2", later(2 * HOUR - 1)));
         assert!(is_stopped(server, "a", "s2", later(2 * HOUR)), "it has ended");
     }
-    cent(&money, "a", "s2", noon());
+    assert_eq!(cent(&money, "a", "s2", noon()), []);
     assert!(!is_stopped(&money, "a", "s2", noon()));
-    cent(&money, "a", "s2", noon());
+    assert!(cent(&money, "a", "s2", noon()).contains(&BudgetLevel::Exceeded), "announced again");
     assert!(is_stopped(&money, "a", "s2", noon()), "it is used up");
 
     let (of_session, _) = grant(1.0, "1h", Some("s1")).unwrap();
