@@ -202,19 +202,21 @@ impl Money {
     fn record_rows(&self, project: &Project, tally: &SessionTally, day: UtcDay, now: Millis) {
         let mut state = self.lock();
         let reported = state.rosters.reported(project.as_str(), day).to_owned();
-        state.rosters.of(&reported);
+        let tables = Arc::clone(&state.rosters.of(&reported, day).tables);
         if !state.rosters.is_listed(&reported, day) && !state.is_paused(now) {
             drop(state);
             self.list(&reported, day, now);
             state = self.lock();
         }
-        let tables = ReportTables::of(&reported, day);
-        let roster = state.rosters.of(&reported);
+        let roster = state.rosters.of(&reported, day);
         let (model, agent) = (tally.model.as_deref(), tally.agent.as_deref());
-        let (of_day, of_week) = (roster.day.pair(model, agent), roster.week.pair(model, agent));
+        let of_day = roster.day.pair(model, agent);
         let amounts = RowAmounts::of(tally);
+        if amounts.has_week() {
+            let of_week = roster.week.pair(model, agent);
+            state.waiting.rows(&tables.week, amounts.week_fields(&of_week));
+        }
         state.waiting.rows(&tables.day, amounts.day_fields(&of_day));
-        state.waiting.rows(&tables.week, amounts.week_fields(&of_week));
     }
 
     /// Lists a project among those that have figures of a day. Returns whether that succeeded.

@@ -1,7 +1,8 @@
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::calendar::UtcDay;
-use crate::reports::{OTHER, pair_of};
+use crate::reports::{OTHER, ReportTables, pair_of};
 
 /// How many pairs of a model and an agent a project has per day and per week. The rest is counted together.
 const PAIRS: usize = 200;
@@ -22,9 +23,9 @@ pub(super) struct Rosters {
     unlisted: HashSet<(String, UtcDay)>,
 }
 
-/// The names of one project.
-#[derive(Default)]
+/// The names of one project on one day.
 pub(super) struct ProjectRoster {
+    pub(super) tables: Arc<ReportTables>,
     pub(super) day: PairRoster,
     pub(super) week: PairRoster,
 }
@@ -63,13 +64,15 @@ impl Rosters {
     }
 
     /// Returns the names of a project on the current day.
-    pub(super) fn of(&mut self, project: &str) -> &mut ProjectRoster {
-        if let Some(day) = self.day.filter(|_| !self.projects.contains_key(project))
-            && self.unlisted.len() < UNLISTED
-        {
+    pub(super) fn of(&mut self, project: &str, day: UtcDay) -> &mut ProjectRoster {
+        if !self.projects.contains_key(project) && self.unlisted.len() < UNLISTED {
             self.unlisted.insert((project.to_owned(), day));
         }
-        self.projects.entry(project.to_owned()).or_default()
+        self.projects.entry(project.to_owned()).or_insert_with(|| ProjectRoster {
+            tables: Arc::new(ReportTables::of(project, day)),
+            day: PairRoster::default(),
+            week: PairRoster::default(),
+        })
     }
 
     /// Returns whether a project is listed for a day.
@@ -86,7 +89,7 @@ impl Rosters {
     pub(super) fn listed(&mut self, project: &str, day: UtcDay, pairs: (Vec<String>, Vec<String>)) {
         self.unlisted.remove(&(project.to_owned(), day));
         if self.day == Some(day) {
-            let roster = self.of(project);
+            let roster = self.of(project, day);
             roster.day.learn(pairs.0);
             roster.week.learn(pairs.1);
         }
@@ -110,7 +113,7 @@ mod tests {
         for n in 0..PROJECTS {
             let name = format!("p{n}");
             assert_eq!(rosters.reported(&name, day), name);
-            rosters.of(&name);
+            rosters.of(&name, day);
         }
         assert_eq!(rosters.reported("one-more", day), "(other)");
         assert_eq!(rosters.reported("one-more", day.plus(1)), "one-more");

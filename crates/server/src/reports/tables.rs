@@ -150,6 +150,12 @@ impl<'a> RowAmounts<'a> {
         fields(amounts, pair)
     }
 
+    /// Returns whether it adds anything to the week.
+    pub(crate) fn has_week(&self) -> bool {
+        let Self(tally) = self;
+        tally.sessions + tally.loops + tally.terminated > 0
+    }
+
     pub(crate) fn week_fields(&self, pair: &str) -> impl Iterator<Item = (String, i64)> {
         let Self(tally) = self;
         fields([("s", tally.sessions), ("l", tally.loops), ("x", tally.terminated)], pair)
@@ -157,6 +163,6 @@ impl<'a> RowAmounts<'a> {
 }
 
 fn fields<const N: usize>(amounts: [(&str, i64); N], pair: &str) -> impl Iterator<Item = (String, i64)> {
-    let named = amounts.map(|(code, amount)| (format!("{code}\t{pair}"), amount));
-    named.into_iter().filter(|(_, amount)| *amount != 0)
+    let present = amounts.into_iter().filter(|(_, amount)| *amount != 0);
+    present.map(move |(code, amount)| (format!("{code}\t{pair}"), amount))
 }
