@@ -9,8 +9,8 @@ use clap::Args;
 use deloop_engine::Engine;
 use deloop_policy::{AuditBlock, AuditKeep, ServeBlock};
 use deloop_server::{
-    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, KEY_FILE, RateLimits,
-    ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm, configuration_hash,
+    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, KEY_FILE,
+    RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm, configuration_hash,
 };
 use deloop_store::RedisOptions;
 use serde_json::json;
@@ -76,6 +76,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cost = Arc::new(hook::cost_of(config.prices()?));
     let routes = alerts::routes(&config)?;
     let block = config.serve()?;
+    let budgets = BudgetLimits::new(&block.budgets).map_err(Failure::new)?;
     let keep = block.audit.clone();
     let configuration = configuration_hash(config.document(), &config.options);
     let about = json!({
@@ -109,7 +110,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
-    let mut broker = Broker::open(store, engine, cost, off, now(), Arc::clone(&tell))
+    let mut broker = Broker::open(store, engine, cost, budgets, off, now(), Arc::clone(&tell))
         .map_err(|error| Failure::new(error.to_string()))?;
     let audit = open_audit(&file, configuration, &keep)?;
     let started = AuditEntry::new(now(), &person(), "server.start").with_detail(about);

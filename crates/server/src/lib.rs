@@ -14,7 +14,9 @@ mod host_name;
 mod http_error;
 mod listener;
 mod metrics;
+mod money;
 mod project;
+mod reports;
 mod requester;
 mod routes;
 mod shared;
@@ -36,5 +38,10 @@ pub use audit::{
 pub use broker::{Broker, BrokerStore, CostFn};
 pub use host_name::host_name;
 pub use listener::serve;
+pub use money::{BudgetKind, BudgetLevel, BudgetLimits, BudgetVerdict};
 pub use project::Project;
+pub use reports::{
+    BudgetsReport, DailyReport, ProjectBudget, ProjectDay, ReportFigures, ReportRow, Rise, SessionBudget,
+    WeeklyLoops, WeeklyReport,
+};
 pub use shared::{ServerNotice, TellFn};

@@ -17,6 +17,7 @@ pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand, Ho
 #[cfg(feature = "serve")]
 use crate::alerts::{ALERTS_HELP, AlertsArgs};
 use crate::audit::args::{AUDIT_HELP, AuditArgs};
+use crate::budget::{BUDGET_HELP, BudgetArgs};
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
@@ -26,6 +27,8 @@ use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, STATE_HELP, SWARM_HELP,
     StateArgs, SwarmArgs, WRONG_HELP, WrongArgs,
 };
+#[cfg(feature = "serve")]
+use crate::report::{REPORT_HELP, ReportArgs};
 use crate::run::args::{RUN_HELP, RunArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 #[cfg(feature = "serve")]
@@ -106,6 +109,14 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = AUDIT_HELP)]
     Audit(AuditArgs),
+    /// Show what a server's agents spent on a day, or how often they loop
+    #[cfg(feature = "serve")]
+    #[command(after_help = REPORT_HELP)]
+    Report(ReportArgs),
+    /// Show a server's budgets, or let a project or session spend more for a while
+    #[cfg(feature = "serve")]
+    #[command(after_help = BUDGET_HELP)]
+    Budget(BudgetArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \
@@ -358,6 +369,15 @@ pub(crate) enum SchemaOf {
     Scan,
     /// Output of `deloop compare --json`
     Compare,
+    /// Output of `deloop report --daily --json`
+    #[cfg(feature = "serve")]
+    DailyReport,
+    /// Output of `deloop report --weekly --json`
+    #[cfg(feature = "serve")]
+    WeeklyReport,
+    /// Output of `deloop budget show --json`
+    #[cfg(feature = "serve")]
+    Budgets,
     /// The file of `deloop run --json`
     RunResult,
     /// Input of `deloop hook behavioral`, also `input`

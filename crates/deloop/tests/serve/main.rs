@@ -22,6 +22,7 @@ mod hook;
 mod isolation;
 mod limits;
 mod messages;
+mod money;
 mod receiver;
 #[expect(dead_code, reason = "shared with the tests of the store")]
 #[expect(clippy::disallowed_methods, reason = "waits for the servers to start")]

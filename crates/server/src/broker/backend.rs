@@ -15,6 +15,7 @@ use super::local::LocalStore;
 use super::remote::RemoteView;
 use super::step_log::{LoggedStep, entries};
 use super::view::ProjectView;
+use crate::money::{BudgetLimits, Money};
 use crate::project::Project;
 use crate::shared::{ServerNotice, TellFn};
 
@@ -25,22 +26,29 @@ const BOUNDS: Bounds =
 /// Holds sessions and swarms.
 pub(crate) enum Backend {
     Local(LocalStore),
-    Remote(RedisStore),
+    Remote { store: RedisStore, money: Money },
 }
 
 impl Backend {
     /// Opens a file; creates it if it doesn't exist. Steps that were answered but aren't in the file are decided about
     /// again.
-    pub(super) fn open_file(file: &Path, judge: &Judge, now: Millis) -> Result<Self, StoreError> {
+    pub(super) fn open_file(
+        file: &Path,
+        budgets: BudgetLimits,
+        judge: &Judge,
+        now: Millis,
+    ) -> Result<Self, StoreError> {
         let replay = |store: &LocalStore, log: &[u8]| replay(store, judge, log);
-        Ok(Self::Local(LocalStore::open(file, BOUNDS, &judge.engine, now, replay)?))
+        Ok(Self::Local(LocalStore::open(file, BOUNDS, budgets, &judge.engine, now, replay)?))
     }
 
     /// Returns a view of a project for one request. With Redis, it waits no longer than the deadline, for all that it does together.
     pub(super) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> ProjectView<'a> {
         match self {
             Self::Local(store) => ProjectView::Local(store.view(project, now)),
-            Self::Remote(store) => ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()), now)),
+            Self::Remote { store, .. } => {
+                ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()), now))
+            }
         }
     }
 
@@ -69,19 +77,21 @@ impl Backend {
                     json: sent.json,
                 });
                 log.append(entries).map_err(|error| store.log_failed(error))?;
-                let decided = decide(&view)?;
+                let mut decided = decide(&view)?;
+                judge.charge(store.money(), project, steps, &mut decided, now);
                 if let Err(error) = store.write_back_if_due(&mut log, &judge.engine, now) {
                     // The steps are in the log, so the next write may be the one that succeeds.
                     tell(ServerNotice::Failed(error.to_string()));
                 }
                 Ok(decided)
             }
-            Self::Remote(_) => {
+            Self::Remote { money, .. } => {
                 view.preload(&judge.engine, sessions())?;
                 let mut decided = decide(&view)?;
                 if let ProjectView::Remote(view) = &view {
                     again(judge, view, steps, &mut decided, now)?;
                 }
+                judge.charge(money, project, steps, &mut decided, now);
                 Ok(decided)
             }
         }
@@ -102,7 +112,7 @@ impl Backend {
                 store.write_back(&mut log, codec, now)?;
                 Ok(done)
             }
-            Self::Remote(_) => loop {
+            Self::Remote { .. } => loop {
                 let view = self.view(project, now);
                 let done = work(&view)?;
                 let ProjectView::Remote(view) = view else { return Ok(done) };
@@ -117,7 +127,15 @@ impl Backend {
     pub(super) fn write_back(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
         match self {
             Self::Local(store) => store.write_back(&mut store.turn(), codec, now),
-            Self::Remote(store) => store.has_session(&SessionId::from("")).map(drop),
+            Self::Remote { store, .. } => store.has_session(&SessionId::from("")).map(drop),
+        }
+    }
+
+    /// Returns what sessions spend.
+    pub(super) fn money(&self) -> &Money {
+        match self {
+            Self::Local(store) => store.money(),
+            Self::Remote { money, .. } => money,
         }
     }
 
@@ -125,7 +143,7 @@ impl Backend {
     pub(super) fn session_count(&self) -> Result<Option<u64>, StoreError> {
         match self {
             Self::Local(store) => store.session_count().map(Some),
-            Self::Remote(_) => Ok(None),
+            Self::Remote { .. } => Ok(None),
         }
     }
 }
@@ -161,6 +179,11 @@ fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) {
         let view = ProjectView::Local(store.view(&project, logged.now));
         // A step that made the process panic must not do so at every start.
         let judge = judge.on_terms(logged.terms);
-        let _ = catch_unwind(AssertUnwindSafe(|| judge.decide(&view, &step, logged.now)));
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            if let Ok(judged) = judge.decide(&view, &step, logged.now) {
+                let sent = SentStep { step, json: logged.json };
+                judge.charge(store.money(), &project, &[sent], &mut [judged], logged.now);
+            }
+        }));
     }
 }

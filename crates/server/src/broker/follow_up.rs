@@ -1,10 +1,11 @@
 //! What follows from a decision: messages for other workers, events and alerts.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use deloop_policy::{AlertKind, AlertLevel};
-use deloop_store::{RecordName, SharedRecords};
+use deloop_store::{RecordName, SharedRecords, StoreError};
 use deloop_types::{Millis, SessionId, Step};
 use serde_json::json;
 
@@ -14,7 +15,9 @@ use super::judge::JudgedStep;
 use crate::alerts::{Alert, AlertContext, Alerts, ClaimFn};
 use crate::audit::{AuditEntry, BrokerAudit};
 use crate::events::{EventHub, ServerEvent};
+use crate::money::{AuditedChange, Money};
 use crate::project::Project;
+use crate::reports;
 use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
 
@@ -29,6 +32,8 @@ pub(crate) struct FollowUp {
     pub(super) alerts: Option<Alerts>,
     pub(super) audit: Option<BrokerAudit>,
     pub(super) tell: TellFn,
+    /// The minute in which reports were last looked at.
+    pub(super) minute: AtomicI64,
 }
 
 impl FollowUp {
@@ -118,6 +123,41 @@ impl FollowUp {
                 .with(kind, json!(name))
                 .with("actor", json!(&*requester.actor)),
         );
+    }
+
+    /// Tells those who must know that an operator changed a budget.
+    pub(super) fn budget_changed(&self, change: &AuditedChange, now: Millis) {
+        if let Some(audit) = &self.audit {
+            let entry = AuditEntry::new(now, &change.actor, change.action).in_project(&change.project);
+            let entry = match &change.session {
+                Some(session) => entry.of_session(session),
+                None => entry,
+            };
+            audit.append(&[entry.with_detail(change.detail.clone())]);
+        }
+        self.events.publish(
+            ServerEvent::new(change.action, &change.project, now)
+                .with("session", json!(change.session))
+                .with("actor", json!(&*change.actor)),
+        );
+    }
+
+    /// Raises the daily report and agents that loop more often than before, if they are due.
+    pub(super) fn tick(&self, money: &Money, now: Millis) -> Result<(), StoreError> {
+        let Some(alerts) = &self.alerts else { return Ok(()) };
+        let minute = now.0 / 60_000;
+        if self.minute.swap(minute, Ordering::Relaxed) == minute {
+            return Ok(());
+        }
+        if let Some(report) = reports::due(money.records(), now)? {
+            alerts.raise(report.alert(now));
+        }
+        if minute % 60 == 0 {
+            for rise in reports::rises(money.records(), now)? {
+                alerts.raise(rise.alert(now));
+            }
+        }
+        Ok(())
     }
 
     /// Returns a function that lets one of all servers send an alert. If that can't be found out, it is sent: twice is

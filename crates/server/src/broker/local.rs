@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_detect::Swarm;
 use deloop_engine::Session;
-use deloop_store::{Bounds, Codec, SqliteStore, StateChange, StoreError, StoredState};
+use deloop_store::{Bounds, Codec, SqliteRecords, SqliteStore, StateChange, StoreError, StoredState};
 use deloop_types::Millis;
 
 use super::local_view::LocalView;
 use super::step_log::StepLog;
 use super::stored_session::StoredSession;
+use crate::money::{BudgetLimits, Money};
 use crate::project::Project;
 
 /// The log of the database is moved into the file once it has this many pages of 4 KiB.
@@ -28,6 +29,7 @@ const IN_MEMORY: usize = 10_000;
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
     pub(super) sqlite: Arc<SqliteStore>,
+    money: Money,
     folder: PathBuf,
     pub(super) entries: Mutex<CachedStates>,
     /// Whoever holds it decides about steps: they are decided about in the order in which they are logged.
@@ -108,6 +110,7 @@ impl LocalStore {
     pub(super) fn open(
         file: &Path,
         bounds: Bounds,
+        budgets: BudgetLimits,
         codec: &dyn Codec<Session>,
         now: Millis,
         replay: impl FnOnce(&Self, &[u8]),
@@ -120,8 +123,9 @@ impl LocalStore {
         let mark = sqlite.last_mark()?;
         let steps = StepLog::read(&folder, mark).map_err(failed)?;
         let log = StepLog::start(&folder, mark + 1).map_err(failed)?;
-        let store =
-            Self { sqlite, folder: folder.clone(), entries: Mutex::default(), log: Mutex::new(log), _lock };
+        let money = Money::new(Arc::new(SqliteRecords::new(Arc::clone(&sqlite))?), budgets, now);
+        let (entries, log) = (Mutex::default(), Mutex::new(log));
+        let store = Self { sqlite, money, folder: folder.clone(), entries, log, _lock };
         replay(&store, &steps);
         // Until this is done, the steps are still in the log that was read.
         store.write_back(&mut store.turn(), codec, now)?;
@@ -167,13 +171,24 @@ impl LocalStore {
         let sessions_changed = changes(sessions, |state| state.freeze(codec))?;
         let swarms_changed =
             changes(swarms, |swarm| serde_json::to_string(swarm).map_err(StoreError::encode))?;
-        self.sqlite.write_back(&sessions_changed, &swarms_changed, now, log.generation() + 1)?;
+        let spent = self.money.to_send();
+        // In one transaction, so that a step that is replayed isn't charged twice.
+        let added = self.sqlite.batch(|sqlite| {
+            sqlite.write_back(&sessions_changed, &swarms_changed, now, log.generation() + 1)?;
+            self.money.add_all(&spent, now)
+        })?;
+        self.money.added(&spent, &added);
         sessions.values_mut().for_each(CachedState::written);
         swarms.values_mut().for_each(CachedState::written);
         forget_unused(sessions);
         forget_unused(swarms);
         entries.changed = 0;
         log.next().map_err(|error| StoreError::database(&self.folder, error))
+    }
+
+    /// Returns what sessions spend.
+    pub(super) fn money(&self) -> &Money {
+        &self.money
     }
 
     /// Returns the database.

@@ -15,6 +15,7 @@ mod view;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use deloop_detect::SwarmState;
 use deloop_engine::{Checkpoint, Engine, RestoreError};
@@ -27,6 +28,7 @@ use crate::alerts::{Alerts, ClaimFn};
 use crate::audit::{AuditLog, BrokerAudit, TurnForm};
 use crate::caller_options::CallerOptions;
 use crate::events::EventHub;
+use crate::money::{AuditedChange, BudgetLimits, Money};
 use crate::project::Project;
 use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
@@ -91,6 +93,7 @@ impl Broker {
         store: BrokerStore<'_>,
         engine: Engine,
         cost: CostFn,
+        budgets: BudgetLimits,
         off: bool,
         now: Millis,
         tell: TellFn,
@@ -99,7 +102,7 @@ impl Broker {
         let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) =
             match store {
                 BrokerStore::File(file) => {
-                    let backend = Backend::open_file(file, &judge, now)?;
+                    let backend = Backend::open_file(file, budgets, &judge, now)?;
                     let Backend::Local(local) = &backend else {
                         return Err(StoreError::address("not a file"));
                     };
@@ -110,13 +113,22 @@ impl Broker {
                 BrokerStore::Redis { url, options } => {
                     let store = RedisStore::open(url, options)?;
                     let records = Arc::new(store.records());
-                    (Backend::Remote(store), Arc::clone(&records) as Arc<dyn SharedRecords>, records)
+                    let shared: Arc<dyn SharedRecords> = Arc::clone(&records) as Arc<dyn SharedRecords>;
+                    let money = Money::new(Arc::clone(&shared), budgets, now);
+                    (Backend::Remote { store, money }, shared, records)
                 }
             };
-        let swarms = DeclaredSwarms::new(Arc::clone(&records), matches!(backend, Backend::Remote(_)));
+        let swarms = DeclaredSwarms::new(Arc::clone(&records), matches!(backend, Backend::Remote { .. }));
         let events = EventHub::start(events).map_err(StoreError::encode)?;
-        let follow_up =
-            FollowUp { records, swarms, events, alerts: None, audit: None, tell: Arc::clone(&tell) };
+        let follow_up = FollowUp {
+            records,
+            swarms,
+            events,
+            alerts: None,
+            audit: None,
+            tell: Arc::clone(&tell),
+            minute: AtomicI64::new(0),
+        };
         Ok(Self { judge, backend, follow_up, off, tell })
     }
 
@@ -127,7 +139,7 @@ impl Broker {
 
     /// Returns whether the store is on another machine, so that a request may have to wait for it.
     pub(crate) fn is_remote(&self) -> bool {
-        matches!(self.backend, Backend::Remote(_))
+        matches!(self.backend, Backend::Remote { .. })
     }
 
     /// Decides about the steps of a project, in order.
@@ -190,7 +202,34 @@ impl Broker {
 
     /// Returns counts in the text format of Prometheus.
     pub(crate) fn metrics(&self) -> String {
-        self.follow_up.metrics()
+        let money = self.backend.money();
+        self.follow_up.metrics() + &money.counters.text(money.backlog())
+    }
+
+    /// Returns what sessions spend. What this server knows is in the shared records by then.
+    pub(crate) fn money(&self, now: Millis) -> Result<&Money, StoreError> {
+        let money = self.backend.money();
+        match &self.backend {
+            Backend::Local(_) => self.write_back(now)?,
+            Backend::Remote { .. } => money.exchange(now),
+        }
+        Ok(money)
+    }
+
+    /// Records that an operator changed a budget.
+    pub(crate) fn budget_changed(&self, change: &AuditedChange, now: Millis) {
+        self.follow_up.budget_changed(change, now);
+    }
+
+    /// Does what is due from time to time: shares what was spent with other servers, and raises reports and rises. Call it
+    /// about every second.
+    pub(crate) fn tick(&self, now: Millis) {
+        if self.is_remote() {
+            self.backend.money().exchange(now);
+        }
+        if let Err(error) = self.follow_up.tick(self.backend.money(), now) {
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
     }
 
     /// Returns what happens on all servers.

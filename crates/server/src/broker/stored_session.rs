@@ -3,6 +3,8 @@ use deloop_store::{Codec, StoreError};
 use deloop_types::{Body, Step, limits};
 use serde::{Deserialize, Serialize};
 
+use crate::money::SessionMoney;
+
 /// Maximum number of messages that wait for an agent. The oldest are dropped first.
 const INBOX: usize = 8;
 
@@ -23,6 +25,9 @@ pub(crate) struct SessionExtras {
     /// The messages that went out with the decision about this step, until the next ones go out.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<(u64, Vec<String>)>,
+    /// What attributes its spend and loops.
+    #[serde(skip_serializing_if = "SessionMoney::is_empty")]
+    pub(crate) money: SessionMoney,
     /// The model that it used last.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,

@@ -1,7 +1,9 @@
 //! One file per resource. A handler reads the request, asks the broker on a thread that may block, and answers in JSON.
 
+mod budgets;
 mod events;
 mod health;
+mod reports;
 mod sessions;
 mod steps;
 mod swarms;
@@ -13,7 +15,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 
 use crate::admission::{BODY, admit};
 use crate::http_error::HttpError;
@@ -32,6 +34,11 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/v1/swarms", get(swarms::list))
         .route("/v1/swarms/{swarm}", get(swarms::show).delete(swarms::clear))
         .route("/v1/events", get(events::listen))
+        .route("/v1/budgets", get(budgets::show))
+        .route("/v1/budgets/override", post(budgets::grant))
+        .route("/v1/budgets/override/{id}", delete(budgets::revoke))
+        .route("/v1/reports/daily", get(reports::daily))
+        .route("/v1/reports/weekly", get(reports::weekly))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
