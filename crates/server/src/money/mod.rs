@@ -37,7 +37,7 @@ use self::scope::{SPENT, ScopeSpends, SpendScope};
 pub(crate) use self::session_money::{SessionMoney, SessionTally};
 pub use self::verdict::{BudgetKind, BudgetLevel, BudgetVerdict};
 use self::waiting::Waiting;
-pub(crate) use self::waiting::{Addition, TableName};
+pub(crate) use self::waiting::{SpendAddition, TableName};
 use crate::project::Project;
 use crate::reports::{ReportTables, RowAmounts};
 
@@ -134,7 +134,7 @@ impl Money {
     }
 
     /// Returns what isn't in the shared records yet. Pass it to [`Money::add_all`].
-    pub(crate) fn to_send(&self) -> Vec<Addition> {
+    pub(crate) fn to_send(&self) -> Vec<SpendAddition> {
         self.lock().waiting.send(&self.server)
     }
 
@@ -142,12 +142,16 @@ impl Money {
     ///
     /// # Errors
     /// When the shared records fail. What was to be added stays in memory.
-    pub(crate) fn add_all(&self, additions: &[Addition], now: Millis) -> Result<Vec<AddedOnce>, StoreError> {
+    pub(crate) fn add_all(
+        &self,
+        additions: &[SpendAddition],
+        now: Millis,
+    ) -> Result<Vec<AddedOnce>, StoreError> {
         additions.iter().map(|addition| self.add(addition, now)).collect()
     }
 
     /// Enters that additions were made.
-    pub(crate) fn added(&self, additions: &[Addition], made: &[AddedOnce]) {
+    pub(crate) fn added(&self, additions: &[SpendAddition], made: &[AddedOnce]) {
         let mut state = self.lock();
         state.away = None;
         for (addition, made) in additions.iter().zip(made) {
@@ -190,8 +194,8 @@ impl Money {
         Ok(())
     }
 
-    fn add(&self, addition: &Addition, now: Millis) -> Result<AddedOnce, StoreError> {
-        let Addition { table, mark, amounts, .. } = addition;
+    fn add(&self, addition: &SpendAddition, now: Millis) -> Result<AddedOnce, StoreError> {
+        let SpendAddition { table, mark, amounts, .. } = addition;
         let amounts: Vec<(&str, i64)> =
             amounts.iter().map(|(field, amount)| (field.as_str(), *amount)).collect();
         self.records.add_once(RecordName::new(&table.group, &table.name), mark, &amounts, table.kept, now)

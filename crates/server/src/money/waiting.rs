@@ -16,7 +16,7 @@ pub(crate) struct TableName {
 
 /// Amounts that are added to a table at once.
 #[derive(Debug, Clone)]
-pub(crate) struct Addition {
+pub(crate) struct SpendAddition {
     /// Whose spend it is, unless it is rows of a report.
     pub(super) scope: Option<SpendScope>,
     pub(super) table: TableName,
@@ -31,7 +31,7 @@ pub(super) struct Waiting {
     spends: HashMap<SpendScope, i64>,
     rows: BTreeMap<TableName, BTreeMap<String, i64>>,
     /// Being sent, or sent with an unknown result.
-    sent: Vec<Addition>,
+    sent: Vec<SpendAddition>,
     sequence: u64,
     pub(super) lost: u64,
 }
@@ -62,7 +62,7 @@ impl Waiting {
     }
 
     /// Returns what to send next: first what was sent with an unknown result, unchanged.
-    pub(super) fn send(&mut self, server: &str) -> Vec<Addition> {
+    pub(super) fn send(&mut self, server: &str) -> Vec<SpendAddition> {
         if self.sent.is_empty() {
             let spends = std::mem::take(&mut self.spends).into_iter();
             let spends =
@@ -72,7 +72,7 @@ impl Waiting {
             for (table, scope, amounts) in spends.chain(rows) {
                 self.sequence += 1;
                 let mark = format!("{server}-{}", self.sequence);
-                self.sent.push(Addition { scope, table, mark, amounts });
+                self.sent.push(SpendAddition { scope, table, mark, amounts });
             }
         }
         self.sent.clone()
