@@ -50,7 +50,7 @@ impl FollowUp {
             self.decided_one(&requester.project, &sent.step, decided, now);
             if let Some(audit) = &self.audit {
                 let JudgedStep { decision, standing, .. } = &*decided;
-                entries.extend(audit.entry(requester, &sent.step, decision, *standing, now));
+                entries.extend(audit.entry(requester, sent, decision, *standing, now));
             }
         }
         if let Some(audit) = self.audit.as_ref().filter(|_| !entries.is_empty()) {
