@@ -29,6 +29,7 @@ mod redaction;
 mod replay;
 mod run;
 mod safe_file;
+mod say;
 mod scan;
 mod schema;
 #[cfg(feature = "serve")]
@@ -83,6 +84,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Alerts(args) => alerts::run(&args, out),
         Command::Keys(args) => keys::run(&args, out),
         Command::Audit(args) => audit::run(&args, out),
+        Command::Say(args) => say::run(&args, out),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

@@ -62,6 +62,7 @@ fn is_for_programs(command: &Command) -> bool {
         Command::Compare(args) => args.json,
         Command::Log(args) => args.json,
         Command::State(args) => args.json,
+        Command::Say(args) => args.json,
         #[cfg(feature = "serve")]
         Command::Audit(args) => args.is_for_programs(),
         Command::Swarm(args) => matches!(args.command, Some(SwarmCommand::Show { json: true, .. })),

@@ -27,6 +27,7 @@ use crate::live::args::{
     StateArgs, SwarmArgs, WRONG_HELP, WrongArgs,
 };
 use crate::run::args::{RUN_HELP, RunArgs};
+use crate::say::{SAY_HELP, SayArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 #[cfg(feature = "serve")]
 use crate::serve::{SERVE_HELP, ServeArgs};
@@ -106,6 +107,9 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = AUDIT_HELP)]
     Audit(AuditArgs),
+    /// Send a message to an agent that reports to a server
+    #[command(after_help = SAY_HELP)]
+    Say(SayArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \

@@ -614,6 +614,8 @@ const COMMANDS: &[&[&str]] = &[
     &["audit", "export", "--state", ".", "--out", "events.jsonl"],
     &["audit", "export", "--state", "deep", "--format", "csv"],
     &["audit", "purge", "s", "--state", "."],
+    &["say", "s", "Hello."],
+    &["say", "../s", "-", "--server", "http://127.0.0.1:9", "--project", "p"],
     &["stream", "--events", "events.jsonl"],
     &["stream", "--checkpoint", "checkpoint.json"],
     &["stream", "--agent", "opencode"],
