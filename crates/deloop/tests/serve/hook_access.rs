@@ -74,7 +74,7 @@ fn a_key_that_is_refused_leaves_the_decision_here_and_doctor_says_why() {
 #[test]
 fn a_hook_trusts_the_certificates_of_the_configuration_and_no_others() {
     let home = tempfile::tempdir().unwrap();
-    let key = add_key(home.path(), &["ci", "--scope", "ingest,read"]);
+    let key = add_key(home.path(), &["ci", "--scope", "ingest,operate"]);
     let (pem, secret) = (certificate("one.pem"), certificate("one.key"));
     let arguments = ["--profile", "doom-loop", "--tls-cert", &pem, "--tls-key", &secret];
     let server = Server::start(home.path(), &arguments);
@@ -86,6 +86,8 @@ fn a_hook_trusts_the_certificates_of_the_configuration_and_no_others() {
     assert_eq!(agent.count("SELECT count(*) FROM sessions"), 0, "the server decided");
     let (_, said) = agent.command(&["doctor"]);
     assert!(said.contains(&format!("ok    server: {url} decides (deloop ")), "{said}");
+    let (code, said) = agent.command(&["say", "s1", "Hello."]);
+    assert!(code == Some(0) && said.starts_with("Sent."), "{said}");
 
     // Neither the public authorities nor another certificate vouch for it.
     let other = format!("ca_file = \"{}\"\n", certificate("two.pem"));
@@ -96,6 +98,8 @@ fn a_hook_trusts_the_certificates_of_the_configuration_and_no_others() {
         assert!(agent.count("SELECT count(*) FROM sessions") > 0);
         let log = agent.log();
         assert!(log.contains("certificate") && log.contains("decided on this machine"), "{log}");
+        let (code, said) = agent.command(&["say", "s1", "Hello."]);
+        assert!(code == Some(2) && said.contains("certificate"), "{said}");
     }
 }
 
