@@ -82,7 +82,9 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Serve(args) => serve::run(&args),
         #[cfg(feature = "serve")]
         Command::Alerts(args) => alerts::run(&args, out),
+        #[cfg(feature = "serve")]
         Command::Keys(args) => keys::run(&args, out),
+        #[cfg(feature = "serve")]
         Command::Audit(args) => audit::run(&args, out),
         Command::Say(args) => say::run(&args, out),
         Command::Install(args) => install::install(&args, out),

@@ -16,6 +16,7 @@ pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand, Ho
 
 #[cfg(feature = "serve")]
 use crate::alerts::{ALERTS_HELP, AlertsArgs};
+#[cfg(feature = "serve")]
 use crate::audit::args::{AUDIT_HELP, AuditArgs};
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
