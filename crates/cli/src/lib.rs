@@ -33,6 +33,7 @@ mod replay;
 mod report;
 mod run;
 mod safe_file;
+mod say;
 mod scan;
 mod schema;
 #[cfg(feature = "serve")]
@@ -95,6 +96,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Report(args) => report::run(&args, out),
         #[cfg(feature = "serve")]
         Command::Budget(args) => budget::run(&args, out),
+        Command::Say(args) => say::run(&args, out),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

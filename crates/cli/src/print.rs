@@ -68,6 +68,7 @@ fn is_for_programs(command: &Command) -> bool {
         #[cfg(feature = "serve")]
         Command::Budget(args) => matches!(args.command, BudgetCommand::Show { json: true, .. }),
         Command::State(args) => args.json,
+        Command::Say(args) => args.json,
         #[cfg(feature = "serve")]
         Command::Audit(args) => args.is_for_programs(),
         Command::Swarm(args) => matches!(args.command, Some(SwarmCommand::Show { json: true, .. })),

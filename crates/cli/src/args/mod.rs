@@ -33,6 +33,7 @@ use crate::live::args::{
 #[cfg(feature = "serve")]
 use crate::report::{REPORT_HELP, ReportArgs};
 use crate::run::args::{RUN_HELP, RunArgs};
+use crate::say::{SAY_HELP, SayArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 #[cfg(feature = "serve")]
 use crate::serve::{SERVE_HELP, ServeArgs};
@@ -120,6 +121,9 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = BUDGET_HELP)]
     Budget(BudgetArgs),
+    /// Send a message to an agent that reports to a server
+    #[command(after_help = SAY_HELP)]
+    Say(SayArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \

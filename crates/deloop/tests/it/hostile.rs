@@ -618,6 +618,8 @@ const COMMANDS: &[&[&str]] = &[
     &["report", "--weekly", "--json", "--server", "http://127.0.0.1:9"],
     &["budget", "show", "--server", "http://127.0.0.1:9"],
     &["budget", "revoke", "o1", "--server", "http://127.0.0.1:9"],
+    &["say", "s", "Hello."],
+    &["say", "../s", "-", "--server", "http://127.0.0.1:9", "--project", "p"],
     &["stream", "--events", "events.jsonl"],
     &["stream", "--checkpoint", "checkpoint.json"],
     &["stream", "--agent", "opencode"],

@@ -19,6 +19,7 @@ mod endpoints;
 mod events;
 mod fake_server;
 mod hook;
+mod hook_access;
 mod isolation;
 mod limits;
 mod messages;
@@ -32,6 +33,7 @@ mod redis_cluster;
 #[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
 #[path = "../../../engine/tests/redis/server.rs"]
 mod redis_server;
+mod say;
 #[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
 mod shared_servers;
 mod shutdown;

@@ -245,15 +245,13 @@ impl Broker {
         text: &str,
         now: Millis,
     ) -> Result<bool, StoreError> {
-        let known = self.change(&requester.project, now, |view| {
-            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
-            if known {
-                view.change(&self.judge.engine, session, |state| state.extras.send(text.to_owned()))?;
-            }
-            Ok::<_, StoreError>(known)
-        })?;
+        let engine = &self.judge.engine;
+        let known = self.backend.view(&requester.project, now).see(engine, session, |_| ())?.is_some();
         if known {
             self.follow_up.operated(requester, "session.message", ("session", session.as_str()), now);
+            self.change(&requester.project, now, |view| {
+                view.change(engine, session, |state| state.extras.send(text.to_owned()))
+            })?;
         }
         Ok(known)
     }
@@ -338,9 +336,8 @@ impl Broker {
         checkpoint: &Checkpoint,
         now: Millis,
     ) -> Result<(), RestoreError> {
-        self.change(&requester.project, now, |view| self.judge.engine.restore(view, session, checkpoint))?;
         self.follow_up.operated(requester, "session.restore", ("session", session.as_str()), now);
-        Ok(())
+        self.change(&requester.project, now, |view| self.judge.engine.restore(view, session, checkpoint))
     }
 
     pub(crate) fn swarms(&self, project: &Project, now: Millis) -> Result<Vec<String>, StoreError> {
@@ -366,13 +363,13 @@ impl Broker {
         swarm: &str,
         now: Millis,
     ) -> Result<bool, StoreError> {
+        self.follow_up.operated(requester, "swarm.clear", ("swarm", swarm), now);
         let known = self.change(&requester.project, now, |view| {
             let known = view.look_swarm(swarm, |_| ())?.is_some();
             view.forget_swarm(swarm)?;
             Ok::<_, StoreError>(known)
         })?;
         self.follow_up.swarms.clear(&requester.project, swarm, now)?;
-        self.follow_up.operated(requester, "swarm.clear", ("swarm", swarm), now);
         Ok(known)
     }
 
