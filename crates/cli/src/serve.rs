@@ -23,7 +23,10 @@ use crate::exit::{self, Failure};
 use crate::hook;
 use crate::print;
 use crate::state::{SERVER_DATABASE, State, now};
+use crate::stream_sessions::redis_password;
 
+/// Connections to each node of Redis: as many requests can wait for it at the same time.
+const REDIS_CONNECTIONS: usize = 16;
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 2000;
 
@@ -104,8 +107,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     });
     let store = match &args.store {
         Some(url) => {
-            let deadline = Duration::from_millis(args.store_timeout);
-            BrokerStore::Redis { url, options: RedisOptions { deadline, ..RedisOptions::default() } }
+            let options = RedisOptions {
+                deadline: Duration::from_millis(args.store_timeout),
+                connections: REDIS_CONNECTIONS,
+                password: redis_password(),
+                ..RedisOptions::default()
+            };
+            BrokerStore::Redis { url, options }
         }
         None => BrokerStore::File(&file),
     };
