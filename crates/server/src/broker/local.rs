@@ -2,7 +2,7 @@
 //! to SQLite is in the log of steps.
 
 use std::collections::HashMap;
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -84,7 +84,11 @@ impl<T> CachedState<T> {
 /// Locks a file beside the database, because the sessions in memory are one server's alone.
 fn lock_file(database: &Path) -> Result<File, StoreError> {
     let failed = |error| StoreError::database(database, error);
-    let file = File::create(database.with_extension("lock")).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(database.with_extension("lock")).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::Error(error)) => Err(failed(error)),
