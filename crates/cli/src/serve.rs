@@ -56,6 +56,9 @@ pub(crate) struct ServeArgs {
     /// How long a request may wait for Redis, in milliseconds; then the agent continues
     #[arg(long, value_name = "MS", default_value_t = 300, requires = "store")]
     pub(crate) store_timeout: u64,
+    /// How many replicas must have a change before the step is answered; if fewer confirm it in time, the agent continues
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "store")]
+    pub(crate) store_wait_replicas: u32,
     /// The folder of the database, `server.db`, the keys, `keys.json`, and the audit log [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
@@ -104,12 +107,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let store = match &args.store {
         Some(url) => {
             let deadline = Duration::from_millis(args.store_timeout);
-            BrokerStore::Redis { url, options: RedisOptions { deadline, ..RedisOptions::default() } }
+            let wait_replicas = args.store_wait_replicas;
+            BrokerStore::Redis {
+                url,
+                options: RedisOptions { deadline, wait_replicas, ..RedisOptions::default() },
+            }
         }
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
-    let mut broker = Broker::open(store, engine, cost, off, now(), Arc::clone(&tell))
+    let mut broker = Broker::open(store, engine, cost, off, Arc::clone(&tell))
         .map_err(|error| Failure::new(error.to_string()))?;
     let audit = open_audit(&file, configuration, &keep)?;
     let started = AuditEntry::new(now(), &person(), "server.start").with_detail(about);

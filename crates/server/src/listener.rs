@@ -21,7 +21,7 @@ use crate::access::{PeerAddress, ServerAccess, TlsAccess, WriteDeadline};
 use crate::admission::{CONNECTIONS, HEADERS, REQUEST};
 use crate::broker::Broker;
 use crate::routes;
-use crate::shared::{ServerNotice, Shared, TellFn};
+use crate::shared::{ServerNotice, Shared, TellFn, now};
 
 /// How long the server waits before it accepts again, after it couldn't.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -31,7 +31,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When it can't listen at the address, or the system has no threads left.
-pub fn serve(broker: Broker, address: SocketAddr, access: ServerAccess, tell: TellFn) -> std::io::Result<()> {
+pub fn serve(
+    mut broker: Broker,
+    address: SocketAddr,
+    access: ServerAccess,
+    tell: TellFn,
+) -> std::io::Result<()> {
+    broker.recover(now());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let shared = Arc::new(Shared::new(broker, access.gate, tell));
     let done = runtime.block_on(run(address, access.tls, Arc::clone(&shared)));

@@ -18,6 +18,11 @@ mod conformance_cases;
 mod endpoints;
 mod events;
 mod fake_server;
+#[expect(clippy::disallowed_methods, reason = "waits for the load and for the server")]
+mod faults;
+#[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
+mod faults_redis;
+mod full_disk;
 mod hook;
 mod isolation;
 mod limits;

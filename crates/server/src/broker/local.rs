@@ -68,13 +68,19 @@ impl<T> CachedState<T> {
         ((), self.touch(now))
     }
 
+    /// Returns whether neither memory nor the database has a state of it.
+    fn is_unknown(&self) -> bool {
+        self.state.is_none() && !self.stored && !self.changed
+    }
+
     fn written(&mut self) {
         (self.stored, self.changed) = (self.state.is_some(), false);
     }
 
     /// Marks it as changed. Returns whether it wasn't.
     pub(super) fn touch(&mut self, now: Millis) -> usize {
-        self.updated = now;
+        // A clock that was wrong for a while must not make a session look idle when it is right again.
+        self.updated = self.updated.max(now);
         usize::from(!std::mem::replace(&mut self.changed, true))
     }
 }
@@ -108,8 +114,6 @@ impl LocalStore {
     pub(super) fn open(
         file: &Path,
         bounds: Bounds,
-        codec: &dyn Codec<Session>,
-        now: Millis,
         replay: impl FnOnce(&Self, &[u8]),
     ) -> Result<Self, StoreError> {
         let sqlite = Arc::new(SqliteStore::open(file, bounds)?);
@@ -118,14 +122,9 @@ impl LocalStore {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let failed = |error| StoreError::database(&folder, error);
         let mark = sqlite.last_mark()?;
-        let steps = StepLog::read(&folder, mark).map_err(failed)?;
-        let log = StepLog::start(&folder, mark + 1).map_err(failed)?;
-        let store =
-            Self { sqlite, folder: folder.clone(), entries: Mutex::default(), log: Mutex::new(log), _lock };
+        let (log, steps) = StepLog::resume(&folder, mark).map_err(failed)?;
+        let store = Self { sqlite, folder, entries: Mutex::default(), log: Mutex::new(log), _lock };
         replay(&store, &steps);
-        // Until this is done, the steps are still in the log that was read.
-        store.write_back(&mut store.turn(), codec, now)?;
-        StepLog::remove(&folder, mark);
         Ok(store)
     }
 
@@ -155,6 +154,24 @@ impl LocalStore {
         if due { self.write_back(log, codec, now) } else { Ok(()) }
     }
 
+    /// Writes changes to the database if there are any.
+    pub(super) fn write_back_if_changed(
+        &self,
+        log: &mut StepLog,
+        codec: &dyn Codec<Session>,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        if lock(&self.entries).changed > 0 { self.write_back(log, codec, now) } else { Ok(()) }
+    }
+
+    /// Drops what changed since the last write to the database.
+    pub(super) fn undo(&self) {
+        let mut entries = lock(&self.entries);
+        entries.sessions.retain(|_, entry| !entry.changed);
+        entries.swarms.retain(|_, entry| !entry.changed);
+        entries.changed = 0;
+    }
+
     /// Writes all changes to the database and starts a new log.
     pub(super) fn write_back(
         &self,
@@ -162,18 +179,21 @@ impl LocalStore {
         codec: &dyn Codec<Session>,
         now: Millis,
     ) -> Result<(), StoreError> {
+        // Before the database names it: steps in a log that it doesn't name would be lost.
+        let next = log.following().map_err(|error| self.log_failed(error))?;
         let mut entries = lock(&self.entries);
         let CachedStates { sessions, swarms, .. } = &mut *entries;
         let sessions_changed = changes(sessions, |state| state.freeze(codec))?;
         let swarms_changed =
             changes(swarms, |swarm| serde_json::to_string(swarm).map_err(StoreError::encode))?;
-        self.sqlite.write_back(&sessions_changed, &swarms_changed, now, log.generation() + 1)?;
+        self.sqlite.write_back(&sessions_changed, &swarms_changed, now, next.generation())?;
         sessions.values_mut().for_each(CachedState::written);
         swarms.values_mut().for_each(CachedState::written);
         forget_unused(sessions);
         forget_unused(swarms);
         entries.changed = 0;
-        log.next().map_err(|error| StoreError::database(&self.folder, error))
+        log.continue_in(next);
+        Ok(())
     }
 
     /// Returns the database.
@@ -216,6 +236,22 @@ impl LocalStore {
         let (done, changed) = work(entry);
         entries.changed += changed;
         Ok(done)
+    }
+
+    /// Drops what memory has of a session that doesn't exist, so that asking for unknown names doesn't fill it.
+    pub(super) fn drop_unknown_session(&self, name: &str) {
+        let mut entries = lock(&self.entries);
+        if entries.sessions.get(name).is_some_and(CachedState::is_unknown) {
+            entries.sessions.remove(name);
+        }
+    }
+
+    /// Drops what memory has of a swarm that doesn't exist.
+    pub(super) fn drop_unknown_swarm(&self, name: &str) {
+        let mut entries = lock(&self.entries);
+        if entries.swarms.get(name).is_some_and(CachedState::is_unknown) {
+            entries.swarms.remove(name);
+        }
     }
 
     pub(super) fn with_swarm<R>(

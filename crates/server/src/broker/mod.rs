@@ -1,12 +1,15 @@
 //! Decides about steps and keeps sessions and swarms.
 
 mod backend;
+#[cfg(test)]
+mod clock_tests;
 mod declared_swarms;
 mod follow_up;
 mod judge;
 mod local;
 mod local_view;
 mod operator_message;
+mod recovery;
 mod remote;
 mod session_report;
 mod step_log;
@@ -35,6 +38,7 @@ use declared_swarms::DeclaredSwarms;
 use follow_up::FollowUp;
 pub use judge::CostFn;
 use judge::{Judge, JudgedStep};
+use recovery::ReplayedStep;
 use session_report::SessionReport;
 use view::ProjectView;
 
@@ -58,6 +62,8 @@ pub struct Broker {
     follow_up: FollowUp,
     off: bool,
     tell: TellFn,
+    /// Steps of the last process that ran, until [`Broker::recover`].
+    replayed: Vec<ReplayedStep>,
 }
 
 /// A step, and its text as the client sent it.
@@ -92,18 +98,16 @@ impl Broker {
         engine: Engine,
         cost: CostFn,
         off: bool,
-        now: Millis,
         tell: TellFn,
     ) -> Result<Self, StoreError> {
         let judge = Judge { engine, cost };
+        let mut replayed = Vec::new();
         let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) =
             match store {
                 BrokerStore::File(file) => {
-                    let backend = Backend::open_file(file, &judge, now)?;
-                    let Backend::Local(local) = &backend else {
-                        return Err(StoreError::address("not a file"));
-                    };
-                    let records = Arc::new(SqliteRecords::new(Arc::clone(local.sqlite()))?);
+                    let (sqlite, backend, steps) = Backend::open_file(file, &judge)?;
+                    replayed = steps;
+                    let records = Arc::new(SqliteRecords::new(sqlite)?);
                     // One server's events needn't outlive it.
                     (backend, records, Arc::new(MemoryRecords::default()))
                 }
@@ -117,7 +121,7 @@ impl Broker {
         let events = EventHub::start(events).map_err(StoreError::encode)?;
         let follow_up =
             FollowUp { records, swarms, events, alerts: None, audit: None, tell: Arc::clone(&tell) };
-        Ok(Self { judge, backend, follow_up, off, tell })
+        Ok(Self { judge, backend, follow_up, off, tell, replayed })
     }
 
     /// Returns the server's own mode.
@@ -141,7 +145,7 @@ impl Broker {
         let judge = self.judge.with_options(caller.over(self.judge.engine.options()));
         let decided = self.backend.decide(&judge, &requester.project, steps, now, &self.tell);
         let mut decided = match decided {
-            Err(error @ StoreError::Unavailable { .. }) => {
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
                 (self.tell)(ServerNotice::Failed(error.to_string()));
                 let go_on = |sent: &SentStep<'_>| Decision::go_on(sent.step.session.clone(), 0);
                 return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open: true });
@@ -337,7 +341,28 @@ impl Broker {
         Ok(known)
     }
 
-    /// Writes everything to the file, or checks that Redis answers.
+    /// Records what a process that was killed decided and didn't record, and raises its alerts. Call it once, before the
+    /// first request.
+    pub(crate) fn recover(&mut self, now: Millis) {
+        let replayed = std::mem::take(&mut self.replayed);
+        if replayed.is_empty() {
+            return;
+        }
+        if !self.off {
+            self.follow_up.recover(&replayed);
+        }
+        // If this fails, the steps are still in the log.
+        if let Err(error) = self.write_back(now) {
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
+    }
+
+    /// Checks that steps can be stored.
+    pub(crate) fn check(&self, now: Millis) -> Result<(), StoreError> {
+        if self.is_remote() { self.follow_up.check(now) } else { self.write_back(now) }
+    }
+
+    /// Writes everything that is only in memory or in the log to the file.
     pub(crate) fn write_back(&self, now: Millis) -> Result<(), StoreError> {
         self.backend.write_back(&self.judge.engine, now)
     }

@@ -60,6 +60,11 @@ impl SessionExtras {
         std::mem::take(&mut self.inbox)
     }
 
+    /// Returns whether messages went out with the decision about this step, and none since.
+    pub(crate) fn went_out_with(&self, step: u64) -> bool {
+        self.sent.as_ref().is_some_and(|(sent, _)| *sent == step)
+    }
+
     /// Notes whether the message with the decision about a step reached the agent. If not, it waits again.
     pub(crate) fn confirm(&mut self, step: u64, arrived: bool) {
         if let Some((_, messages)) = self.sent.take_if(|(sent, _)| *sent == step)
