@@ -18,7 +18,6 @@ mod conformance_cases;
 mod endpoints;
 mod events;
 mod fake_server;
-#[expect(clippy::disallowed_methods, reason = "waits for the load and for the server")]
 mod faults;
 #[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
 mod faults_redis;
