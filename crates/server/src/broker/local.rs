@@ -304,3 +304,35 @@ fn forget_unused<T>(entries: &mut HashMap<String, CachedState<T>>) {
     let oldest = *oldest;
     entries.retain(|_, entry| entry.used >= oldest);
 }
+
+#[cfg(test)]
+mod tests {
+    use deloop_engine::{Engine, Options};
+    use deloop_policy::Profile;
+    use deloop_store::Store;
+
+    use super::*;
+
+    /// Anybody may ask for names, as many as they like.
+    #[test]
+    fn unknown_names_that_are_asked_for_are_not_kept_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let bounds = Bounds { sessions: 9, idle: 9, swarms: 9, decisions: 0, bytes: 1 << 20 };
+        let store = LocalStore::open(&folder.path().join("server.db"), bounds, |_, _| {}).unwrap();
+        let engine = Engine::new(Profile::named("default").unwrap(), Options::default());
+        let project = Project::default();
+        let view = store.view(&project, Millis(1));
+        for name in ["a", "b"] {
+            assert!(view.see(&engine, &name.into(), |_| ()).unwrap().is_none());
+            assert!(view.look_swarm(name, |_| ()).unwrap().is_none());
+        }
+        let kept = |store: &LocalStore| {
+            let entries = lock(&store.entries);
+            (entries.sessions.len(), entries.swarms.len())
+        };
+        assert_eq!(kept(&store), (0, 0));
+        view.change(&engine, &"a".into(), |_| ()).unwrap();
+        assert!(view.see(&engine, &"a".into(), |_| ()).unwrap().is_some());
+        assert_eq!(kept(&store), (1, 0));
+    }
+}
