@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::alerts::{ACCEPT, SECRET, config, route};
 use super::client::{Client, HttpAnswer, Server};
 use super::faults::jumps;
+use super::receiver::AlertReceiver;
+use crate::binary::{deloop, lines, run};
 use crate::redis_cluster::{RedisCluster, wait_for};
 use crate::redis_server::RedisServer;
 
@@ -262,6 +265,53 @@ fn a_redis_that_loads_its_data_fails_open_until_it_is_done() {
     assert!(failed_open > 0);
     assert_eq!(back.json()["step"], 1, "what it knew before is there");
     assert!(is_ready(&server));
+}
+
+/// **A stop is stored, and the server fails before it announces it.** The session's next step, at any server, is stopped; once
+/// the stop is overdue, it is recorded there, and its alert is raised.
+#[test]
+fn a_stop_that_its_server_did_not_announce_is_announced_by_another() {
+    let Some(redis) = RedisServer::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let receiver = AlertReceiver::start(ACCEPT);
+    let file = config(home, &route("ops", "webhook", &receiver.url("/"), "secret_env = \"ALERT_SECRET\""));
+    let begin = |name: &str, more: &[&str]| {
+        let (mut command, url, state) = (deloop(home), redis.url(), home.join(name));
+        command.env("ALERT_SECRET", SECRET);
+        let own = ["--config", &file, "--store", &url, "--state", state.to_str().unwrap()];
+        Server::start_with(command, &[&own[..], more].concat())
+    };
+    // No replica confirms anything: each change is made, and the server doesn't learn it.
+    let first = begin("one", &["--store-wait-replicas", "1", "--store-timeout", "300"]);
+    let step = json!({"type": "turn", "session": "s1", "text": "check price and decide trade"});
+    let mut client = first.client();
+    for _ in 0..6 {
+        let answer = client.post("/v1/steps", &step.to_string());
+        assert_eq!(answer.header("deloop-failed-open"), Some("true"), "{answer:?}");
+    }
+    assert_eq!(client.get("/readyz").status, 503);
+    first.kill();
+    let second = begin("two", &["--store-timeout", "5000"]);
+    let mut client = second.client();
+    std::thread::sleep(Duration::from_millis(3_100));
+    for _ in 0..3 {
+        assert_eq!(client.step(&step)["action"], "stop");
+    }
+    assert_eq!(receiver.next().json()["kind"], "session.terminated");
+    receiver.is_quiet();
+    let state = home.join("two");
+    let query = ["audit", "query", "--json", "--action", "decision.stop", "--state", state.to_str().unwrap()];
+    let recorded = lines(&run(deloop(home).args(query), b"").stdout);
+    assert_eq!((recorded.len(), &recorded[0]["session"]), (1, &json!("s1")));
+
+    // A stop that is announced at once is announced once, however long it stands.
+    let step = json!({"type": "turn", "session": "s2", "text": "check price and decide trade"});
+    let actions: Vec<Value> = (0..6).map(|_| client.step(&step)["action"].clone()).collect();
+    assert_eq!(actions[5], "stop");
+    std::thread::sleep(Duration::from_millis(3_100));
+    assert_eq!(client.step(&step)["action"], "stop");
+    assert_eq!(lines(&run(deloop(home).args(query), b"").stdout).len(), 2);
 }
 
 /// **Clocks of agents that jump**, over Redis.

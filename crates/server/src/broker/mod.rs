@@ -158,6 +158,12 @@ impl Broker {
             return Ok(StepAnswers { decisions, failed_open: false });
         }
         self.follow_up.decided(requester, steps, &mut decided, now);
+        if self.is_remote()
+            && let Err(error) = self.announced(requester, &decided, now)
+        {
+            // The next step of the session announces the stop again.
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
         let decisions = decided.into_iter().map(|decided| decided.decision).collect();
         Ok(StepAnswers { decisions, failed_open: false })
     }
@@ -339,22 +345,6 @@ impl Broker {
         self.follow_up.swarms.clear(&requester.project, swarm, now)?;
         self.follow_up.operated(requester, "swarm.clear", ("swarm", swarm), now);
         Ok(known)
-    }
-
-    /// Records what a process that was killed decided and didn't record, and raises its alerts. Call it once, before the
-    /// first request.
-    pub(crate) fn recover(&mut self, now: Millis) {
-        let replayed = std::mem::take(&mut self.replayed);
-        if replayed.is_empty() {
-            return;
-        }
-        if !self.off {
-            self.follow_up.recover(&replayed);
-        }
-        // If this fails, the steps are still in the log.
-        if let Err(error) = self.write_back(now) {
-            (self.tell)(ServerNotice::Failed(error.to_string()));
-        }
     }
 
     /// Checks that steps can be stored.

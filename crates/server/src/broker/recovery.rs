@@ -1,10 +1,13 @@
-//! What a process that was killed decided and didn't record. Its steps are in the log, so the next process decides about
-//! them again, and finds out what is missing in the audit log.
+//! What a process that was killed decided and didn't record. With a database, its steps are in the log, so the next process
+//! decides about them again, and finds out what is missing in the audit log. In Redis, a session that was stopped has the
+//! events of that until they are announced.
 
 use std::sync::Arc;
 
-use deloop_types::{Millis, Step};
+use deloop_store::StoreError;
+use deloop_types::{Action, Millis, Step};
 
+use super::Broker;
 use super::follow_up::FollowUp;
 use super::judge::JudgedStep;
 use crate::audit::RecordedDecision;
@@ -22,6 +25,46 @@ pub(crate) struct ReplayedStep {
     pub(crate) judged: JudgedStep,
     /// When it arrived.
     pub(crate) now: Millis,
+}
+
+impl Broker {
+    /// Records what a process that was killed decided and didn't record, and raises its alerts. Call it once, before the
+    /// first request.
+    pub(crate) fn recover(&mut self, now: Millis) {
+        let replayed = std::mem::take(&mut self.replayed);
+        if replayed.is_empty() {
+            return;
+        }
+        if !self.off {
+            self.follow_up.recover(&replayed);
+        }
+        // If this fails, the steps are still in the log.
+        if let Err(error) = self.write_back(now) {
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
+    }
+
+    /// Notes that new stops were announced, so that no other server does.
+    pub(super) fn announced(
+        &self,
+        requester: &Requester,
+        decided: &[JudgedStep],
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        let is_new = |d: &&JudgedStep| d.decision.action == Action::Stop && !d.standing;
+        if !decided.iter().any(|decided| is_new(&decided)) {
+            return Ok(());
+        }
+        self.change(&requester.project, now, |view| {
+            for JudgedStep { decision, .. } in decided.iter().filter(is_new) {
+                // It may have been reset in between.
+                if view.see(&self.judge.engine, &decision.session, |_| ())?.is_some() {
+                    view.change(&self.judge.engine, &decision.session, |state| state.extras.announced())?;
+                }
+            }
+            Ok(())
+        })
+    }
 }
 
 impl FollowUp {

@@ -1,10 +1,13 @@
 use deloop_engine::Session;
 use deloop_store::{Codec, StoreError};
-use deloop_types::{Body, Step, limits};
+use deloop_types::{Body, Event, Millis, Step, limits};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of messages that wait for an agent. The oldest are dropped first.
 const INBOX: usize = 8;
+
+/// When a stop counts as one that nobody announced, in milliseconds: the server that decided about it is slow or gone.
+const OVERDUE: u64 = 3_000;
 
 /// A session as a broker stores it: the engine's state, and what only a broker needs.
 #[derive(Default)]
@@ -26,6 +29,9 @@ pub(crate) struct SessionExtras {
     /// The model that it used last.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// When its stop was decided, and the events of that, until its server has announced it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unannounced: Option<(i64, Vec<Event>)>,
 }
 
 impl SessionExtras {
@@ -42,6 +48,22 @@ impl SessionExtras {
     /// Returns the model that the session used last.
     pub(crate) fn model(&self) -> Option<String> {
         self.model.clone()
+    }
+
+    /// Notes that a stop is to be announced.
+    pub(crate) fn stopped(&mut self, events: &[Event], now: Millis) {
+        self.unannounced = Some((now.0, events.to_vec()));
+    }
+
+    /// Notes that the stop was announced.
+    pub(crate) fn announced(&mut self) {
+        self.unannounced = None;
+    }
+
+    /// Takes the events of a stop that its server should have announced by now.
+    pub(crate) fn take_overdue(&mut self, now: Millis) -> Option<Vec<Event>> {
+        let overdue = self.unannounced.take_if(|(at, _)| now.since(Millis(*at)) > OVERDUE);
+        overdue.map(|(_, events)| events)
     }
 
     /// Adds a message for the agent.
