@@ -33,7 +33,7 @@ pub use head::AuditHead;
 pub use line::AuditRecord;
 pub use log::{AuditError, AuditLog, AuditSettings};
 pub use query::{AuditFilter, read_records};
-pub(crate) use recorded::RecordedDecision;
+pub(crate) use recorded::DecisionIdentity;
 pub use safe_json::safe_json;
 pub use turn_history::{AuditedTurn, TurnCall, TurnForm, TurnHistory};
 pub use verify::{AuditProblem, Verification, verify};

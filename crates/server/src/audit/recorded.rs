@@ -11,14 +11,14 @@ use super::segments::{self, Segment};
 
 /// Identifies a decision in a log.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct RecordedDecision {
+pub(crate) struct DecisionIdentity {
     project: Option<String>,
     session: Option<String>,
     step: Option<u64>,
     ts: String,
 }
 
-impl RecordedDecision {
+impl DecisionIdentity {
     /// Returns what identifies the decision of an entry.
     pub(crate) fn of_entry(entry: &AuditEntry) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl RecordedDecision {
 
 impl AuditLog {
     /// Returns the decisions recorded since then. Reads the newest files, as far back as it must.
-    pub(crate) fn recorded_since(&self, since: Millis) -> Result<HashSet<RecordedDecision>, AuditError> {
+    pub(crate) fn recorded_since(&self, since: Millis) -> Result<HashSet<DecisionIdentity>, AuditError> {
         let mut found = HashSet::new();
         let segments = segments::list(&self.folder).map_err(|source| AuditError::io(&self.folder, source))?;
         for segment in segments.iter().rev() {
@@ -52,13 +52,13 @@ impl AuditLog {
 }
 
 /// Reads the decisions of a segment. Returns whether it starts before `since`.
-fn read(segment: &Segment, since: Millis, found: &mut HashSet<RecordedDecision>) -> std::io::Result<bool> {
+fn read(segment: &Segment, since: Millis, found: &mut HashSet<DecisionIdentity>) -> std::io::Result<bool> {
     let (mut lines, mut line, mut first) = (segment.lines()?, Vec::new(), None);
     while lines.next(&mut line)? {
         let Some(record) = LineParts::of(&line).and_then(|parts| parts.record()) else { continue };
         first = first.or(record.time());
         if record.decision.is_some() {
-            found.insert(RecordedDecision::of_record(record));
+            found.insert(DecisionIdentity::of_record(record));
         }
     }
     Ok(first.is_some_and(|first| first < since))

@@ -10,7 +10,7 @@ use deloop_types::{Action, Millis, Step};
 use super::Broker;
 use super::follow_up::FollowUp;
 use super::judge::JudgedStep;
-use crate::audit::RecordedDecision;
+use crate::audit::DecisionIdentity;
 use crate::project::Project;
 use crate::requester::Requester;
 use crate::shared::ServerNotice;
@@ -83,7 +83,7 @@ impl FollowUp {
             Ok(recorded) => recorded,
             Err(error) => return (self.tell)(ServerNotice::Failed(error.to_string())),
         };
-        entries.retain(|(entry, _)| !recorded.contains(&RecordedDecision::of_entry(entry)));
+        entries.retain(|(entry, _)| !recorded.contains(&DecisionIdentity::of_entry(entry)));
         // As after a step: the alert comes first, and its key makes it one alert.
         for (_, ReplayedStep { project, step, judged, now }) in &entries {
             self.announce(project, step, judged, *now);
