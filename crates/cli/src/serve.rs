@@ -59,6 +59,9 @@ pub(crate) struct ServeArgs {
     /// How long a request may wait for Redis, in milliseconds; then the agent continues
     #[arg(long, value_name = "MS", default_value_t = 300, requires = "store")]
     pub(crate) store_timeout: u64,
+    /// How many replicas must have a change before the step is answered; if fewer confirm it in time, the agent continues
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "store")]
+    pub(crate) store_wait_replicas: u32,
     /// The folder of the database, `server.db`, the keys, `keys.json`, and the audit log [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
@@ -111,6 +114,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
                 deadline: Duration::from_millis(args.store_timeout),
                 connections: REDIS_CONNECTIONS,
                 password: redis_password(),
+                wait_replicas: args.store_wait_replicas,
                 ..RedisOptions::default()
             };
             BrokerStore::Redis { url, options }

@@ -37,7 +37,13 @@ const TICKS: u64 = 10;
 ///
 /// # Errors
 /// When it can't listen at the address, or the system has no threads left.
-pub fn serve(broker: Broker, address: SocketAddr, access: ServerAccess, tell: TellFn) -> std::io::Result<()> {
+pub fn serve(
+    mut broker: Broker,
+    address: SocketAddr,
+    access: ServerAccess,
+    tell: TellFn,
+) -> std::io::Result<()> {
+    broker.recover(now());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let shared = Arc::new(Shared::new(broker, access.gate, tell));
     let ticker = start_ticker(&shared)?;

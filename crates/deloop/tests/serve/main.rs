@@ -18,6 +18,10 @@ mod conformance_cases;
 mod endpoints;
 mod events;
 mod fake_server;
+mod faults;
+#[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
+mod faults_redis;
+mod full_disk;
 mod hook;
 mod hook_access;
 mod isolation;

@@ -21,6 +21,8 @@ use crate::reports;
 use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
 
+/// How long the record of a check is kept.
+const CHECKED: Duration = Duration::from_secs(60);
 /// How long servers remember that one of them sent an alert.
 const CLAIMED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
@@ -45,9 +47,14 @@ impl FollowUp {
         decided: &mut [JudgedStep],
         now: Millis,
     ) {
-        let mut entries = Vec::new();
+        let (mut entries, mut is_away) = (Vec::new(), false);
         for (sent, decided) in steps.iter().zip(decided) {
-            self.decided_one(&requester.project, &sent.step, decided, now);
+            // One step waits for records that can't be had, not every step of the request.
+            if !is_away && let Err(error) = self.follow_swarm(&requester.project, &sent.step, decided, now) {
+                is_away = true;
+                (self.tell)(ServerNotice::Failed(error.to_string()));
+            }
+            self.announce(&requester.project, &sent.step, decided, now);
             if let Some(audit) = &self.audit {
                 let JudgedStep { decision, standing, .. } = &*decided;
                 entries.extend(audit.entry(requester, sent, decision, *standing, now));
@@ -58,12 +65,21 @@ impl FollowUp {
         }
     }
 
-    fn decided_one(&self, project: &Project, step: &Step, decided: &mut JudgedStep, now: Millis) {
-        match self.swarms.follow(project, step, &mut decided.decision, now) {
-            Ok(Some(declared)) => self.declared(project, step, &declared, now),
-            Ok(None) => {}
-            Err(error) => (self.tell)(ServerNotice::Failed(error.to_string())),
+    fn follow_swarm(
+        &self,
+        project: &Project,
+        step: &Step,
+        decided: &mut JudgedStep,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        if let Some(declared) = self.swarms.follow(project, step, &mut decided.decision, now)? {
+            self.declared(project, step, &declared, now);
         }
+        Ok(())
+    }
+
+    /// Publishes the events of a decision and raises its alert.
+    pub(super) fn announce(&self, project: &Project, step: &Step, decided: &JudgedStep, now: Millis) {
         for event in &decided.events {
             self.events.publish(ServerEvent::of(event, project));
         }
@@ -100,6 +116,11 @@ impl FollowUp {
                 .detail("workers", &declared.workers.to_string());
             alerts.raise(alert);
         }
+    }
+
+    /// Checks that shared records can be written: a server that is full still answers questions.
+    pub(super) fn check(&self, now: Millis) -> Result<(), StoreError> {
+        self.records.put(RecordName::new("check", "ready"), "", CHECKED, now)
     }
 
     /// Forgets the turns of a session.

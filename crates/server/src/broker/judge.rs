@@ -5,7 +5,7 @@ use deloop_detect::Ledger;
 use deloop_engine::{Engine, Options};
 use deloop_policy::name_task;
 use deloop_store::StoreError;
-use deloop_types::{Body, Decision, Event, Millis, Mode, Step, Usage};
+use deloop_types::{Action, Body, Decision, Event, Millis, Mode, Step, Usage};
 
 use super::SentStep;
 use super::operator_message::{self, add_nudge};
@@ -27,7 +27,7 @@ pub(crate) struct Judge {
 pub(crate) struct JudgedStep {
     pub(crate) decision: Decision,
     pub(crate) events: Vec<Event>,
-    /// Whether the decision is a stop that applied before this step.
+    /// Whether the decision is a stop that applied before this step and was announced then.
     pub(crate) standing: bool,
     /// What the session has used so far, if there are events.
     pub(crate) ledger: Option<Ledger>,
@@ -75,6 +75,9 @@ impl Judge {
         let step = self.complete(step, now);
         let observed = self.engine.observe(view, &step)?;
         let (mut decision, mut events) = (observed.decision, observed.events);
+        let mut standing = observed.standing;
+        // The log of steps tells a server of its own what it hasn't announced.
+        let is_shared = matches!(view, ProjectView::Remote(_)) && decision.action == Action::Stop;
         if let Some(task) = &step.task {
             name_task(task, &mut decision, &mut events);
         }
@@ -84,11 +87,20 @@ impl Judge {
             let note = |state: &mut StoredSession| {
                 state.extras.note(&step);
                 let message = operator_message::take(&mut state.extras, &step, &decision);
-                let about = (!events.is_empty()).then(|| (*state.session.ledger(), state.extras.model()));
+                if is_shared && !standing {
+                    state.extras.stopped(&events, now);
+                }
+                let overdue = if is_shared { state.extras.take_overdue(now) } else { None };
+                let is_news = !events.is_empty() || overdue.is_some();
+                let about = is_news.then(|| (*state.session.ledger(), state.extras.model()));
                 let tally = concerns.then(|| state.extras.money.observe(&step, &decision, &events, now));
-                (message, about, tally)
+                (message, about, overdue, tally)
             };
-            let (message, about, spent) = view.change(&self.engine, &step.session, note)?;
+            let (message, about, overdue, spent) = view.change(&self.engine, &step.session, note)?;
+            if let Some(overdue) = overdue {
+                events.splice(0..0, overdue);
+                standing = false;
+            }
             if let Some(message) = message {
                 add_nudge(&mut decision, message, "operator", "deloop passed on a message from the operator");
             }
@@ -97,7 +109,7 @@ impl Judge {
                 (ledger, model) = (Some(about.0), about.1);
             }
         }
-        Ok(JudgedStep { decision, events, standing: observed.standing, ledger, model, tally })
+        Ok(JudgedStep { decision, events, standing, ledger, model, tally })
     }
 
     /// Counts what steps spent and found, in order, and stops sessions whose budget is used up.

@@ -1,12 +1,15 @@
 //! Decides about steps and keeps sessions and swarms.
 
 mod backend;
+#[cfg(test)]
+mod clock_tests;
 mod declared_swarms;
 mod follow_up;
 mod judge;
 mod local;
 mod local_view;
 mod operator_message;
+mod recovery;
 mod remote;
 mod session_report;
 mod step_log;
@@ -37,6 +40,7 @@ use declared_swarms::DeclaredSwarms;
 use follow_up::FollowUp;
 pub use judge::CostFn;
 use judge::{Judge, JudgedStep};
+use recovery::ReplayedStep;
 use session_report::SessionReport;
 use view::ProjectView;
 
@@ -60,6 +64,8 @@ pub struct Broker {
     follow_up: FollowUp,
     off: bool,
     tell: TellFn,
+    /// Steps of the last process that ran, until [`Broker::recover`].
+    replayed: Vec<ReplayedStep>,
 }
 
 /// A step, and its text as the client sent it.
@@ -99,14 +105,13 @@ impl Broker {
         tell: TellFn,
     ) -> Result<Self, StoreError> {
         let judge = Judge { engine, cost };
+        let mut replayed = Vec::new();
         let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) =
             match store {
                 BrokerStore::File(file) => {
-                    let backend = Backend::open_file(file, budgets, &judge, now)?;
-                    let Backend::Local(local) = &backend else {
-                        return Err(StoreError::address("not a file"));
-                    };
-                    let records = Arc::new(SqliteRecords::new(Arc::clone(local.sqlite()))?);
+                    let (sqlite, backend, steps) = Backend::open_file(file, budgets, &judge, now)?;
+                    replayed = steps;
+                    let records = Arc::new(SqliteRecords::new(sqlite)?);
                     // One server's events needn't outlive it.
                     (backend, records, Arc::new(MemoryRecords::default()))
                 }
@@ -129,7 +134,7 @@ impl Broker {
             tell: Arc::clone(&tell),
             minute: AtomicI64::new(0),
         };
-        Ok(Self { judge, backend, follow_up, off, tell })
+        Ok(Self { judge, backend, follow_up, off, tell, replayed })
     }
 
     /// Returns the server's own mode.
@@ -153,7 +158,7 @@ impl Broker {
         let judge = self.judge.with_options(caller.over(self.judge.engine.options()));
         let decided = self.backend.decide(&judge, &requester.project, steps, now, &self.tell);
         let mut decided = match decided {
-            Err(error @ StoreError::Unavailable { .. }) => {
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
                 (self.tell)(ServerNotice::Failed(error.to_string()));
                 let go_on = |sent: &SentStep<'_>| Decision::go_on(sent.step.session.clone(), 0);
                 return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open: true });
@@ -166,6 +171,12 @@ impl Broker {
             return Ok(StepAnswers { decisions, failed_open: false });
         }
         self.follow_up.decided(requester, steps, &mut decided, now);
+        if self.is_remote()
+            && let Err(error) = self.announced(requester, &decided, now)
+        {
+            // The next step of the session announces the stop again.
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
         let decisions = decided.into_iter().map(|decided| decided.decision).collect();
         Ok(StepAnswers { decisions, failed_open: false })
     }
@@ -373,7 +384,12 @@ impl Broker {
         Ok(known)
     }
 
-    /// Writes everything to the file, or checks that Redis answers.
+    /// Checks that steps can be stored.
+    pub(crate) fn check(&self, now: Millis) -> Result<(), StoreError> {
+        if self.is_remote() { self.follow_up.check(now) } else { self.write_back(now) }
+    }
+
+    /// Writes everything that is only in memory or in the log to the file.
     pub(crate) fn write_back(&self, now: Millis) -> Result<(), StoreError> {
         self.backend.write_back(&self.judge.engine, now)
     }

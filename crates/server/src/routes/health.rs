@@ -13,11 +13,11 @@ pub(super) async fn alive() -> Response {
     json_response(&json!({"status": "ok"}))
 }
 
-/// `GET /readyz`: the database and the audit log can be written, or Redis answers.
+/// `GET /readyz`: the database or Redis, and the audit log, can be written.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response, HttpError> {
     blocking(&shared, |access| {
         access.with(|broker, now| {
-            broker.write_back(now)?;
+            broker.check(now)?;
             broker.audit_log().map_or(Ok(()), |log| log.check(now)).map_err(HttpError::audit_failed)
         })?
     })
