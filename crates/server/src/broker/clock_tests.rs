@@ -19,10 +19,22 @@ impl JumpingServer {
         let folder = tempfile::tempdir().unwrap();
         let engine = Engine::new(Profile::named(profile).unwrap(), Options::default());
         let file = folder.path().join("server.db");
-        let broker =
-            Broker::open(BrokerStore::File(&file), engine, Arc::new(|_| None), false, Arc::new(|_| {}))
-                .unwrap();
-        let requester = Requester { project: Project::default(), actor: Arc::from("test"), allowance: None };
+        let broker = Broker::open(
+            BrokerStore::File(&file),
+            engine,
+            Arc::new(|_| None),
+            BudgetLimits::default(),
+            false,
+            Millis(0),
+            Arc::new(|_| {}),
+        )
+        .unwrap();
+        let requester = Requester {
+            project: Project::default(),
+            actor: Arc::from("test"),
+            all_projects: true,
+            allowance: None,
+        };
         Self { broker, requester, _folder: folder }
     }
 

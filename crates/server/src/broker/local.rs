@@ -339,7 +339,14 @@ mod tests {
     fn unknown_names_that_are_asked_for_are_not_kept_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let bounds = Bounds { sessions: 9, idle: 9, swarms: 9, decisions: 0, bytes: 1 << 20 };
-        let store = LocalStore::open(&folder.path().join("server.db"), bounds, |_, _| {}).unwrap();
+        let store = LocalStore::open(
+            &folder.path().join("server.db"),
+            bounds,
+            BudgetLimits::default(),
+            Millis(0),
+            |_, _| {},
+        )
+        .unwrap();
         let engine = Engine::new(Profile::named("default").unwrap(), Options::default());
         let project = Project::default();
         let view = store.view(&project, Millis(1));

@@ -9,6 +9,7 @@ mod judge;
 mod local;
 mod local_view;
 mod operator_message;
+mod purge;
 mod recovery;
 mod remote;
 mod session_report;
@@ -72,14 +73,6 @@ pub struct Broker {
 pub(crate) struct SentStep<'a> {
     pub(crate) step: Step,
     pub(crate) json: &'a [u8],
-}
-
-/// What a purge deleted.
-pub(crate) struct Purged {
-    /// Whether there was a session.
-    pub(crate) existed: bool,
-    /// How many records of the audit log were about it.
-    pub(crate) records: u64,
 }
 
 /// The answers to the steps of a request.
@@ -306,28 +299,6 @@ impl Broker {
             view.forget(session)?;
             Ok(known)
         })
-    }
-
-    /// Deletes a session and what the audit log says about it, for good. Returns whether there was anything.
-    pub(crate) fn purge(
-        &self,
-        requester: &Requester,
-        session: &SessionId,
-        now: Millis,
-    ) -> Result<Purged, StoreError> {
-        let existed = self.change(&requester.project, now, |view| {
-            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
-            view.forget(session)?;
-            Ok::<_, StoreError>(known)
-        })?;
-        self.follow_up.forget(requester, session);
-        let records = match self.audit_log() {
-            Some(log) => log
-                .purge(&requester.project, session, &requester.actor, now)
-                .map_err(|error| StoreError::encode(error.to_string()))?,
-            None => 0,
-        };
-        Ok(Purged { existed, records })
     }
 
     pub(crate) fn checkpoint(
