@@ -5,6 +5,8 @@ mod alerts;
 mod args;
 #[cfg(feature = "serve")]
 mod audit;
+#[cfg(feature = "serve")]
+mod budget;
 mod config;
 mod demo;
 mod doctor;
@@ -27,12 +29,17 @@ mod profiles;
 mod purge;
 mod redaction;
 mod replay;
+#[cfg(feature = "serve")]
+mod report;
 mod run;
 mod safe_file;
+mod say;
 mod scan;
 mod schema;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
+mod server_api;
 mod server_link;
 mod sessions;
 mod shell;
@@ -81,8 +88,15 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Serve(args) => serve::run(&args),
         #[cfg(feature = "serve")]
         Command::Alerts(args) => alerts::run(&args, out),
+        #[cfg(feature = "serve")]
         Command::Keys(args) => keys::run(&args, out),
+        #[cfg(feature = "serve")]
         Command::Audit(args) => audit::run(&args, out),
+        #[cfg(feature = "serve")]
+        Command::Report(args) => report::run(&args, out),
+        #[cfg(feature = "serve")]
+        Command::Budget(args) => budget::run(&args, out),
+        Command::Say(args) => say::run(&args, out),
         Command::Install(args) => install::install(&args, out),
         Command::Uninstall(args) => install::uninstall(&args, out),
         Command::Status(args) => status::run(&args, out),

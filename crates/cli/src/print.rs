@@ -7,6 +7,8 @@
 use std::io::{self, Write};
 
 use crate::args::{Cli, Command};
+#[cfg(feature = "serve")]
+use crate::budget::BudgetCommand;
 use crate::live::args::SwarmCommand;
 
 /// Escapes everything written to it.
@@ -61,7 +63,12 @@ fn is_for_programs(command: &Command) -> bool {
         Command::Scan(args) => args.json || args.csv,
         Command::Compare(args) => args.json,
         Command::Log(args) => args.json,
+        #[cfg(feature = "serve")]
+        Command::Report(args) => args.json,
+        #[cfg(feature = "serve")]
+        Command::Budget(args) => matches!(args.command, BudgetCommand::Show { json: true, .. }),
         Command::State(args) => args.json,
+        Command::Say(args) => args.json,
         #[cfg(feature = "serve")]
         Command::Audit(args) => args.is_for_programs(),
         Command::Swarm(args) => matches!(args.command, Some(SwarmCommand::Show { json: true, .. })),

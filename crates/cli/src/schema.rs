@@ -27,6 +27,12 @@ fn schema(of: SchemaOf) -> Value {
         SchemaOf::Event => schemars::schema_for!(Event).to_value(),
         SchemaOf::Scan => schemars::schema_for!(ScanReport).to_value(),
         SchemaOf::Compare => schemars::schema_for!(Comparison).to_value(),
+        #[cfg(feature = "serve")]
+        SchemaOf::DailyReport => schemars::schema_for!(deloop_server::DailyReport).to_value(),
+        #[cfg(feature = "serve")]
+        SchemaOf::WeeklyReport => schemars::schema_for!(deloop_server::WeeklyReport).to_value(),
+        #[cfg(feature = "serve")]
+        SchemaOf::Budgets => schemars::schema_for!(deloop_server::BudgetsReport).to_value(),
         SchemaOf::RunResult => schemars::schema_for!(RunResult).to_value(),
         SchemaOf::HookInput => schemars::schema_for!(Input).to_value(),
         SchemaOf::HookOutput => schemars::schema_for!(Output).to_value(),

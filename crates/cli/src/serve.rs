@@ -9,8 +9,8 @@ use clap::Args;
 use deloop_engine::Engine;
 use deloop_policy::{AuditBlock, AuditKeep, ServeBlock};
 use deloop_server::{
-    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, KEY_FILE, RateLimits,
-    ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm, configuration_hash,
+    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, KEY_FILE,
+    RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm, configuration_hash,
 };
 use deloop_store::RedisOptions;
 use serde_json::json;
@@ -23,7 +23,10 @@ use crate::exit::{self, Failure};
 use crate::hook;
 use crate::print;
 use crate::state::{SERVER_DATABASE, State, now};
+use crate::stream_sessions::redis_password;
 
+/// Connections to each node of Redis: as many requests can wait for it at the same time.
+const REDIS_CONNECTIONS: usize = 16;
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 2000;
 
@@ -56,6 +59,9 @@ pub(crate) struct ServeArgs {
     /// How long a request may wait for Redis, in milliseconds; then the agent continues
     #[arg(long, value_name = "MS", default_value_t = 300, requires = "store")]
     pub(crate) store_timeout: u64,
+    /// How many replicas must have a change before the step is answered; if fewer confirm it in time, the agent continues
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "store")]
+    pub(crate) store_wait_replicas: u32,
     /// The folder of the database, `server.db`, the keys, `keys.json`, and the audit log [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
@@ -76,6 +82,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cost = Arc::new(hook::cost_of(config.prices()?));
     let routes = alerts::routes(&config)?;
     let block = config.serve()?;
+    let budgets = BudgetLimits::new(&block.budgets).map_err(Failure::new)?;
     let keep = block.audit.clone();
     let configuration = configuration_hash(config.document(), &config.options);
     let about = json!({
@@ -103,13 +110,19 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     });
     let store = match &args.store {
         Some(url) => {
-            let deadline = Duration::from_millis(args.store_timeout);
-            BrokerStore::Redis { url, options: RedisOptions { deadline, ..RedisOptions::default() } }
+            let options = RedisOptions {
+                deadline: Duration::from_millis(args.store_timeout),
+                connections: REDIS_CONNECTIONS,
+                password: redis_password(),
+                wait_replicas: args.store_wait_replicas,
+                ..RedisOptions::default()
+            };
+            BrokerStore::Redis { url, options }
         }
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
-    let mut broker = Broker::open(store, engine, cost, off, now(), Arc::clone(&tell))
+    let mut broker = Broker::open(store, engine, cost, budgets, off, now(), Arc::clone(&tell))
         .map_err(|error| Failure::new(error.to_string()))?;
     let audit = open_audit(&file, configuration, &keep)?;
     let started = AuditEntry::new(now(), &person(), "server.start").with_detail(about);

@@ -4,7 +4,7 @@
 use deloop_engine::{Engine, Guard, Observed, Options};
 use deloop_live::RemoteDecisions;
 use deloop_policy::Profile;
-use deloop_store::{Limits, RedisOptions, RedisStore, StoreError};
+use deloop_store::{Limits, RedisOptions, RedisSecret, RedisStore, StoreError};
 use deloop_types::{Decision, Step};
 
 use crate::exit::Failure;
@@ -13,6 +13,12 @@ use crate::server_link::ServerLink;
 
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 400;
+
+/// Returns the password of Redis in the environment. On the command line, it would be visible to other users of the
+/// machine.
+pub(crate) fn redis_password() -> Option<RedisSecret> {
+    std::env::var("DELOOP_REDIS_PASSWORD").ok().filter(|text| !text.is_empty()).map(Into::into)
+}
 
 /// The sessions of a stream.
 pub(crate) enum StreamSessions {
@@ -30,10 +36,8 @@ impl StreamSessions {
         let Some(url) = url else {
             return Ok(Self::Local(Box::new(Guard::with(profile, options, Limits::default()))));
         };
-        // On the command line, a password would be visible to other users of the machine.
-        let password =
-            std::env::var("DELOOP_REDIS_PASSWORD").ok().filter(|text| !text.is_empty()).map(Into::into);
-        let store = RedisStore::open(url, RedisOptions { password, ..RedisOptions::default() });
+        let options_of_store = RedisOptions { password: redis_password(), ..RedisOptions::default() };
+        let store = RedisStore::open(url, options_of_store);
         let store = store.map_err(|e| Failure::new(format!("--store: {}", shown(&e))))?;
         let engine = Engine::new(profile, options);
         Ok(Self::Shared(Box::new(SharedSessions { engine, store, missed: 0 })))

@@ -38,7 +38,10 @@ pub use schema::{
     AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, ServerBlock, SwarmBlock,
     config_schema,
 };
-pub use serve_block::{AuditBlock, AuditKeep, ServeBlock, ServeLimitsBlock, ServeTlsBlock};
+pub use serve_block::{
+    AuditBlock, AuditKeep, BudgetsBlock, ProjectBudgetBlock, ServeBlock, ServeLimitsBlock, ServeTlsBlock,
+    WhenUnknown,
+};
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate, name_task};
 pub use template::render;
 pub use words::{advice, evidence, notice, summary, told, user_message};

@@ -159,6 +159,9 @@ impl From<StoreError> for HttpError {
             StoreError::Unavailable { .. } => {
                 "Redis is unreachable or too slow; the server's log has the reason, send the request again later"
             }
+            StoreError::Refused { .. } => {
+                "Redis refused a command, for example because of its password; the server's log has the reason"
+            }
             error => return Self::failed(error.to_string()),
         };
         Self { internal: Some(error.to_string()), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }

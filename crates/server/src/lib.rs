@@ -14,8 +14,10 @@ mod host_name;
 mod http_error;
 mod listener;
 mod metrics;
+mod money;
 mod openapi;
 mod project;
+mod reports;
 mod requester;
 mod routes;
 mod shared;
@@ -37,6 +39,11 @@ pub use audit::{
 pub use broker::{Broker, BrokerStore, CostFn};
 pub use host_name::host_name;
 pub use listener::serve;
+pub use money::{BudgetKind, BudgetLevel, BudgetLimits, BudgetVerdict};
 pub use openapi::openapi_document;
 pub use project::Project;
+pub use reports::{
+    BudgetsReport, DailyReport, ProjectBudget, ProjectDay, ReportFigures, ReportRow, Rise, SessionBudget,
+    WeeklyLoops, WeeklyReport,
+};
 pub use shared::{ServerNotice, TellFn};

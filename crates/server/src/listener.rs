@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -21,24 +22,55 @@ use crate::access::{PeerAddress, ServerAccess, TlsAccess, WriteDeadline};
 use crate::admission::{CONNECTIONS, HEADERS, REQUEST};
 use crate::broker::Broker;
 use crate::routes;
-use crate::shared::{ServerNotice, Shared, TellFn};
+use crate::shared::{ServerNotice, Shared, TellFn, now};
 
 /// How long the server waits before it accepts again, after it couldn't.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the ticker looks whether the server stops.
+const TICK: Duration = Duration::from_millis(100);
+/// How many ticks there are per second, when something may be due.
+const TICKS: u64 = 10;
 
 /// Answers requests at this address until SIGINT or SIGTERM. Then it accepts no more, finishes the requests in
 /// progress and closes the database.
 ///
 /// # Errors
 /// When it can't listen at the address, or the system has no threads left.
-pub fn serve(broker: Broker, address: SocketAddr, access: ServerAccess, tell: TellFn) -> std::io::Result<()> {
+pub fn serve(
+    mut broker: Broker,
+    address: SocketAddr,
+    access: ServerAccess,
+    tell: TellFn,
+) -> std::io::Result<()> {
+    broker.recover(now());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let shared = Arc::new(Shared::new(broker, access.gate, tell));
+    let ticker = start_ticker(&shared)?;
     let done = runtime.block_on(run(address, access.tls, Arc::clone(&shared)));
+    shared.stopping.send_replace(true);
+    // It ends within a tick.
+    let _ = ticker.join();
     // Waits for steps that are being stored, so that the database is closed last.
     drop(runtime);
     shared.close();
     done
+}
+
+/// Starts the thread that does what is due from time to time.
+fn start_ticker(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    let thread = std::thread::Builder::new().name("deloop-ticker".to_owned());
+    thread.spawn(move || {
+        let mut ticks = 0_u64;
+        while !*shared.stopping.borrow() {
+            std::thread::sleep(TICK);
+            ticks += 1;
+            if ticks.is_multiple_of(TICKS) {
+                shared.broker.tick(now());
+            }
+        }
+    })
 }
 
 async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Shared>) -> std::io::Result<()> {

@@ -19,6 +19,8 @@ pub(crate) struct Requester {
     pub(crate) project: Project,
     /// The name of the sender, for the audit log.
     pub(crate) actor: Arc<str>,
+    /// Whether it may act for every project.
+    pub(crate) all_projects: bool,
     /// What its key may still use; a server without keys has no limit.
     pub(crate) allowance: Option<Arc<Allowance>>,
 }
@@ -27,6 +29,28 @@ impl Requester {
     /// Counts the steps of a request. Fails if its key sends too many.
     pub(crate) fn spend_steps(&self, count: usize) -> Result<(), HttpError> {
         self.allowance.as_ref().map_or(Ok(()), |allowance| allowance.spend_steps(count))
+    }
+}
+
+impl Requester {
+    /// Returns whether it may see all projects at once.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.all_projects
+    }
+
+    /// Returns the project that a body names, if the requester may act for it; without a name its own.
+    pub(crate) fn for_project(&self, name: Option<&str>) -> Result<Project, HttpError> {
+        let Some(name) = name else { return Ok(self.project.clone()) };
+        if name == self.project.as_str() {
+            return Ok(self.project.clone());
+        }
+        if !self.all_projects {
+            return Err(HttpError::foreign_project());
+        }
+        if self.project != Project::default() {
+            return Err(HttpError::bad_request("the body and the query name different projects"));
+        }
+        Project::parse(name).map_err(HttpError::bad_request)
     }
 }
 

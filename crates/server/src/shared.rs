@@ -56,6 +56,7 @@ impl Shared {
 
     /// Writes everything to the database, at the end.
     pub(crate) fn close(&self) {
+        self.broker.tick(now());
         self.broker.events().close();
         if let Err(error) = self.broker.write_back(now()) {
             self.tell(ServerNotice::Failed(error.to_string()));

@@ -15,7 +15,7 @@ use super::seen::Seen;
 use super::server::RunServer;
 use super::setup::Agents;
 use super::stand_in::Want;
-use super::{documents, healthy, retry};
+use super::{documents, healthy, retry, server_visit};
 
 /// One column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,10 @@ pub(super) enum Case {
     Retry,
     /// A `deloop serve` decides: its ladder messages the model and ends the run.
     Server,
+    /// An operator writes to the agent through a `deloop serve` while it works.
+    Message,
+    /// The `deloop serve` is killed while the agent works: this machine decides.
+    ServerGone,
     /// The behavioral document's example.
     Behavioral,
     /// The signature document's example.
@@ -80,7 +84,7 @@ const BROKEN_LOOP: usize = 2;
 
 impl Case {
     /// Every case, in the order of the table.
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::Baseline,
         Self::Nudge,
         Self::Block,
@@ -95,6 +99,8 @@ impl Case {
         Self::ReadOnly,
         Self::Retry,
         Self::Server,
+        Self::Message,
+        Self::ServerGone,
         Self::Behavioral,
         Self::Signature,
         Self::DoomLoop,
@@ -119,6 +125,8 @@ impl Case {
             Self::ReadOnly => "read-only",
             Self::Retry => "retry",
             Self::Server => "server",
+            Self::Message => "message",
+            Self::ServerGone => "server-gone",
             Self::Behavioral => "behavioral",
             Self::Signature => "signature",
             Self::DoomLoop => "doom-loop",
@@ -133,10 +141,15 @@ impl Case {
         matches!(self, Behavioral | Signature | DoomLoop | TurnSimilarity | TurnHash).then(|| self.name())
     }
 
+    /// Whether a `deloop serve` decides.
+    pub(super) fn has_server(self) -> bool {
+        matches!(self, Self::Server | Self::Message | Self::ServerGone)
+    }
+
     fn want(self) -> Option<Want> {
         match self {
             Self::Baseline => None,
-            Self::Nudge => Some(Want::Nudge),
+            Self::Nudge | Self::Message | Self::ServerGone => Some(Want::Nudge),
             Self::Stop | Self::Retry | Self::Server => Some(Want::Stop),
             Self::Behavioral | Self::Signature | Self::DoomLoop | Self::TurnSimilarity | Self::TurnHash => {
                 Some(Want::Stop)
@@ -159,6 +172,7 @@ impl Case {
     fn script(self, agent: &dyn Agent, place: &Place) -> Script {
         match self {
             Self::Healthy => return healthy::script(&place.work),
+            Self::Message | Self::ServerGone => return server_visit::script(self),
             _ if self.profile().is_some() => return documents::script(self),
             _ => {}
         }
@@ -175,8 +189,8 @@ pub(super) fn run(case: Case, agent: &dyn Agent, agents: &Agents, hooks: &dyn Ho
     if let Some(why) = agent.cannot(case) {
         return Verdict::Unsupported(why);
     }
-    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry | Case::Server);
-    if hooks.speaks_at().is_some() && (commands || case.profile().is_some()) {
+    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry);
+    if hooks.speaks_at().is_some() && (commands || case.has_server() || case.profile().is_some()) {
         return Verdict::Unsupported("a stand-in has no commands and no profiles");
     }
     if case == Case::ReadOnly && sandbox::isolation() == Isolation::None {
@@ -203,7 +217,7 @@ fn attempt(
         hooks.install(agent, &place, want, case.profile())?;
     }
     damage(case, &place).map_err(broken)?;
-    let server = (case == Case::Server).then(|| RunServer::start(agent, &place)).transpose()?;
+    let mut server = RunServer::beside(case, agent, &place)?;
     let mut environment = vec![
         ("HOME".to_owned(), place.home.clone().into()),
         ("PATH".to_owned(), agents.path(&[&place.bin])),
@@ -214,7 +228,7 @@ fn attempt(
     environment.extend(start.environment.into_iter().map(|(name, value)| (name.to_owned(), value.into())));
     let program = agents.program(agent.package().as_ref());
     let further = case.profile().and_then(|_| agent.further(&start.arguments));
-    let mut words = launcher(case, agent, hooks, &place);
+    let mut words = launcher(case, agent, hooks, &place, server.as_ref());
     let mut launch = Launch {
         program: if words.is_empty() { program.clone() } else { place.deloop() },
         arguments: start.arguments,
@@ -253,10 +267,10 @@ fn attempt(
         by_signal: agent.ends_by_signal_only(),
     };
     seen.expect(case != Case::Wrong || said_wrong, "there was no nudge to call wrong")?;
-    let said = seen.judge(case)?;
-    if let Some(server) = server {
-        seen.expect(server.stopped()?, "the server didn't stop the session")?;
-    }
+    let said = match &mut server {
+        Some(server) => server.judge(case, &seen)?,
+        None => seen.judge(case)?,
+    };
     Ok(format!(
         "{said}, exit {}, {:.1} s",
         ended.code.map_or("-".to_owned(), |code| code.to_string()),
@@ -265,12 +279,22 @@ fn attempt(
 }
 
 /// What goes before the agent's own command line, without the agent's program.
-fn launcher(case: Case, agent: &dyn Agent, hooks: &dyn Hooks, place: &Place) -> Vec<String> {
+fn launcher(
+    case: Case,
+    agent: &dyn Agent,
+    hooks: &dyn Hooks,
+    place: &Place,
+    server: Option<&RunServer>,
+) -> Vec<String> {
     if case == Case::Retry {
         return retry::launcher(place);
     }
     let words = case.want().map_or(&[][..], |want| hooks.launcher(agent, want));
-    words.iter().map(ToString::to_string).collect()
+    let mut words: Vec<String> = words.iter().map(ToString::to_string).collect();
+    if let Some(server) = server.filter(|_| !words.is_empty()) {
+        words.splice(1..1, ["--server".to_owned(), server.url().to_owned()]);
+    }
+    words
 }
 
 /// Breaks the hook as the case asks for.

@@ -13,6 +13,7 @@ mod retry;
 mod sandbox;
 mod seen;
 mod server;
+mod server_visit;
 mod setup;
 mod stand_in;
 mod table;

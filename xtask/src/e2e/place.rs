@@ -1,4 +1,4 @@
-//! Where one run takes place: an empty home, a work folder with three small scripts, and a counter outside of both.
+//! Where one run takes place: an empty home, a work folder with small scripts, and a counter outside of both.
 
 use std::fs;
 use std::io;
@@ -25,6 +25,10 @@ const TEST: &str = "echo test >> \"$E2E_COUNTER\"\nread have < value.txt\n\
 const POLL: &str = "echo poll >> \"$E2E_COUNTER\"\npolls=$(grep -c poll \"$E2E_COUNTER\")\n\
     if [ \"$polls\" -ge 4 ]; then echo \"deployment finished\"; else echo \"deploying, $((polls * 25)) %\"; fi\n";
 const NOTE: &str = "echo \"$1\" >> \"$E2E_COUNTER\"\necho \"noted $1\"\n";
+/// Waits until somebody else has done something, 30 s at most.
+const WAIT: &str = "echo wait >> \"$E2E_COUNTER\"\nbeats=0\n\
+    while [ ! -e \"$E2E_COUNTER.signal\" ] && [ $beats -lt 300 ]; do sleep 0.1; beats=$((beats + 1)); done\n\
+    echo \"waited\"\n";
 
 impl Place {
     /// Empties the folder and fills it anew.
@@ -36,7 +40,9 @@ impl Place {
         for folder in [&place.home, &place.work, &place.bin] {
             fs::create_dir_all(folder)?;
         }
-        for (name, text) in [("check.sh", CHECK), ("test.sh", TEST), ("poll.sh", POLL), ("note.sh", NOTE)] {
+        let scripts =
+            [("check.sh", CHECK), ("test.sh", TEST), ("poll.sh", POLL), ("note.sh", NOTE), ("wait.sh", WAIT)];
+        for (name, text) in scripts {
             fs::write(place.work.join(name), text)?;
         }
         fs::write(place.work.join("notes.txt"), "The value must be 3.\n")?;
@@ -46,6 +52,21 @@ impl Place {
     /// The file to which every command of the work folder adds a line.
     pub(super) fn counter(&self) -> PathBuf {
         self.root.join("counter")
+    }
+
+    /// The state folder of the server, in cases that have one.
+    pub(super) fn server(&self) -> PathBuf {
+        self.root.join("server")
+    }
+
+    /// The file that `wait.sh` waits for.
+    pub(super) fn signal(&self) -> PathBuf {
+        self.root.join("counter.signal")
+    }
+
+    /// When each event of a timed hook began and ended.
+    pub(super) fn events(&self) -> PathBuf {
+        self.root.join("counter.events")
     }
 
     /// Where deloop keeps its state in this home.

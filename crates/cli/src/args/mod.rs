@@ -2,21 +2,25 @@
 
 mod eval;
 mod hook;
+mod rules;
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deloop_formats::FORMATS;
-use deloop_types::Mode;
 
 use self::eval::EVAL_HELP;
 pub(crate) use self::eval::EvalArgs;
 pub(crate) use self::hook::{AgentHook, BehavioralArgs, HookArgs, HookCommand, HookPhase};
+pub(crate) use self::rules::{ModeArg, RuleArgs};
 
 #[cfg(feature = "serve")]
 use crate::alerts::{ALERTS_HELP, AlertsArgs};
+#[cfg(feature = "serve")]
 use crate::audit::args::{AUDIT_HELP, AuditArgs};
+#[cfg(feature = "serve")]
+use crate::budget::{BUDGET_HELP, BudgetArgs};
 use crate::doctor::{DOCTOR_HELP, DoctorArgs};
 use crate::embedding::args::{EmbedArgs, SIMILARITY_HELP, SimilarityArgs};
 use crate::install::args::{INSTALL_HELP, InstallArgs, StatusArgs, UninstallArgs};
@@ -26,7 +30,10 @@ use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, STATE_HELP, SWARM_HELP,
     StateArgs, SwarmArgs, WRONG_HELP, WrongArgs,
 };
+#[cfg(feature = "serve")]
+use crate::report::{REPORT_HELP, ReportArgs};
 use crate::run::args::{RUN_HELP, RunArgs};
+use crate::say::{SAY_HELP, SayArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 #[cfg(feature = "serve")]
 use crate::serve::{SERVE_HELP, ServeArgs};
@@ -106,6 +113,17 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = AUDIT_HELP)]
     Audit(AuditArgs),
+    /// Show what a server's agents spent on a day, or how often they loop
+    #[cfg(feature = "serve")]
+    #[command(after_help = REPORT_HELP)]
+    Report(ReportArgs),
+    /// Show a server's budgets, or let a project or session spend more for a while
+    #[cfg(feature = "serve")]
+    #[command(after_help = BUDGET_HELP)]
+    Budget(BudgetArgs),
+    /// Send a message to an agent that reports to a server
+    #[command(after_help = SAY_HELP)]
+    Say(SayArgs),
     /// Convert session files of any format to Steps
     #[command(after_help = "Examples:\n  \
         deloop steps ~/.claude/projects/*/3f2a1c9e*.jsonl | jq -r 'select(.type==\"turn\").calls[].tool'\n  \
@@ -209,45 +227,6 @@ pub(crate) struct StepsArgs {
     /// The format of every file [default: detected]
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|f| f.name())))]
     pub(crate) format: Option<String>,
-}
-
-/// The rules to judge by.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct RuleArgs {
-    /// A built-in profile (see `deloop profiles`) or a TOML file
-    #[arg(long, short, value_name = "PROFILE", env = "DELOOP_PROFILE")]
-    pub(crate) profile: Option<String>,
-    /// The configuration file [default: deloop.toml or deloop.yaml in your config folder, then the nearest trusted one
-    /// in this folder or above]
-    #[arg(long, value_name = "FILE", env = "DELOOP_CONFIG")]
-    pub(crate) config: Option<PathBuf>,
-    /// The strongest action deloop may take
-    #[arg(long, value_enum, env = "DELOOP_MODE")]
-    pub(crate) mode: Option<ModeArg>,
-    /// A person is there to answer questions
-    #[arg(long)]
-    pub(crate) attended: bool,
-}
-
-/// [`Mode`] on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ModeArg {
-    /// Only record decisions
-    Shadow,
-    /// Only message the agent
-    Nudge,
-    /// Do everything the profile says: message, ask, block, stop
-    Enforce,
-}
-
-impl From<ModeArg> for Mode {
-    fn from(mode: ModeArg) -> Self {
-        match mode {
-            ModeArg::Shadow => Self::Shadow,
-            ModeArg::Nudge => Self::Nudge,
-            ModeArg::Enforce => Self::Enforce,
-        }
-    }
 }
 
 /// `deloop demo`
@@ -358,6 +337,15 @@ pub(crate) enum SchemaOf {
     Scan,
     /// Output of `deloop compare --json`
     Compare,
+    /// Output of `deloop report --daily --json`
+    #[cfg(feature = "serve")]
+    DailyReport,
+    /// Output of `deloop report --weekly --json`
+    #[cfg(feature = "serve")]
+    WeeklyReport,
+    /// Output of `deloop budget show --json`
+    #[cfg(feature = "serve")]
+    Budgets,
     /// The file of `deloop run --json`
     RunResult,
     /// Input of `deloop hook behavioral`, also `input`

@@ -8,7 +8,7 @@ pub(crate) mod compare;
 mod comparison;
 pub(crate) mod csv;
 mod html;
-mod numbers;
+pub(crate) mod numbers;
 pub(crate) mod report;
 mod show;
 pub(crate) mod table;

@@ -1,20 +1,16 @@
 //! The smallest client of `deloop serve`: one request per event.
 
-use std::sync::Arc;
-
 use deloop_engine::Options;
 use deloop_live::RemoteAnswer;
 use deloop_types::{Action, Decision, Mode, Step};
 use serde_json::{Map, Value};
+use ureq::Body;
 use ureq::http::Response;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
 
+use super::connection::{ANSWER, ServerConnection, reported_error};
 use super::settings::ServerSettings;
 use crate::exit::Failure;
 
-/// Maximum size of an answer, in bytes.
-const ANSWER: u64 = 1 << 20;
 /// Maximum length of a message for an agent, in characters.
 const MESSAGE: usize = 16 << 10;
 /// Maximum length of one line for people, in characters.
@@ -24,10 +20,7 @@ const ERROR: usize = 200;
 
 /// A client of one server.
 pub(super) struct ServerClient {
-    agent: Agent,
-    address: String,
-    project: Option<String>,
-    authorization: Option<String>,
+    connection: ServerConnection,
     options: Options,
 }
 
@@ -47,38 +40,7 @@ pub(crate) struct ServerGreeting {
 impl ServerClient {
     /// Prepares a client. Nothing is sent yet.
     pub(super) fn new(settings: &ServerSettings, options: Options) -> Result<Self, Failure> {
-        let mut config = Agent::config_builder()
-            .timeout_global(Some(settings.timeout))
-            .http_status_as_error(false)
-            // A redirect could lead the steps and the key elsewhere.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("deloop/", env!("CARGO_PKG_VERSION")));
-        if settings.url.starts_with("http:") {
-            // A proxy would read everything.
-            config = config.proxy(None);
-        }
-        if let Some(pem) = &settings.certificates {
-            let mut roots = Vec::new();
-            for item in parse_pem(pem) {
-                match item.map_err(|e| Failure::new(format!("`server.ca_file`: {e}")))? {
-                    PemItem::Certificate(certificate) => roots.push(certificate),
-                    _ => continue,
-                }
-            }
-            if roots.is_empty() {
-                return Err(Failure::new("`server.ca_file` holds no certificate in PEM form"));
-            }
-            let tls = TlsConfig::builder().root_certs(RootCerts::Specific(Arc::new(roots)));
-            config = config.tls_config(tls.build());
-        }
-        Ok(Self {
-            agent: config.build().into(),
-            address: format!("{}/v1/steps", settings.url),
-            project: settings.project.clone(),
-            authorization: settings.key.as_ref().map(|key| format!("Bearer {key}")),
-            options,
-        })
+        Ok(Self { connection: ServerConnection::new(settings, settings.timeout)?, options })
     }
 
     pub(super) fn set_options(&mut self, options: Options) {
@@ -110,18 +72,8 @@ impl ServerClient {
 
     fn post(&self, body: &[u8]) -> Result<Response<Body>, LinkFailure> {
         let attended = if self.options.attended { "true" } else { "false" };
-        let mut request = self
-            .agent
-            .post(&self.address)
-            .query("mode", self.options.mode.as_str())
-            .query("attended", attended)
-            .header("content-type", "application/json");
-        if let Some(project) = &self.project {
-            request = request.query("project", project);
-        }
-        if let Some(authorization) = &self.authorization {
-            request = request.header("authorization", authorization);
-        }
+        let request = self.connection.post("/v1/steps");
+        let request = request.query("mode", self.options.mode.as_str()).query("attended", attended);
         let mut response = request.send(body).map_err(|e| general(&e.to_string()))?;
         let status = response.status().as_u16();
         if status == 200 && response.headers().contains_key("deloop-failed-open") {
@@ -130,12 +82,10 @@ impl ServerClient {
         if status == 200 {
             return Ok(response);
         }
-        let body = response.body_mut().with_config().limit(ANSWER).read_to_vec().unwrap_or_default();
-        let said = serde_json::from_slice::<Value>(&body).ok();
-        let said = said.as_ref().and_then(|said| said["error"].as_str()).unwrap_or_default();
-        let reason = match (status, said) {
-            (_, "") => format!("status {status}"),
-            (_, said) => format!("status {status}: {said}"),
+        let reason = match (status, reported_error(&mut response)) {
+            (401, _) => format!("status 401: {}", self.connection.refused_key()),
+            (_, None) => format!("status {status}"),
+            (_, Some(said)) => format!("status {status}: {said}"),
         };
         Err(if matches!(status, 400 | 413 | 415 | 422) { specific(&reason) } else { general(&reason) })
     }

@@ -2,6 +2,8 @@
 //! to it. Whatever goes wrong with it, the engine decides, and the agent waits no longer than the deadline.
 
 mod client;
+mod connection;
+mod message;
 mod settings;
 
 use std::cell::{Cell, RefCell};
@@ -12,6 +14,7 @@ use deloop_types::{Millis, Step};
 
 pub(crate) use self::client::ServerGreeting;
 use self::client::{LinkFailure, ServerClient};
+pub(crate) use self::message::send_message;
 pub(crate) use self::settings::{SERVER, ServerSettings, check_url};
 use crate::config::{Config, ConfigNotice};
 use crate::exit::Failure;

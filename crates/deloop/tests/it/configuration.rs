@@ -165,6 +165,9 @@ fn the_published_schemas_are_current() {
         "hook-input",
         "hook-output",
         "tool-event",
+        "daily-report",
+        "weekly-report",
+        "budgets",
     ] {
         let printed = run(deloop(home.path()).args(["schema", of]), b"").stdout;
         let path = folder.join(format!("{of}.schema.json"));

@@ -50,6 +50,12 @@ impl Server {
         Client { key: format!("authorization: Bearer {key}\r\n"), ..self.client() }
     }
 
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(self) {
+        self.signal("KILL");
+        self.wait();
+    }
+
     /// The most memory that it ever used, in MiB.
     #[cfg(target_os = "linux")]
     pub(crate) fn peak_memory(&self) -> u64 {

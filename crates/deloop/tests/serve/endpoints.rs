@@ -226,7 +226,7 @@ fn wrong_paths_and_methods_are_errors_in_json() {
         ("GET", "/", 404),
         ("GET", "/v1/sessions/a/../../swarms", 404),
         ("GET", "/v1/steps", 405),
-        ("DELETE", "/v1/sessions", 405),
+        ("PATCH", "/v1/sessions/s1", 405),
         ("POST", "/healthz", 405),
     ] {
         let answer = client.send(method, path, &[], b"").unwrap();

@@ -10,20 +10,22 @@ use super::fake_server::{FakeServer, answer, decisions};
 use crate::binary::{deloop, run, said};
 
 /// Claude Code in a home of its own, with these arguments for its hook.
-struct Guarded {
-    home: tempfile::TempDir,
+pub(super) struct Guarded {
+    pub(super) home: tempfile::TempDir,
     arguments: Vec<String>,
     calls: u32,
+    /// Whether the environment names a proxy that nothing answers on.
+    pub(super) has_proxy: bool,
 }
 
 impl Guarded {
-    fn new(arguments: &[&str]) -> Self {
+    pub(super) fn new(arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        Self { home: tempfile::tempdir().unwrap(), arguments, calls: 0 }
+        Self { home: tempfile::tempdir().unwrap(), arguments, calls: 0, has_proxy: true }
     }
 
     /// Adds the user's own configuration.
-    fn configured(self, text: &str) -> Self {
+    pub(super) fn configured(self, text: &str) -> Self {
         let folder = self.home.path().join(".config/deloop");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("deloop.toml"), text).unwrap();
@@ -33,8 +35,8 @@ impl Guarded {
     fn hook(&self, agent: &str, event: &Value) -> Value {
         let mut command = deloop(self.home.path());
         command.args(["hook", agent]).args(&self.arguments);
-        for name in ["http_proxy", "https_proxy", "all_proxy"] {
-            // Nothing answers there, so whoever asks it fails.
+        for name in ["http_proxy", "https_proxy", "all_proxy"].iter().filter(|_| self.has_proxy) {
+            // Whoever asks it fails.
             command.env(name, "http://127.0.0.1:9");
         }
         let output = run(&mut command, event.to_string().as_bytes());
@@ -42,7 +44,7 @@ impl Guarded {
         if output.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&output.stdout).unwrap() }
     }
 
-    fn event(&self, name: &str, more: &Value) -> Value {
+    pub(super) fn event(&self, name: &str, more: &Value) -> Value {
         let mut event = json!({"session_id": "s1", "cwd": "/tmp", "transcript_path": "", "hook_event_name": name,
             "permission_mode": "bypassPermissions", "tool_name": "Bash", "tool_input": {"command": "make check"},
             "tool_use_id": format!("c{}", self.calls)});
@@ -51,7 +53,7 @@ impl Guarded {
     }
 
     /// Makes the same failing call again. Returns whether the agent was told, and whether the call was denied.
-    fn fail(&mut self) -> (bool, bool) {
+    pub(super) fn fail(&mut self) -> (bool, bool) {
         self.calls += 1;
         let before = self.event("PreToolUse", &json!({}));
         let denied = before["hookSpecificOutput"]["permissionDecision"] == "deny";
@@ -65,16 +67,16 @@ impl Guarded {
         self.home.path().join(".local/state/deloop")
     }
 
-    fn count(&self, sql: &str) -> i64 {
+    pub(super) fn count(&self, sql: &str) -> i64 {
         let database = rusqlite::Connection::open(self.state().join("deloop.db")).unwrap();
         database.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
-    fn log(&self) -> String {
+    pub(super) fn log(&self) -> String {
         std::fs::read_to_string(self.state().join("deloop.log")).unwrap_or_default()
     }
 
-    fn command(&self, words: &[&str]) -> (Option<i32>, String) {
+    pub(super) fn command(&self, words: &[&str]) -> (Option<i32>, String) {
         let output = run(deloop(self.home.path()).args(words), b"");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &said(&output))
     }
@@ -86,7 +88,8 @@ fn start(home: &Path, profile: &str) -> (Server, String) {
     (server, url)
 }
 
-const TOLD: [(bool, bool); 5] = [(false, false), (false, false), (true, false), (true, false), (true, false)];
+pub(super) const TOLD: [(bool, bool); 5] =
+    [(false, false), (false, false), (true, false), (true, false), (true, false)];
 const DENIED: (bool, bool) = (false, true);
 
 /// The server's profile and the stricter one of the two modes apply, and nothing is decided here.

@@ -18,10 +18,16 @@ mod conformance_cases;
 mod endpoints;
 mod events;
 mod fake_server;
+mod faults;
+#[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
+mod faults_redis;
+mod full_disk;
 mod hook;
+mod hook_access;
 mod isolation;
 mod limits;
 mod messages;
+mod money;
 mod openapi;
 mod receiver;
 #[expect(dead_code, reason = "shared with the tests of the store")]
@@ -32,6 +38,7 @@ mod redis_cluster;
 #[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
 #[path = "../../../engine/tests/redis/server.rs"]
 mod redis_server;
+mod say;
 #[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
 mod shared_servers;
 mod shutdown;

@@ -9,21 +9,23 @@ use crate::redis_server::RedisServer;
 /// The first slot of each of three nodes, and the end.
 pub(crate) const SLOTS: [u16; 4] = [0, 5461, 10_923, 16_384];
 
-/// Three nodes that share the slots, and a replica of the first if there are four.
+/// Three nodes that share the slots. A fourth is a replica of the first, a fifth of the second, and so on.
 pub(crate) struct RedisCluster {
     pub(crate) nodes: Vec<RedisServer>,
 }
 
 impl RedisCluster {
+    /// The options of every node.
+    pub(crate) const OPTIONS: [[&str; 2]; 3] = [
+        ["--cluster-enabled", "yes"],
+        ["--cluster-node-timeout", "1500"],
+        ["--cluster-require-full-coverage", "no"],
+    ];
+
     /// Starts the nodes; `None` where there is no server.
     pub(crate) fn start(nodes: usize) -> Option<Self> {
-        let options = [
-            ["--cluster-enabled", "yes"],
-            ["--cluster-node-timeout", "1500"],
-            ["--cluster-require-full-coverage", "no"],
-        ];
         let nodes: Vec<RedisServer> =
-            (0..nodes).map(|_| RedisServer::start_with(&options.concat())).collect::<Option<_>>()?;
+            (0..nodes).map(|_| RedisServer::start_with(&Self::OPTIONS.concat())).collect::<Option<_>>()?;
         for (n, node) in nodes.iter().enumerate() {
             if n < 3 {
                 let slots: Vec<String> = (SLOTS[n]..SLOTS[n + 1]).map(|slot| slot.to_string()).collect();
@@ -33,8 +35,8 @@ impl RedisCluster {
             nodes[0].ask(&format!("CLUSTER MEET 127.0.0.1 {}", node.port()));
         }
         let cluster = Self { nodes };
-        if let Some(replica) = cluster.nodes.get(3) {
-            let replicate = format!("CLUSTER REPLICATE {}", cluster.nodes[0].ask("CLUSTER MYID"));
+        for (replica, master) in cluster.nodes.iter().skip(3).zip(&cluster.nodes) {
+            let replicate = format!("CLUSTER REPLICATE {}", master.ask("CLUSTER MYID"));
             wait_for("the replica knows its master", || replica.try_ask(&replicate).is_ok());
             wait_for("the replica is in sync", || replica.replication().contains("master_link_status:up"));
         }

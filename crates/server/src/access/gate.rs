@@ -69,7 +69,8 @@ impl AccessGate {
                 let project = asked_project(request.uri())?;
                 let project = project.map(|name| Project::parse(&name)).transpose();
                 let project = project.map_err(HttpError::bad_request)?.unwrap_or_default();
-                return Ok(Some(Requester { project, actor: Arc::from(LOCAL_ACTOR), allowance: None }));
+                let actor = Arc::from(LOCAL_ACTOR);
+                return Ok(Some(Requester { project, actor, all_projects: true, allowance: None }));
             }
             KeyState::Broken => return Err(HttpError::keys_unreadable()),
             KeyState::Closed(keys) => keys,
@@ -93,7 +94,8 @@ impl AccessGate {
             return Err(HttpError::needs_all_projects());
         }
         let (actor, allowance) = (Arc::clone(&key.name), Some(Arc::clone(&key.allowance)));
-        Ok(Some(Requester { project, actor, allowance }))
+        let all_projects = key.project == KeyProject::All;
+        Ok(Some(Requester { project, actor, all_projects, allowance }))
     }
 }
 

@@ -1,11 +1,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use deloop_types::{Decision, Millis, SessionId, Step};
+use deloop_types::{Decision, Millis, SessionId};
 
 use super::entry::AuditEntry;
 use super::log::AuditLog;
 use super::turn_histories::TurnHistories;
 use super::turn_history::TurnForm;
+use crate::broker::SentStep;
 use crate::requester::Requester;
 
 /// What a broker records, and the turns it needs for that.
@@ -28,12 +29,13 @@ impl BrokerAudit {
     pub(crate) fn entry(
         &self,
         requester: &Requester,
-        step: &Step,
+        sent: &SentStep<'_>,
         decision: &Decision,
         standing: bool,
         now: Millis,
     ) -> Option<AuditEntry> {
-        self.turns().push(&requester.project, step);
+        let step = &sent.step;
+        self.turns().push(&requester.project, step, sent.json);
         if standing {
             return None;
         }

@@ -107,6 +107,11 @@ impl TurnHistory {
         self.shrink();
     }
 
+    /// Notes that turns were left out, so that the next one has the right number.
+    pub(super) fn skip_to(&mut self, count: u64) {
+        self.count = self.count.max(count);
+    }
+
     /// Returns the turns, oldest first.
     pub fn turns(&self) -> impl ExactSizeIterator<Item = &AuditedTurn> {
         self.turns.iter()

@@ -1,20 +1,24 @@
 //! Where sessions and swarms are: in a file of this server, or in Redis for several servers.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deloop_engine::Session;
 use deloop_formats::read_step;
-use deloop_store::{Bounds, Codec, RedisStore, StoreError};
-use deloop_types::{Millis, SessionId};
+use deloop_store::{Bounds, Codec, RedisStore, SqliteStore, StoreError};
+use deloop_types::Millis;
 
 use super::SentStep;
 use super::judge::{Judge, JudgedStep};
 use super::local::LocalStore;
+use super::recovery::ReplayedStep;
 use super::remote::RemoteView;
 use super::step_log::{LoggedStep, entries};
 use super::view::ProjectView;
+use crate::money::{BudgetLimits, Money};
 use crate::project::Project;
 use crate::shared::{ServerNotice, TellFn};
 
@@ -25,22 +29,31 @@ const BOUNDS: Bounds =
 /// Holds sessions and swarms.
 pub(crate) enum Backend {
     Local(LocalStore),
-    Remote(RedisStore),
+    Remote { store: RedisStore, money: Money },
 }
 
 impl Backend {
     /// Opens a file; creates it if it doesn't exist. Steps that were answered but aren't in the file are decided about
-    /// again.
-    pub(super) fn open_file(file: &Path, judge: &Judge, now: Millis) -> Result<Self, StoreError> {
-        let replay = |store: &LocalStore, log: &[u8]| replay(store, judge, log);
-        Ok(Self::Local(LocalStore::open(file, BOUNDS, &judge.engine, now, replay)?))
+    /// again, and returned.
+    pub(super) fn open_file(
+        file: &Path,
+        budgets: BudgetLimits,
+        judge: &Judge,
+        now: Millis,
+    ) -> Result<(Arc<SqliteStore>, Self, Vec<ReplayedStep>), StoreError> {
+        let mut replayed = Vec::new();
+        let store =
+            LocalStore::open(file, BOUNDS, budgets, now, |store, log| replayed = replay(store, judge, log))?;
+        Ok((Arc::clone(store.sqlite()), Self::Local(store), replayed))
     }
 
     /// Returns a view of a project for one request. With Redis, it waits no longer than the deadline, for all that it does together.
     pub(super) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> ProjectView<'a> {
         match self {
             Self::Local(store) => ProjectView::Local(store.view(project, now)),
-            Self::Remote(store) => ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()), now)),
+            Self::Remote { store, .. } => {
+                ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()), now))
+            }
         }
     }
 
@@ -69,25 +82,27 @@ impl Backend {
                     json: sent.json,
                 });
                 log.append(entries).map_err(|error| store.log_failed(error))?;
-                let decided = decide(&view)?;
+                let mut decided = decide(&view)?;
+                judge.charge(store.money(), project, steps, &mut decided, now);
                 if let Err(error) = store.write_back_if_due(&mut log, &judge.engine, now) {
                     // The steps are in the log, so the next write may be the one that succeeds.
                     tell(ServerNotice::Failed(error.to_string()));
                 }
                 Ok(decided)
             }
-            Self::Remote(_) => {
+            Self::Remote { money, .. } => {
                 view.preload(&judge.engine, sessions())?;
                 let mut decided = decide(&view)?;
                 if let ProjectView::Remote(view) = &view {
                     again(judge, view, steps, &mut decided, now)?;
                 }
+                judge.charge(money, project, steps, &mut decided, now);
                 Ok(decided)
             }
         }
     }
 
-    /// Makes a change that isn't a step. It is stored when this returns.
+    /// Makes a change that isn't a step. It is stored when this returns; if it fails, nothing is changed.
     pub(super) fn change<R, E: From<StoreError>>(
         &self,
         codec: &dyn Codec<Session>,
@@ -98,11 +113,18 @@ impl Backend {
         match self {
             Self::Local(store) => {
                 let mut log = store.turn();
-                let done = work(&self.view(project, now))?;
-                store.write_back(&mut log, codec, now)?;
-                Ok(done)
+                store.write_back_if_changed(&mut log, codec, now)?;
+                let done = work(&self.view(project, now));
+                let stored = done.and_then(|done| {
+                    store.write_back(&mut log, codec, now)?;
+                    Ok(done)
+                });
+                if stored.is_err() {
+                    store.undo();
+                }
+                stored
             }
-            Self::Remote(_) => loop {
+            Self::Remote { .. } => loop {
                 let view = self.view(project, now);
                 let done = work(&view)?;
                 let ProjectView::Remote(view) = view else { return Ok(done) };
@@ -113,11 +135,19 @@ impl Backend {
         }
     }
 
-    /// Writes everything that is only in memory or in the log to the file. With Redis, checks that it answers.
+    /// Writes everything that is only in memory or in the log to the file. Redis has everything already.
     pub(super) fn write_back(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
         match self {
             Self::Local(store) => store.write_back(&mut store.turn(), codec, now),
-            Self::Remote(store) => store.has_session(&SessionId::from("")).map(drop),
+            Self::Remote { .. } => Ok(()),
+        }
+    }
+
+    /// Returns what sessions spend.
+    pub(super) fn money(&self) -> &Money {
+        match self {
+            Self::Local(store) => store.money(),
+            Self::Remote { money, .. } => money,
         }
     }
 
@@ -125,7 +155,7 @@ impl Backend {
     pub(super) fn session_count(&self) -> Result<Option<u64>, StoreError> {
         match self {
             Self::Local(store) => store.session_count().map(Some),
-            Self::Remote(_) => Ok(None),
+            Self::Remote { .. } => Ok(None),
         }
     }
 }
@@ -153,7 +183,8 @@ fn again(
 }
 
 /// Decides again about the steps that were answered but aren't in the file.
-fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) {
+fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) -> Vec<ReplayedStep> {
+    let mut replayed = Vec::new();
     for logged in entries(log) {
         let (Ok(project), Ok(step)) = (Project::parse(logged.project), read_step(logged.json)) else {
             continue;
@@ -161,6 +192,33 @@ fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) {
         let view = ProjectView::Local(store.view(&project, logged.now));
         // A step that made the process panic must not do so at every start.
         let judge = judge.on_terms(logged.terms);
-        let _ = catch_unwind(AssertUnwindSafe(|| judge.decide(&view, &step, logged.now)));
+        let decided = catch_unwind(AssertUnwindSafe(|| {
+            let mut judged = [judge.decide(&view, &step, logged.now)?];
+            let sent = [SentStep { step: step.clone(), json: logged.json }];
+            judge.charge(store.money(), &project, &sent, &mut judged, logged.now);
+            let [judged] = judged;
+            Ok::<_, StoreError>(judged)
+        }));
+        if let Ok(Ok(judged)) = decided {
+            replayed.push(ReplayedStep { project, step, judged, now: logged.now });
+        }
+    }
+    send_again(store, judge, &replayed);
+    replayed
+}
+
+/// Puts back the messages that went out with the last answer to each session, which the agent may not have got.
+fn send_again(store: &LocalStore, judge: &Judge, replayed: &[ReplayedStep]) {
+    let mut seen = HashSet::new();
+    for ReplayedStep { project, step, judged, now } in replayed.iter().rev() {
+        if !seen.insert((project.as_str(), &step.session)) {
+            continue;
+        }
+        let (view, last) = (ProjectView::Local(store.view(project, *now)), judged.decision.step);
+        let went_out = view.see(&judge.engine, &step.session, |state| state.extras.went_out_with(last));
+        if matches!(went_out, Ok(Some(true))) {
+            // The session is in memory, so this can't fail.
+            let _ = view.change(&judge.engine, &step.session, |state| state.extras.confirm(last, false));
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! What follows from a decision: messages for other workers, events and alerts.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use deloop_policy::{AlertKind, AlertLevel};
-use deloop_store::{RecordName, SharedRecords};
+use deloop_store::{RecordName, SharedRecords, StoreError};
 use deloop_types::{Millis, SessionId, Step};
 use serde_json::json;
 
@@ -14,10 +15,14 @@ use super::judge::JudgedStep;
 use crate::alerts::{Alert, AlertContext, Alerts, ClaimFn};
 use crate::audit::{AuditEntry, BrokerAudit};
 use crate::events::{EventHub, ServerEvent};
+use crate::money::{AuditedChange, Money};
 use crate::project::Project;
+use crate::reports;
 use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
 
+/// How long the record of a check is kept.
+const CHECKED: Duration = Duration::from_secs(60);
 /// How long servers remember that one of them sent an alert.
 const CLAIMED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
@@ -29,6 +34,8 @@ pub(crate) struct FollowUp {
     pub(super) alerts: Option<Alerts>,
     pub(super) audit: Option<BrokerAudit>,
     pub(super) tell: TellFn,
+    /// The minute in which reports were last looked at.
+    pub(super) minute: AtomicI64,
 }
 
 impl FollowUp {
@@ -40,12 +47,17 @@ impl FollowUp {
         decided: &mut [JudgedStep],
         now: Millis,
     ) {
-        let mut entries = Vec::new();
+        let (mut entries, mut is_away) = (Vec::new(), false);
         for (sent, decided) in steps.iter().zip(decided) {
-            self.decided_one(&requester.project, &sent.step, decided, now);
+            // One step waits for records that can't be had, not every step of the request.
+            if !is_away && let Err(error) = self.follow_swarm(&requester.project, &sent.step, decided, now) {
+                is_away = true;
+                (self.tell)(ServerNotice::Failed(error.to_string()));
+            }
+            self.announce(&requester.project, &sent.step, decided, now);
             if let Some(audit) = &self.audit {
                 let JudgedStep { decision, standing, .. } = &*decided;
-                entries.extend(audit.entry(requester, &sent.step, decision, *standing, now));
+                entries.extend(audit.entry(requester, sent, decision, *standing, now));
             }
         }
         if let Some(audit) = self.audit.as_ref().filter(|_| !entries.is_empty()) {
@@ -53,12 +65,21 @@ impl FollowUp {
         }
     }
 
-    fn decided_one(&self, project: &Project, step: &Step, decided: &mut JudgedStep, now: Millis) {
-        match self.swarms.follow(project, step, &mut decided.decision, now) {
-            Ok(Some(declared)) => self.declared(project, step, &declared, now),
-            Ok(None) => {}
-            Err(error) => (self.tell)(ServerNotice::Failed(error.to_string())),
+    fn follow_swarm(
+        &self,
+        project: &Project,
+        step: &Step,
+        decided: &mut JudgedStep,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        if let Some(declared) = self.swarms.follow(project, step, &mut decided.decision, now)? {
+            self.declared(project, step, &declared, now);
         }
+        Ok(())
+    }
+
+    /// Publishes the events of a decision and raises its alert.
+    pub(super) fn announce(&self, project: &Project, step: &Step, decided: &JudgedStep, now: Millis) {
         for event in &decided.events {
             self.events.publish(ServerEvent::of(event, project));
         }
@@ -97,6 +118,11 @@ impl FollowUp {
         }
     }
 
+    /// Checks that shared records can be written: a server that is full still answers questions.
+    pub(super) fn check(&self, now: Millis) -> Result<(), StoreError> {
+        self.records.put(RecordName::new("check", "ready"), "", CHECKED, now)
+    }
+
     /// Forgets the turns of a session.
     pub(super) fn forget(&self, requester: &Requester, session: &SessionId) {
         self.audit.iter().for_each(|audit| audit.forget(requester, session));
@@ -118,6 +144,41 @@ impl FollowUp {
                 .with(kind, json!(name))
                 .with("actor", json!(&*requester.actor)),
         );
+    }
+
+    /// Tells those who must know that an operator changed a budget.
+    pub(super) fn budget_changed(&self, change: &AuditedChange, now: Millis) {
+        if let Some(audit) = &self.audit {
+            let entry = AuditEntry::new(now, &change.actor, change.action).in_project(&change.project);
+            let entry = match &change.session {
+                Some(session) => entry.of_session(session),
+                None => entry,
+            };
+            audit.append(&[entry.with_detail(change.detail.clone())]);
+        }
+        self.events.publish(
+            ServerEvent::new(change.action, &change.project, now)
+                .with("session", json!(change.session))
+                .with("actor", json!(&*change.actor)),
+        );
+    }
+
+    /// Raises the daily report and agents that loop more often than before, if they are due.
+    pub(super) fn tick(&self, money: &Money, now: Millis) -> Result<(), StoreError> {
+        let Some(alerts) = &self.alerts else { return Ok(()) };
+        let minute = now.0 / 60_000;
+        if self.minute.swap(minute, Ordering::Relaxed) == minute {
+            return Ok(());
+        }
+        if let Some(report) = reports::due(money.records(), now)? {
+            alerts.raise(report.alert(now));
+        }
+        if minute % 60 == 0 {
+            for rise in reports::rises(money.records(), now)? {
+                alerts.raise(rise.alert(now));
+            }
+        }
+        Ok(())
     }
 
     /// Returns a function that lets one of all servers send an alert. If that can't be found out, it is sent: twice is

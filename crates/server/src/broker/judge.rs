@@ -5,11 +5,14 @@ use deloop_detect::Ledger;
 use deloop_engine::{Engine, Options};
 use deloop_policy::name_task;
 use deloop_store::StoreError;
-use deloop_types::{Body, Decision, Event, Millis, Mode, Step, Usage};
+use deloop_types::{Action, Body, Decision, Event, Millis, Mode, Step, Usage};
 
+use super::SentStep;
 use super::operator_message::{self, add_nudge};
 use super::stored_session::StoredSession;
 use super::view::ProjectView;
+use crate::money::{Money, SessionMoney, SessionTally};
+use crate::project::Project;
 
 /// Returns the cost of a request to a model, in dollars.
 pub type CostFn = Arc<dyn Fn(&Usage) -> Option<f64> + Send + Sync>;
@@ -24,12 +27,14 @@ pub(crate) struct Judge {
 pub(crate) struct JudgedStep {
     pub(crate) decision: Decision,
     pub(crate) events: Vec<Event>,
-    /// Whether the decision is a stop that applied before this step.
+    /// Whether the decision is a stop that applied before this step and was announced then.
     pub(crate) standing: bool,
     /// What the session has used so far, if there are events.
     pub(crate) ledger: Option<Ledger>,
     /// The model that the session used last, if there are events.
     pub(crate) model: Option<String>,
+    /// What the step spent and found, if anything.
+    tally: Option<SessionTally>,
 }
 
 impl Judge {
@@ -70,26 +75,64 @@ impl Judge {
         let step = self.complete(step, now);
         let observed = self.engine.observe(view, &step)?;
         let (mut decision, mut events) = (observed.decision, observed.events);
+        let mut standing = observed.standing;
+        // The log of steps tells a server of its own what it hasn't announced.
+        let is_shared = matches!(view, ProjectView::Remote(_)) && decision.action == Action::Stop;
         if let Some(task) = &step.task {
             name_task(task, &mut decision, &mut events);
         }
-        let (mut ledger, mut model) = (None, None);
+        let (mut ledger, mut model, mut tally) = (None, None, None);
         if !matches!(step.body, Body::End | Body::State) {
+            let concerns = SessionMoney::concerns(&step, &decision, &events);
             let note = |state: &mut StoredSession| {
                 state.extras.note(&step);
                 let message = operator_message::take(&mut state.extras, &step, &decision);
-                let about = (!events.is_empty()).then(|| (*state.session.ledger(), state.extras.model()));
-                (message, about)
+                if is_shared && !standing {
+                    state.extras.stopped(&events, now);
+                }
+                let overdue = if is_shared { state.extras.take_overdue(now) } else { None };
+                let is_news = !events.is_empty() || overdue.is_some();
+                let about = is_news.then(|| (*state.session.ledger(), state.extras.model()));
+                let tally = concerns.then(|| state.extras.money.observe(&step, &decision, &events, now));
+                (message, about, overdue, tally)
             };
-            let (message, about) = view.change(&self.engine, &step.session, note)?;
+            let (message, about, overdue, spent) = view.change(&self.engine, &step.session, note)?;
+            if let Some(overdue) = overdue {
+                events.splice(0..0, overdue);
+                standing = false;
+            }
             if let Some(message) = message {
                 add_nudge(&mut decision, message, "operator", "deloop passed on a message from the operator");
             }
+            tally = spent;
             if let Some(about) = about {
                 (ledger, model) = (Some(about.0), about.1);
             }
         }
-        Ok(JudgedStep { decision, events, standing: observed.standing, ledger, model })
+        Ok(JudgedStep { decision, events, standing, ledger, model, tally })
+    }
+
+    /// Counts what steps spent and found, in order, and stops sessions whose budget is used up.
+    pub(super) fn charge(
+        &self,
+        money: &Money,
+        project: &Project,
+        steps: &[SentStep<'_>],
+        judged: &mut [JudgedStep],
+        now: Millis,
+    ) {
+        for (sent, judged) in steps.iter().zip(judged) {
+            let step = &sent.step;
+            if let Some(tally) = judged.tally.take() {
+                let verdicts = money.record(project, &step.session, &tally, now);
+                let index = judged.decision.step;
+                judged.events.extend(verdicts.iter().map(|verdict| verdict.event(step, index)));
+            }
+            if let Some(verdict) = money.standing(project, &step.session, now) {
+                let decision = std::mem::take(&mut judged.decision);
+                judged.decision = verdict.stop(step, decision, self.engine.options().mode);
+            }
+        }
     }
 
     /// Adds the time and the cost if the step has none.

@@ -2,18 +2,19 @@
 //! to SQLite is in the log of steps.
 
 use std::collections::HashMap;
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_detect::Swarm;
 use deloop_engine::Session;
-use deloop_store::{Bounds, Codec, SqliteStore, StateChange, StoreError, StoredState};
+use deloop_store::{Bounds, Codec, SqliteRecords, SqliteStore, StateChange, StoreError, StoredState};
 use deloop_types::Millis;
 
 use super::local_view::LocalView;
 use super::step_log::StepLog;
 use super::stored_session::StoredSession;
+use crate::money::{BudgetLimits, Money};
 use crate::project::Project;
 
 /// The log of the database is moved into the file once it has this many pages of 4 KiB.
@@ -28,6 +29,7 @@ const IN_MEMORY: usize = 10_000;
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
     pub(super) sqlite: Arc<SqliteStore>,
+    money: Money,
     folder: PathBuf,
     pub(super) entries: Mutex<CachedStates>,
     /// Whoever holds it decides about steps: they are decided about in the order in which they are logged.
@@ -68,13 +70,19 @@ impl<T> CachedState<T> {
         ((), self.touch(now))
     }
 
+    /// Returns whether neither memory nor the database has a state of it.
+    fn is_unknown(&self) -> bool {
+        self.state.is_none() && !self.stored && !self.changed
+    }
+
     fn written(&mut self) {
         (self.stored, self.changed) = (self.state.is_some(), false);
     }
 
     /// Marks it as changed. Returns whether it wasn't.
     pub(super) fn touch(&mut self, now: Millis) -> usize {
-        self.updated = now;
+        // A clock that was wrong for a while must not make a session look idle when it is right again.
+        self.updated = self.updated.max(now);
         usize::from(!std::mem::replace(&mut self.changed, true))
     }
 }
@@ -82,7 +90,11 @@ impl<T> CachedState<T> {
 /// Locks a file beside the database, because the sessions in memory are one server's alone.
 fn lock_file(database: &Path) -> Result<File, StoreError> {
     let failed = |error| StoreError::database(database, error);
-    let file = File::create(database.with_extension("lock")).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(database.with_extension("lock")).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::Error(error)) => Err(failed(error)),
@@ -108,7 +120,7 @@ impl LocalStore {
     pub(super) fn open(
         file: &Path,
         bounds: Bounds,
-        codec: &dyn Codec<Session>,
+        budgets: BudgetLimits,
         now: Millis,
         replay: impl FnOnce(&Self, &[u8]),
     ) -> Result<Self, StoreError> {
@@ -118,14 +130,11 @@ impl LocalStore {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let failed = |error| StoreError::database(&folder, error);
         let mark = sqlite.last_mark()?;
-        let steps = StepLog::read(&folder, mark).map_err(failed)?;
-        let log = StepLog::start(&folder, mark + 1).map_err(failed)?;
-        let store =
-            Self { sqlite, folder: folder.clone(), entries: Mutex::default(), log: Mutex::new(log), _lock };
+        let (log, steps) = StepLog::resume(&folder, mark).map_err(failed)?;
+        let money = Money::new(Arc::new(SqliteRecords::new(Arc::clone(&sqlite))?), budgets, now);
+        let (entries, log) = (Mutex::default(), Mutex::new(log));
+        let store = Self { sqlite, money, folder, entries, log, _lock };
         replay(&store, &steps);
-        // Until this is done, the steps are still in the log that was read.
-        store.write_back(&mut store.turn(), codec, now)?;
-        StepLog::remove(&folder, mark);
         Ok(store)
     }
 
@@ -155,6 +164,24 @@ impl LocalStore {
         if due { self.write_back(log, codec, now) } else { Ok(()) }
     }
 
+    /// Writes changes to the database if there are any.
+    pub(super) fn write_back_if_changed(
+        &self,
+        log: &mut StepLog,
+        codec: &dyn Codec<Session>,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        if lock(&self.entries).changed > 0 { self.write_back(log, codec, now) } else { Ok(()) }
+    }
+
+    /// Drops what changed since the last write to the database.
+    pub(super) fn undo(&self) {
+        let mut entries = lock(&self.entries);
+        entries.sessions.retain(|_, entry| !entry.changed);
+        entries.swarms.retain(|_, entry| !entry.changed);
+        entries.changed = 0;
+    }
+
     /// Writes all changes to the database and starts a new log.
     pub(super) fn write_back(
         &self,
@@ -162,18 +189,32 @@ impl LocalStore {
         codec: &dyn Codec<Session>,
         now: Millis,
     ) -> Result<(), StoreError> {
+        // Before the database names it: steps in a log that it doesn't name would be lost.
+        let next = log.following().map_err(|error| self.log_failed(error))?;
         let mut entries = lock(&self.entries);
         let CachedStates { sessions, swarms, .. } = &mut *entries;
         let sessions_changed = changes(sessions, |state| state.freeze(codec))?;
         let swarms_changed =
             changes(swarms, |swarm| serde_json::to_string(swarm).map_err(StoreError::encode))?;
-        self.sqlite.write_back(&sessions_changed, &swarms_changed, now, log.generation() + 1)?;
+        let spent = self.money.to_send();
+        // In one transaction, so that a step that is replayed isn't charged twice.
+        let added = self.sqlite.batch(|sqlite| {
+            sqlite.write_back(&sessions_changed, &swarms_changed, now, next.generation())?;
+            self.money.add_all(&spent, now)
+        })?;
+        self.money.added(&spent, &added);
         sessions.values_mut().for_each(CachedState::written);
         swarms.values_mut().for_each(CachedState::written);
         forget_unused(sessions);
         forget_unused(swarms);
         entries.changed = 0;
-        log.next().map_err(|error| StoreError::database(&self.folder, error))
+        log.continue_in(next);
+        Ok(())
+    }
+
+    /// Returns what sessions spend.
+    pub(super) fn money(&self) -> &Money {
+        &self.money
     }
 
     /// Returns the database.
@@ -216,6 +257,22 @@ impl LocalStore {
         let (done, changed) = work(entry);
         entries.changed += changed;
         Ok(done)
+    }
+
+    /// Drops what memory has of a session that doesn't exist, so that asking for unknown names doesn't fill it.
+    pub(super) fn drop_unknown_session(&self, name: &str) {
+        let mut entries = lock(&self.entries);
+        if entries.sessions.get(name).is_some_and(CachedState::is_unknown) {
+            entries.sessions.remove(name);
+        }
+    }
+
+    /// Drops what memory has of a swarm that doesn't exist.
+    pub(super) fn drop_unknown_swarm(&self, name: &str) {
+        let mut entries = lock(&self.entries);
+        if entries.swarms.get(name).is_some_and(CachedState::is_unknown) {
+            entries.swarms.remove(name);
+        }
     }
 
     pub(super) fn with_swarm<R>(
@@ -267,4 +324,43 @@ fn forget_unused<T>(entries: &mut HashMap<String, CachedState<T>>) {
     let (_, oldest, _) = used.select_nth_unstable(at);
     let oldest = *oldest;
     entries.retain(|_, entry| entry.used >= oldest);
+}
+
+#[cfg(test)]
+mod tests {
+    use deloop_engine::{Engine, Options};
+    use deloop_policy::Profile;
+    use deloop_store::Store;
+
+    use super::*;
+
+    /// Anybody may ask for names, as many as they like.
+    #[test]
+    fn unknown_names_that_are_asked_for_are_not_kept_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let bounds = Bounds { sessions: 9, idle: 9, swarms: 9, decisions: 0, bytes: 1 << 20 };
+        let store = LocalStore::open(
+            &folder.path().join("server.db"),
+            bounds,
+            BudgetLimits::default(),
+            Millis(0),
+            |_, _| {},
+        )
+        .unwrap();
+        let engine = Engine::new(Profile::named("default").unwrap(), Options::default());
+        let project = Project::default();
+        let view = store.view(&project, Millis(1));
+        for name in ["a", "b"] {
+            assert!(view.see(&engine, &name.into(), |_| ()).unwrap().is_none());
+            assert!(view.look_swarm(name, |_| ()).unwrap().is_none());
+        }
+        let kept = |store: &LocalStore| {
+            let entries = lock(&store.entries);
+            (entries.sessions.len(), entries.swarms.len())
+        };
+        assert_eq!(kept(&store), (0, 0));
+        view.change(&engine, &"a".into(), |_| ()).unwrap();
+        assert!(view.see(&engine, &"a".into(), |_| ()).unwrap().is_some());
+        assert_eq!(kept(&store), (1, 0));
+    }
 }

@@ -52,7 +52,12 @@ impl LocalView<'_> {
         see: impl FnOnce(&StoredSession) -> R,
     ) -> Result<Option<R>, StoreError> {
         let name = self.name(session.as_str());
-        self.store.with_session(&name, codec, self.now, |entry| (entry.state.as_ref().map(see), 0))
+        let seen =
+            self.store.with_session(&name, codec, self.now, |entry| (entry.state.as_ref().map(see), 0))?;
+        if seen.is_none() {
+            self.store.drop_unknown_session(&name);
+        }
+        Ok(seen)
     }
 
     fn change_swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
@@ -109,7 +114,12 @@ impl Store<Session> for LocalView<'_> {
     }
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
-        self.store.with_swarm(&self.name(swarm), |entry| (entry.state.as_ref().map(see), 0))
+        let name = self.name(swarm);
+        let seen = self.store.with_swarm(&name, |entry| (entry.state.as_ref().map(see), 0))?;
+        if seen.is_none() {
+            self.store.drop_unknown_swarm(&name);
+        }
+        Ok(seen)
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {

@@ -1,12 +1,16 @@
 //! Decides about steps and keeps sessions and swarms.
 
 mod backend;
+#[cfg(test)]
+mod clock_tests;
 mod declared_swarms;
 mod follow_up;
 mod judge;
 mod local;
 mod local_view;
 mod operator_message;
+mod purge;
+mod recovery;
 mod remote;
 mod session_report;
 mod step_log;
@@ -15,6 +19,7 @@ mod view;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use deloop_detect::SwarmState;
 use deloop_engine::{Checkpoint, Engine, RestoreError};
@@ -27,6 +32,7 @@ use crate::alerts::{Alerts, ClaimFn};
 use crate::audit::{AuditLog, BrokerAudit, TurnForm};
 use crate::caller_options::CallerOptions;
 use crate::events::EventHub;
+use crate::money::{AuditedChange, BudgetLimits, Money};
 use crate::project::Project;
 use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
@@ -35,6 +41,7 @@ use declared_swarms::DeclaredSwarms;
 use follow_up::FollowUp;
 pub use judge::CostFn;
 use judge::{Judge, JudgedStep};
+use recovery::ReplayedStep;
 pub(crate) use session_report::SessionReport;
 use view::ProjectView;
 
@@ -58,20 +65,14 @@ pub struct Broker {
     follow_up: FollowUp,
     off: bool,
     tell: TellFn,
+    /// Steps of the last process that ran, until [`Broker::recover`].
+    replayed: Vec<ReplayedStep>,
 }
 
 /// A step, and its text as the client sent it.
 pub(crate) struct SentStep<'a> {
     pub(crate) step: Step,
     pub(crate) json: &'a [u8],
-}
-
-/// What a purge deleted.
-pub(crate) struct Purged {
-    /// Whether there was a session.
-    pub(crate) existed: bool,
-    /// How many records of the audit log were about it.
-    pub(crate) records: u64,
 }
 
 /// The answers to the steps of a request.
@@ -91,33 +92,42 @@ impl Broker {
         store: BrokerStore<'_>,
         engine: Engine,
         cost: CostFn,
+        budgets: BudgetLimits,
         off: bool,
         now: Millis,
         tell: TellFn,
     ) -> Result<Self, StoreError> {
         let judge = Judge { engine, cost };
+        let mut replayed = Vec::new();
         let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) =
             match store {
                 BrokerStore::File(file) => {
-                    let backend = Backend::open_file(file, &judge, now)?;
-                    let Backend::Local(local) = &backend else {
-                        return Err(StoreError::address("not a file"));
-                    };
-                    let records = Arc::new(SqliteRecords::new(Arc::clone(local.sqlite()))?);
+                    let (sqlite, backend, steps) = Backend::open_file(file, budgets, &judge, now)?;
+                    replayed = steps;
+                    let records = Arc::new(SqliteRecords::new(sqlite)?);
                     // One server's events needn't outlive it.
                     (backend, records, Arc::new(MemoryRecords::default()))
                 }
                 BrokerStore::Redis { url, options } => {
                     let store = RedisStore::open(url, options)?;
                     let records = Arc::new(store.records());
-                    (Backend::Remote(store), Arc::clone(&records) as Arc<dyn SharedRecords>, records)
+                    let shared: Arc<dyn SharedRecords> = Arc::clone(&records) as Arc<dyn SharedRecords>;
+                    let money = Money::new(Arc::clone(&shared), budgets, now);
+                    (Backend::Remote { store, money }, shared, records)
                 }
             };
-        let swarms = DeclaredSwarms::new(Arc::clone(&records), matches!(backend, Backend::Remote(_)));
+        let swarms = DeclaredSwarms::new(Arc::clone(&records), matches!(backend, Backend::Remote { .. }));
         let events = EventHub::start(events).map_err(StoreError::encode)?;
-        let follow_up =
-            FollowUp { records, swarms, events, alerts: None, audit: None, tell: Arc::clone(&tell) };
-        Ok(Self { judge, backend, follow_up, off, tell })
+        let follow_up = FollowUp {
+            records,
+            swarms,
+            events,
+            alerts: None,
+            audit: None,
+            tell: Arc::clone(&tell),
+            minute: AtomicI64::new(0),
+        };
+        Ok(Self { judge, backend, follow_up, off, tell, replayed })
     }
 
     /// Returns the server's own mode.
@@ -127,7 +137,7 @@ impl Broker {
 
     /// Returns whether the store is on another machine, so that a request may have to wait for it.
     pub(crate) fn is_remote(&self) -> bool {
-        matches!(self.backend, Backend::Remote(_))
+        matches!(self.backend, Backend::Remote { .. })
     }
 
     /// Decides about the steps of a project, in order.
@@ -141,7 +151,7 @@ impl Broker {
         let judge = self.judge.with_options(caller.over(self.judge.engine.options()));
         let decided = self.backend.decide(&judge, &requester.project, steps, now, &self.tell);
         let mut decided = match decided {
-            Err(error @ StoreError::Unavailable { .. }) => {
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
                 (self.tell)(ServerNotice::Failed(error.to_string()));
                 let go_on = |sent: &SentStep<'_>| Decision::go_on(sent.step.session.clone(), 0);
                 return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open: true });
@@ -154,6 +164,12 @@ impl Broker {
             return Ok(StepAnswers { decisions, failed_open: false });
         }
         self.follow_up.decided(requester, steps, &mut decided, now);
+        if self.is_remote()
+            && let Err(error) = self.announced(requester, &decided, now)
+        {
+            // The next step of the session announces the stop again.
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
         let decisions = decided.into_iter().map(|decided| decided.decision).collect();
         Ok(StepAnswers { decisions, failed_open: false })
     }
@@ -190,7 +206,34 @@ impl Broker {
 
     /// Returns counts in the text format of Prometheus.
     pub(crate) fn metrics(&self) -> String {
-        self.follow_up.metrics()
+        let money = self.backend.money();
+        self.follow_up.metrics() + &money.counters.text(money.backlog())
+    }
+
+    /// Returns what sessions spend. What this server knows is in the shared records by then.
+    pub(crate) fn money(&self, now: Millis) -> Result<&Money, StoreError> {
+        let money = self.backend.money();
+        match &self.backend {
+            Backend::Local(_) => self.write_back(now)?,
+            Backend::Remote { .. } => money.exchange(now),
+        }
+        Ok(money)
+    }
+
+    /// Records that an operator changed a budget.
+    pub(crate) fn budget_changed(&self, change: &AuditedChange, now: Millis) {
+        self.follow_up.budget_changed(change, now);
+    }
+
+    /// Does what is due from time to time: shares what was spent with other servers, and raises reports and rises. Call it
+    /// about every second.
+    pub(crate) fn tick(&self, now: Millis) {
+        if self.is_remote() {
+            self.backend.money().exchange(now);
+        }
+        if let Err(error) = self.follow_up.tick(self.backend.money(), now) {
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
     }
 
     /// Returns what happens on all servers.
@@ -206,15 +249,13 @@ impl Broker {
         text: &str,
         now: Millis,
     ) -> Result<bool, StoreError> {
-        let known = self.change(&requester.project, now, |view| {
-            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
-            if known {
-                view.change(&self.judge.engine, session, |state| state.extras.send(text.to_owned()))?;
-            }
-            Ok::<_, StoreError>(known)
-        })?;
+        let engine = &self.judge.engine;
+        let known = self.backend.view(&requester.project, now).see(engine, session, |_| ())?.is_some();
         if known {
             self.follow_up.operated(requester, "session.message", ("session", session.as_str()), now);
+            self.change(&requester.project, now, |view| {
+                view.change(engine, session, |state| state.extras.send(text.to_owned()))
+            })?;
         }
         Ok(known)
     }
@@ -260,28 +301,6 @@ impl Broker {
         })
     }
 
-    /// Deletes a session and what the audit log says about it, for good. Returns whether there was anything.
-    pub(crate) fn purge(
-        &self,
-        requester: &Requester,
-        session: &SessionId,
-        now: Millis,
-    ) -> Result<Purged, StoreError> {
-        let existed = self.change(&requester.project, now, |view| {
-            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
-            view.forget(session)?;
-            Ok::<_, StoreError>(known)
-        })?;
-        self.follow_up.forget(requester, session);
-        let records = match self.audit_log() {
-            Some(log) => log
-                .purge(&requester.project, session, &requester.actor, now)
-                .map_err(|error| StoreError::encode(error.to_string()))?,
-            None => 0,
-        };
-        Ok(Purged { existed, records })
-    }
-
     pub(crate) fn checkpoint(
         &self,
         project: &Project,
@@ -299,9 +318,8 @@ impl Broker {
         checkpoint: &Checkpoint,
         now: Millis,
     ) -> Result<(), RestoreError> {
-        self.change(&requester.project, now, |view| self.judge.engine.restore(view, session, checkpoint))?;
         self.follow_up.operated(requester, "session.restore", ("session", session.as_str()), now);
-        Ok(())
+        self.change(&requester.project, now, |view| self.judge.engine.restore(view, session, checkpoint))
     }
 
     pub(crate) fn swarms(&self, project: &Project, now: Millis) -> Result<Vec<String>, StoreError> {
@@ -327,17 +345,22 @@ impl Broker {
         swarm: &str,
         now: Millis,
     ) -> Result<bool, StoreError> {
+        self.follow_up.operated(requester, "swarm.clear", ("swarm", swarm), now);
         let known = self.change(&requester.project, now, |view| {
             let known = view.look_swarm(swarm, |_| ())?.is_some();
             view.forget_swarm(swarm)?;
             Ok::<_, StoreError>(known)
         })?;
         self.follow_up.swarms.clear(&requester.project, swarm, now)?;
-        self.follow_up.operated(requester, "swarm.clear", ("swarm", swarm), now);
         Ok(known)
     }
 
-    /// Writes everything to the file, or checks that Redis answers.
+    /// Checks that steps can be stored.
+    pub(crate) fn check(&self, now: Millis) -> Result<(), StoreError> {
+        if self.is_remote() { self.follow_up.check(now) } else { self.write_back(now) }
+    }
+
+    /// Writes everything that is only in memory or in the log to the file.
     pub(crate) fn write_back(&self, now: Millis) -> Result<(), StoreError> {
         self.backend.write_back(&self.judge.engine, now)
     }

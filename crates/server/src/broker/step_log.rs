@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use deloop_types::Millis;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// What the names of logs start with, before the generation.
+const PREFIX: &str = "server.steps-";
 /// Length and checksum of an entry.
 const HEADER: usize = 4 + 8;
 /// Bytes of an entry before the project's name.
@@ -20,6 +22,8 @@ pub(super) struct StepLog {
     generation: i64,
     length: u64,
     buffer: Vec<u8>,
+    /// Whether there may be a part of an entry behind `length`.
+    is_torn: bool,
 }
 
 /// A step in the log.
@@ -35,33 +39,32 @@ pub(super) struct LoggedStep<'a> {
 }
 
 impl StepLog {
-    /// Starts an empty log for the steps after a write to the database.
-    pub(super) fn start(folder: &Path, generation: i64) -> io::Result<Self> {
+    /// Opens the log of a generation to continue it; creates it if it doesn't exist. Returns the steps that it has, too. A
+    /// last entry that wasn't completely written is removed, and so are the logs of other generations.
+    pub(super) fn resume(folder: &Path, generation: i64) -> io::Result<(Self, Vec<u8>)> {
+        let mut log = Self::open(folder, generation, false)?;
+        let mut text = Vec::new();
+        log.file.read_to_end(&mut text)?;
+        text.truncate(entries(&text).map(LoggedStep::length).sum());
+        log.length = text.len() as u64;
+        log.cut()?;
+        remove_others(folder, generation);
+        Ok((log, text))
+    }
+
+    /// Starts the empty log of the next generation. Steps go there once the database has those of this one.
+    pub(super) fn following(&self) -> io::Result<Self> {
+        Self::open(&self.folder, self.generation + 1, true)
+    }
+
+    fn open(folder: &Path, generation: i64, truncate: bool) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
+        options.read(true).write(true).create(true).truncate(truncate);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path(folder, generation))?;
-        Ok(Self { file, folder: folder.to_owned(), generation, length: 0, buffer: Vec::new() })
-    }
-
-    /// Reads the log of a generation. A last entry that wasn't completely written is left out.
-    pub(super) fn read(folder: &Path, generation: i64) -> io::Result<Vec<u8>> {
-        match File::open(path(folder, generation)) {
-            Ok(mut file) => {
-                let mut text = Vec::new();
-                file.read_to_end(&mut text)?;
-                Ok(text)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Deletes the log of a generation.
-    pub(super) fn remove(folder: &Path, generation: i64) {
-        // A log that can't be deleted isn't read again: its generation is over.
-        let _ = std::fs::remove_file(path(folder, generation));
+        let folder = folder.to_owned();
+        Ok(Self { file, folder, generation, length: 0, buffer: Vec::new(), is_torn: false })
     }
 
     pub(super) fn generation(&self) -> i64 {
@@ -76,8 +79,12 @@ impl StepLog {
     pub(super) fn append<'a>(&mut self, steps: impl Iterator<Item = LoggedStep<'a>>) -> io::Result<()> {
         self.buffer.clear();
         steps.for_each(|step| write_entry(&mut self.buffer, step));
-        if let Err(error) = self.file.write_all(&self.buffer) {
+        if self.is_torn {
             self.cut()?;
+        }
+        if let Err(error) = self.file.write_all(&self.buffer) {
+            // What follows a part of an entry would never be read.
+            self.is_torn = self.cut().is_err();
             return Err(error);
         }
         self.length += self.buffer.len() as u64;
@@ -90,20 +97,38 @@ impl StepLog {
     fn cut(&mut self) -> io::Result<()> {
         use std::io::Seek;
         self.file.set_len(self.length)?;
-        self.file.seek(io::SeekFrom::Start(self.length)).map(drop)
+        self.file.seek(io::SeekFrom::Start(self.length))?;
+        self.is_torn = false;
+        Ok(())
     }
 
-    /// Starts the log of the next generation. Call it when the database has the steps of this one.
-    pub(super) fn next(&mut self) -> io::Result<()> {
-        let next = Self::start(&self.folder, self.generation + 1)?;
+    /// Continues in the log of the next generation and deletes this one.
+    pub(super) fn continue_in(&mut self, next: Self) {
         let before = std::mem::replace(self, next);
-        Self::remove(&before.folder, before.generation);
-        Ok(())
+        // A log that can't be deleted isn't read again: its generation is over.
+        let _ = std::fs::remove_file(path(&before.folder, before.generation));
+    }
+}
+
+impl LoggedStep<'_> {
+    fn length(self) -> usize {
+        HEADER + FIXED + self.project.len() + self.json.len()
+    }
+}
+
+/// Deletes logs that a killed process left: the database has their steps, or it never had a step of theirs.
+fn remove_others(folder: &Path, generation: i64) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let other = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<i64>().ok());
+        if other.is_some_and(|other| other != generation) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 
 fn path(folder: &Path, generation: i64) -> PathBuf {
-    folder.join(format!("server.steps-{generation}"))
+    folder.join(format!("{PREFIX}{generation}"))
 }
 
 fn write_entry(out: &mut Vec<u8>, step: LoggedStep<'_>) {
@@ -173,13 +198,41 @@ mod tests {
     #[test]
     fn a_log_has_the_steps_of_one_generation() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = StepLog::start(folder.path(), 3).unwrap();
+        let mut log = resumed(folder.path(), 3, &[]);
         log.append([step(b"1"), step(b"2")].into_iter()).unwrap();
         log.append([step(b"3")].into_iter()).unwrap();
-        let text = StepLog::read(folder.path(), 3).unwrap();
-        assert_eq!(entries(&text).map(|step| step.json).collect::<Vec<_>>(), [b"1", b"2", b"3"]);
-        log.next().unwrap();
+        let mut log = resumed(folder.path(), 3, &[b"1", b"2", b"3"]);
+        log.append([step(b"4")].into_iter()).unwrap();
+        let next = log.following().unwrap();
+        // The database doesn't have the steps yet: they are still here.
+        let mut log = resumed(folder.path(), 3, &[b"1", b"2", b"3", b"4"]);
+        drop(next);
+        log.continue_in(log.following().unwrap());
         assert_eq!((log.generation(), log.len()), (4, 0));
-        assert_eq!(StepLog::read(folder.path(), 3).unwrap(), b"");
+        resumed(folder.path(), 3, &[]);
+        assert!(!path(folder.path(), 4).exists(), "a log of another generation is deleted");
+    }
+
+    fn resumed(folder: &Path, generation: i64, expected: &[&[u8]]) -> StepLog {
+        let (log, text) = StepLog::resume(folder, generation).unwrap();
+        assert_eq!(entries(&text).map(|step| step.json).collect::<Vec<_>>(), expected);
+        log
+    }
+
+    /// Steps that follow a torn entry would be lost at the next start.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_part_of_an_entry_is_removed_before_the_next_one_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = resumed(folder.path(), 1, &[]);
+        log.append([step(b"1")].into_iter()).unwrap();
+        // This device is always full, and can't be cut either.
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let file = std::mem::replace(&mut log.file, full);
+        log.append([step(b"2")].into_iter()).unwrap_err();
+        log.file = file;
+        log.file.write_all(b"part").unwrap();
+        log.append([step(b"3")].into_iter()).unwrap();
+        resumed(folder.path(), 1, &[b"1", b"3"]);
     }
 }

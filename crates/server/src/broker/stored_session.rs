@@ -1,10 +1,15 @@
 use deloop_engine::Session;
 use deloop_store::{Codec, StoreError};
-use deloop_types::{Body, Step, limits};
+use deloop_types::{Body, Event, Millis, Step, limits};
 use serde::{Deserialize, Serialize};
+
+use crate::money::SessionMoney;
 
 /// Maximum number of messages that wait for an agent. The oldest are dropped first.
 const INBOX: usize = 8;
+
+/// When a stop counts as one that nobody announced, in milliseconds: the server that decided about it is slow or gone.
+const OVERDUE: u64 = 3_000;
 
 /// A session as a broker stores it: the engine's state, and what only a broker needs.
 #[derive(Default)]
@@ -23,9 +28,15 @@ pub(crate) struct SessionExtras {
     /// The messages that went out with the decision about this step, until the next ones go out.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<(u64, Vec<String>)>,
+    /// What attributes its spend and loops.
+    #[serde(skip_serializing_if = "SessionMoney::is_empty")]
+    pub(crate) money: SessionMoney,
     /// The model that it used last.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// When its stop was decided, and the events of that, until its server has announced it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unannounced: Option<(i64, Vec<Event>)>,
 }
 
 impl SessionExtras {
@@ -44,6 +55,22 @@ impl SessionExtras {
         self.model.clone()
     }
 
+    /// Notes that a stop is to be announced.
+    pub(crate) fn stopped(&mut self, events: &[Event], now: Millis) {
+        self.unannounced = Some((now.0, events.to_vec()));
+    }
+
+    /// Notes that the stop was announced.
+    pub(crate) fn announced(&mut self) {
+        self.unannounced = None;
+    }
+
+    /// Takes the events of a stop that its server should have announced by now.
+    pub(crate) fn take_overdue(&mut self, now: Millis) -> Option<Vec<Event>> {
+        let overdue = self.unannounced.take_if(|(at, _)| now.since(Millis(*at)) > OVERDUE);
+        overdue.map(|(_, events)| events)
+    }
+
     /// Adds a message for the agent.
     pub(crate) fn send(&mut self, message: String) {
         if self.inbox.len() >= INBOX {
@@ -58,6 +85,11 @@ impl SessionExtras {
             self.sent = Some((step, self.inbox.clone()));
         }
         std::mem::take(&mut self.inbox)
+    }
+
+    /// Returns whether messages went out with the decision about this step, and none since.
+    pub(crate) fn went_out_with(&self, step: u64) -> bool {
+        self.sent.as_ref().is_some_and(|(sent, _)| *sent == step)
     }
 
     /// Notes whether the message with the decision about a step reached the agent. If not, it waits again.

@@ -1,8 +1,10 @@
 //! One file per resource. A handler reads the request, asks the broker on a thread that may block, and answers in JSON.
 
+mod budgets;
 mod events;
 mod health;
 mod openapi;
+mod reports;
 mod session_answers;
 mod sessions;
 mod step_bodies;
@@ -30,6 +32,8 @@ pub(crate) fn operations() -> Vec<ApiOperation> {
         ("Sessions", sessions::operations()),
         ("Swarms", swarms::operations()),
         ("Events", events::operations()),
+        ("Money", budgets::operations()),
+        ("Money", reports::operations()),
         ("Server", health::operations()),
         ("Server", openapi::operations()),
     ];

@@ -42,7 +42,7 @@ impl Agent for Harness {
     }
 
     fn cannot(&self, case: Case) -> Option<&'static str> {
-        (case == Case::Server).then_some("it has no hooks that could report to a server")
+        case.has_server().then_some("it has no hooks that could report to a server")
     }
 
     fn stand_in(&self, _place: &Place, want: Want) -> io::Result<StandIn> {

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Returns the path of the binary that is measured.
-pub(crate) fn binary() -> String {
-    std::env::var("DELOOP_BENCH_BINARY").expect("run this with `cargo xtask bench-serve`")
+pub(crate) fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_deloop")
 }
 
 /// Runs `deloop stream` on these lines.

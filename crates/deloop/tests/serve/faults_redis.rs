@@ -1,0 +1,361 @@
+//! What servers over Redis keep, and how long an agent waits, when Redis or a server fails. `docs/faults.md` lists the
+//! outcomes.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::alerts::{ACCEPT, SECRET, config, route};
+use super::client::{Client, HttpAnswer, Server};
+use super::faults::jumps;
+use super::receiver::AlertReceiver;
+use crate::binary::{deloop, lines, run};
+use crate::redis_cluster::{RedisCluster, wait_for};
+use crate::redis_server::RedisServer;
+
+/// The longest that an agent waits: the deadline of 300 ms, and what a busy machine adds.
+const LONGEST: Duration = Duration::from_millis(1_800);
+
+fn start(home: &Path, url: &str, more: &[&str]) -> Server {
+    let state = home.join("one");
+    Server::start(
+        home,
+        &[&["--profile", "turn-hash", "--store", url, "--state", state.to_str().unwrap()], more].concat(),
+    )
+}
+
+/// A step that waits no longer than it may.
+fn send(client: &mut Client, session: &str) -> std::io::Result<HttpAnswer> {
+    let step = json!({"type": "usage", "session": session, "input_tokens": 1}).to_string();
+    let sent = Instant::now();
+    let answer = client.send("POST", "/v1/steps", &[], step.as_bytes())?;
+    assert!(sent.elapsed() < LONGEST, "{:?}", sent.elapsed());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    Ok(answer)
+}
+
+/// What became of the steps of one session.
+#[derive(Debug, Default)]
+struct Load {
+    /// When each step was answered that was stored.
+    stored: Vec<Instant>,
+    failed_open: u64,
+}
+
+/// Sends steps of one session until it is over or the server is gone.
+fn keep_sending(server: &Server, session: &str, is_over: &AtomicBool) -> Load {
+    let (mut client, mut load) = (server.client(), Load::default());
+    while !is_over.load(Ordering::Relaxed) {
+        let Ok(answer) = send(&mut client, session) else { break };
+        if answer.header("deloop-failed-open").is_some() {
+            load.failed_open += 1;
+            std::thread::sleep(Duration::from_millis(20));
+        } else {
+            let step = answer.json()["step"].as_u64().unwrap();
+            assert!(step >= load.stored.len() as u64, "step {step} after {}", load.stored.len());
+            load.stored.push(Instant::now());
+        }
+    }
+    load
+}
+
+/// Puts sessions under load, and lets something happen meanwhile.
+fn under_load(server: &Server, sessions: &[String], happens: impl FnOnce()) -> Vec<Load> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        let senders: Vec<_> =
+            sessions.iter().map(|name| scope.spawn(move || keep_sending(server, name, is_over))).collect();
+        happens();
+        is_over.store(true, Ordering::Relaxed);
+        senders.into_iter().map(|sender| sender.join().unwrap()).collect()
+    })
+}
+
+fn names() -> Vec<String> {
+    ["a", "b", "c"].map(str::to_owned).to_vec()
+}
+
+fn is_ready(server: &Server) -> bool {
+    server.client().get("/readyz").status == 200
+}
+
+fn steps(server: &Server, session: &str) -> u64 {
+    let answer = server.client().get(&format!("/v1/sessions/{session}"));
+    if answer.status == 404 { 0 } else { answer.json()["steps"].as_u64().unwrap() }
+}
+
+/// Kills Redis with this setting of `appendfsync` under load and starts it again. Returns the moment of the kill, and for
+/// each session what was answered and how many steps are there.
+fn redis_killed(fsync: &str, before: Duration) -> Option<(Instant, Vec<(Load, u64)>)> {
+    let options = ["--appendonly", "yes", "--appendfsync", fsync];
+    let mut redis = RedisServer::start_with(&options)?;
+    let home = tempfile::tempdir().unwrap();
+    let server = start(home.path(), &redis.url(), &[]);
+    let mut killed = Instant::now();
+    let loads = under_load(&server, &names(), || {
+        std::thread::sleep(before);
+        killed = Instant::now();
+        redis.end();
+        std::thread::sleep(Duration::from_millis(700));
+        assert!(!is_ready(&server), "it says that Redis is away");
+    });
+    assert!(loads.iter().all(|load| load.failed_open > 0), "{loads:?}");
+    redis.launch_again(&options);
+    wait_for("Redis is used again", || is_ready(&server));
+    let kept: Vec<u64> = names().iter().map(|name| steps(&server, name)).collect();
+    Some((killed, loads.into_iter().zip(kept).collect()))
+}
+
+/// **Redis is killed, `appendfsync always`.** Every acknowledged step is there; the server recovers without a restart.
+#[test]
+fn redis_killed_with_fsync_always_loses_nothing_acknowledged() {
+    let Some((_, sessions)) = redis_killed("always", Duration::from_secs(1)) else { return };
+    for (load, kept) in sessions {
+        let stored = load.stored.len() as u64;
+        assert!(stored > 10 && kept >= stored, "{kept} kept of {stored} acknowledged");
+        assert!(kept <= stored + load.failed_open, "{kept} kept of {stored} and {}", load.failed_open);
+    }
+}
+
+/// **Redis is killed, `appendfsync everysec`.** Redis writes before it answers, unless the disk is slow: then it may
+/// postpone this for two seconds. What is older is there.
+#[test]
+fn redis_killed_with_fsync_everysec_loses_two_seconds_at_most() {
+    let Some((killed, sessions)) = redis_killed("everysec", Duration::from_secs(3)) else { return };
+    for (load, kept) in sessions {
+        let is_old = |at: &&Instant| killed.saturating_duration_since(**at) > Duration::from_secs(2);
+        let old = load.stored.iter().filter(is_old).count() as u64;
+        assert!(old > 10 && kept >= old, "{kept} kept of {old} acknowledged two seconds before");
+    }
+}
+
+/// **A server over Redis is killed.** It keeps nothing that Redis doesn't have, so nothing acknowledged is lost.
+#[test]
+fn a_server_killed_over_redis_loses_nothing_acknowledged() {
+    let Some(redis) = RedisServer::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let server = start(home.path(), &redis.url(), &["--store-timeout", "1500"]);
+    let loads = under_load(&server, &names(), || {
+        std::thread::sleep(Duration::from_secs(1));
+        server.signal("KILL");
+        std::thread::sleep(Duration::from_millis(200));
+    });
+    drop(server);
+    let server = start(home.path(), &redis.url(), &[]);
+    for (name, load) in names().iter().zip(loads) {
+        let (stored, kept) = (load.stored.len() as u64, steps(&server, name));
+        let most = stored + load.failed_open + 1;
+        assert!(stored > 10 && (stored..=most).contains(&kept), "{name}: {kept} of {stored}");
+    }
+}
+
+/// **A master of a cluster is killed and its replica takes over.** With `--store-wait-replicas 1`, nothing acknowledged is
+/// lost. Until then steps fail open in time, and the server recovers without a restart.
+#[test]
+fn a_failover_loses_nothing_that_a_replica_confirmed() {
+    let Some(mut cluster) = RedisCluster::start(6) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let url = format!("{},127.0.0.1:{}", cluster.url(), cluster.nodes[1].port());
+    let server = start(home.path(), &url, &["--store-wait-replicas", "1"]);
+    wait_for("it is ready", || is_ready(&server));
+    let slot = |name: &str| -> u16 {
+        cluster.nodes[1].ask(&format!("CLUSTER KEYSLOT {{deloop:p:default:s:{name}}}")).parse().unwrap()
+    };
+    let of_the_first: Vec<String> =
+        (0..).map(|n| format!("s{n}")).filter(|name| slot(name) < 5_461).take(3).collect();
+    let loads = under_load(&server, &of_the_first, || {
+        std::thread::sleep(Duration::from_secs(1));
+        cluster.nodes[0].end();
+        wait_for("the replica takes over", || cluster.nodes[3].replication().contains("role:master"));
+        // It comes back as the replica of the new master, which then can confirm changes again.
+        cluster.nodes[0].launch_again(&RedisCluster::OPTIONS.concat());
+        wait_for("it is ready again", || is_ready(&server));
+        std::thread::sleep(Duration::from_millis(500));
+    });
+    for (name, load) in of_the_first.iter().zip(loads) {
+        let (stored, kept) = (load.stored.len() as u64, steps(&server, name));
+        assert!(load.failed_open > 0 && stored > 10, "{name}: {load:?}");
+        assert!((stored..=stored + load.failed_open).contains(&kept), "{name}: {kept} of {stored}");
+        let answer = send(&mut server.client(), name).unwrap();
+        assert_eq!((answer.header("deloop-failed-open"), &answer.json()["step"]), (None, &json!(kept)));
+    }
+}
+
+/// Steps fail open in time, `/readyz` and the metrics say so, and afterwards the session is as it was.
+fn fails_open_and_recovers(server: &Server, fault: impl FnOnce(), over: impl FnOnce(), reason: &str) {
+    let mut client = server.client();
+    let known = steps(server, "s1");
+    let before = send(&mut client, "s1").unwrap();
+    assert_eq!((before.header("deloop-failed-open"), &before.json()["step"]), (None, &json!(known)));
+    let failed = |text: &str| -> u64 {
+        let row = text.lines().find_map(|line| line.strip_prefix("deloop_failed_open_total "));
+        row.unwrap().parse().unwrap()
+    };
+    let count = failed(&client.get("/metrics").text());
+    fault();
+    for _ in 0..3 {
+        let answer = send(&mut client, "s1").unwrap();
+        assert_eq!(answer.header("deloop-failed-open"), Some("true"));
+        assert_eq!(answer.json()["action"], "continue");
+    }
+    let ready = client.get("/readyz");
+    assert!(ready.status == 503 && ready.error().contains(reason), "{ready:?}");
+    assert_eq!(client.get("/healthz").status, 200);
+    assert_eq!(failed(&client.get("/metrics").text()), count + 3);
+    over();
+    wait_for("it is ready again", || is_ready(server));
+    let after = send(&mut client, "s1").unwrap();
+    assert_eq!((after.header("deloop-failed-open"), &after.json()["step"]), (None, &json!(known + 1)));
+}
+
+/// **Redis is full** (`maxmemory` with `noeviction`), **and a password that doesn't fit any more.** Agents continue in time,
+/// and the server goes on by itself when there is room or the password fits again.
+#[test]
+fn a_full_redis_and_a_wrong_password_fail_open_and_pass() {
+    let Some(redis) = RedisServer::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let server = start(home.path(), &redis.url(), &[]);
+    let tell = |command: &str| drop(redis.ask(command));
+    fails_open_and_recovers(
+        &server,
+        || tell("CONFIG SET maxmemory 1"),
+        || tell("CONFIG SET maxmemory 0"),
+        "Redis",
+    );
+    fails_open_and_recovers(
+        &server,
+        || {
+            tell("CONFIG SET requirepass another");
+            tell("AUTH another\r\nCLIENT KILL TYPE normal");
+        },
+        || tell("AUTH another\r\nCONFIG SET requirepass \"\""),
+        "password",
+    );
+    server.signal("TERM");
+    let (code, said) = server.wait();
+    assert!(code == Some(0) && !said.contains("another"), "{said}");
+}
+
+/// **Redis restarts and loads its data.** Agents continue in time until it is done; then every session is there.
+#[test]
+fn a_redis_that_loads_its_data_fails_open_until_it_is_done() {
+    let Some(mut redis) = RedisServer::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let server = start(home.path(), &redis.url(), &[]);
+    let mut client = server.client();
+    let many: Vec<Value> = (0..60)
+        .map(|n| json!({"type": "turn", "session": format!("s{n}"), "text": "x".repeat(2_000)}))
+        .collect();
+    assert_eq!(client.post("/v1/steps", &Value::from(many).to_string()).status, 200);
+    redis.ask("SAVE");
+    redis.end();
+    redis.launch_again(&["--key-load-delay", "30000", "--loading-process-events-interval-bytes", "1024"]);
+    let mut failed_open = 0;
+    let back = loop {
+        let answer = send(&mut client, "s1").unwrap();
+        if answer.header("deloop-failed-open").is_none() {
+            break answer;
+        }
+        failed_open += 1;
+        assert!(failed_open < 2_000);
+    };
+    assert!(failed_open > 0);
+    assert_eq!(back.json()["step"], 1, "what it knew before is there");
+    assert!(is_ready(&server));
+}
+
+/// **A stop is stored, and the server fails before it announces it.** The session's next step, at any server, is stopped; once
+/// the stop is overdue, it is recorded there, and its alert is raised.
+#[test]
+fn a_stop_that_its_server_did_not_announce_is_announced_by_another() {
+    let Some(redis) = RedisServer::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let receiver = AlertReceiver::start(ACCEPT);
+    let file = config(home, &route("ops", "webhook", &receiver.url("/"), "secret_env = \"ALERT_SECRET\""));
+    let begin = |name: &str, more: &[&str]| {
+        let (mut command, url, state) = (deloop(home), redis.url(), home.join(name));
+        command.env("ALERT_SECRET", SECRET);
+        let own = ["--config", &file, "--store", &url, "--state", state.to_str().unwrap()];
+        Server::start_with(command, &[&own[..], more].concat())
+    };
+    // No replica confirms anything: each change is made, and the server doesn't learn it.
+    let first = begin("one", &["--store-wait-replicas", "1", "--store-timeout", "300"]);
+    let step = json!({"type": "turn", "session": "s1", "text": "check price and decide trade"});
+    let mut client = first.client();
+    for _ in 0..6 {
+        let answer = client.post("/v1/steps", &step.to_string());
+        assert_eq!(answer.header("deloop-failed-open"), Some("true"), "{answer:?}");
+    }
+    assert_eq!(client.get("/readyz").status, 503);
+    first.kill();
+    let second = begin("two", &["--store-timeout", "5000"]);
+    let mut client = second.client();
+    std::thread::sleep(Duration::from_millis(3_100));
+    for _ in 0..3 {
+        assert_eq!(client.step(&step)["action"], "stop");
+    }
+    assert_eq!(receiver.next().json()["kind"], "session.terminated");
+    receiver.is_quiet();
+    let state = home.join("two");
+    let query = ["audit", "query", "--json", "--action", "decision.stop", "--state", state.to_str().unwrap()];
+    let recorded = lines(&run(deloop(home).args(query), b"").stdout);
+    assert_eq!((recorded.len(), &recorded[0]["session"]), (1, &json!("s1")));
+
+    // A stop that is announced at once is announced once, however long it stands.
+    let step = json!({"type": "turn", "session": "s2", "text": "check price and decide trade"});
+    let actions: Vec<Value> = (0..6).map(|_| client.step(&step)["action"].clone()).collect();
+    assert_eq!(actions[5], "stop");
+    std::thread::sleep(Duration::from_millis(3_100));
+    assert_eq!(client.step(&step)["action"], "stop");
+    assert_eq!(lines(&run(deloop(home).args(query), b"").stdout).len(), 2);
+}
+
+/// **Clocks of agents that jump**, over Redis.
+#[test]
+fn steps_whose_clock_jumps_keep_their_session_in_redis() {
+    let Some(redis) = RedisServer::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let server = start(home.path(), &redis.url(), &["--store-timeout", "10000"]);
+    jumps(&server);
+}
+
+/// **A body of 1 GB, malformed JSON, gzip and slow clients**, over Redis: each is refused or given up on as with a database,
+/// and nobody else waits.
+#[test]
+fn hostile_requests_cost_others_nothing_over_redis() {
+    let Some(redis) = RedisServer::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let server = start(home.path(), &redis.url(), &[]);
+    let mut halves = Vec::new();
+    for _ in 0..50 {
+        let mut client = server.client();
+        let head = client.head("POST", "/v1/steps", 100, &[]);
+        client.write(format!("{head}{{\"type\"").as_bytes()).unwrap();
+        halves.push(client);
+    }
+    let mut huge = server.client();
+    let head = huge.head("POST", "/v1/steps", 1 << 30, &[]);
+    huge.write(head.as_bytes()).unwrap();
+    assert_eq!(huge.read().unwrap().status, 413);
+    let mut client = server.client();
+    for (body, headers, status) in [
+        (&b"{\"type\":"[..], &[][..], 400),
+        (b"[{\"type\":\"turn\"", &[], 400),
+        (b"\x1f\x8b\x08\0\0\0\0\0", &[], 400),
+        (b"\x1f\x8b\x08\0\0\0\0\0", &[("content-encoding", "gzip")], 415),
+    ] {
+        let answer = client.send("POST", "/v1/steps", headers, body).unwrap();
+        assert!(answer.status == status && !answer.error().is_empty(), "{answer:?}");
+    }
+    for n in 0..20 {
+        let answer = send(&mut client, "s1").unwrap();
+        assert_eq!((answer.header("deloop-failed-open"), &answer.json()["step"]), (None, &json!(n)));
+    }
+    #[cfg(target_os = "linux")]
+    assert!(server.peak_memory() < 400, "{} MiB", server.peak_memory());
+    drop(halves);
+}

@@ -1,0 +1,121 @@
+//! Hooks that report to a server with keys, over TLS, or whose store is away.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::client::{Server, add_key};
+use super::fake_server::{FakeServer, answer, decisions};
+use super::hook::{Guarded, TOLD};
+
+/// An agent whose user configured this server, with a key in a file.
+fn reporting(url: &str, key: &str, more: &str) -> Guarded {
+    let settings =
+        format!("profile = \"doom-loop\"\n[server]\nurl = \"{url}\"\nkey_file = \"~/server.key\"\n{more}");
+    let agent = Guarded::new(&[]).configured(&settings);
+    std::fs::write(agent.home.path().join("server.key"), format!("{key}\n")).unwrap();
+    agent
+}
+
+fn certificate(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/certificates");
+    folder.join(name).to_str().unwrap().to_owned()
+}
+
+/// Makes the call that the server's profile finds repeated at the third time.
+fn repeat(agent: &mut Guarded) -> Vec<(bool, bool)> {
+    (0..3).map(|_| agent.fail()).collect()
+}
+
+#[test]
+fn a_key_in_a_file_lets_the_hook_report_to_its_project() {
+    let home = tempfile::tempdir().unwrap();
+    let key = add_key(home.path(), &["ci", "--scope", "ingest", "--project", "web"]);
+    let reader = add_key(home.path(), &["grafana", "--scope", "read", "--all-projects"]);
+    let server = Server::start(home.path(), &["--profile", "doom-loop"]);
+    let url = format!("http://{}", server.address);
+    let mut agent = reporting(&url, &key, "");
+    assert_eq!(repeat(&mut agent), TOLD[..3]);
+    let mut client = server.client_with(&reader);
+    assert_eq!(client.get("/v1/sessions?project=web").json()["sessions"], json!(["s1"]));
+    assert_eq!(client.get("/v1/sessions").json()["sessions"], json!([]), "of the project default");
+    assert_eq!(agent.count("SELECT count(*) FROM sessions"), 0, "the engine here has no history");
+    assert_eq!(agent.log(), "");
+    let (_, said) = agent.command(&["doctor"]);
+    assert!(said.contains(&format!("ok    server: {url} decides (deloop ")), "{said}");
+}
+
+#[test]
+fn a_key_that_is_refused_leaves_the_decision_here_and_doctor_says_why() {
+    let home = tempfile::tempdir().unwrap();
+    let reader = add_key(home.path(), &["grafana", "--scope", "read"]);
+    let web = add_key(home.path(), &["web", "--scope", "ingest", "--project", "web"]);
+    let server = Server::start(home.path(), &["--profile", "turn-hash"]);
+    let url = format!("http://{}", server.address);
+    for (key, more, why) in [
+        (reader.as_str(), "", "status 403: this request needs a key with the scope `ingest`"),
+        (web.as_str(), "project = \"shop\"\n", "status 403: this key is for another project"),
+        ("dlp_nobody", "", "status 401: it doesn't accept your key, which is unknown, expired or revoked"),
+    ] {
+        let mut agent = reporting(&url, key, more);
+        assert_eq!(repeat(&mut agent), TOLD[..3], "by the profile of this machine");
+        let log = agent.log();
+        assert!(log.contains(why) && log.contains("decided on this machine"), "{log}");
+        let (code, said) = agent.command(&["doctor"]);
+        assert!(code == Some(1) && said.contains("WRONG server:") && said.contains(why), "{said}");
+        assert!(said.contains("deloop decides on this machine"), "{said}");
+        for text in [&log, &said] {
+            assert!(!text.contains(key), "the key isn't shown: {text}");
+        }
+    }
+    assert_eq!(server.client_with(&reader).get("/v1/sessions").json()["sessions"], json!([]));
+}
+
+#[test]
+fn a_hook_trusts_the_certificates_of_the_configuration_and_no_others() {
+    let home = tempfile::tempdir().unwrap();
+    let key = add_key(home.path(), &["ci", "--scope", "ingest,operate"]);
+    let (pem, secret) = (certificate("one.pem"), certificate("one.key"));
+    let arguments = ["--profile", "doom-loop", "--tls-cert", &pem, "--tls-key", &secret];
+    let server = Server::start(home.path(), &arguments);
+    let url = format!("https://localhost:{}", server.address.port());
+    let trusted = format!("ca_file = \"{}\"\ntimeout_ms = 5000\n", certificate("authority.pem"));
+    let mut agent = reporting(&url, &key, &trusted);
+    agent.has_proxy = false;
+    assert_eq!((repeat(&mut agent), agent.log()), (TOLD[..3].to_vec(), String::new()));
+    assert_eq!(agent.count("SELECT count(*) FROM sessions"), 0, "the server decided");
+    let (_, said) = agent.command(&["doctor"]);
+    assert!(said.contains(&format!("ok    server: {url} decides (deloop ")), "{said}");
+    let (code, said) = agent.command(&["say", "s1", "Hello."]);
+    assert!(code == Some(0) && said.starts_with("Sent."), "{said}");
+
+    // Neither the public authorities nor another certificate vouch for it.
+    let other = format!("ca_file = \"{}\"\n", certificate("two.pem"));
+    for more in ["timeout_ms = 5000\n", &format!("{other}timeout_ms = 5000\n")] {
+        let mut agent = reporting(&url, &key, more);
+        agent.has_proxy = false;
+        assert_eq!(repeat(&mut agent), TOLD[..3], "decided here");
+        assert!(agent.count("SELECT count(*) FROM sessions") > 0);
+        let log = agent.log();
+        assert!(log.contains("certificate") && log.contains("decided on this machine"), "{log}");
+        let (code, said) = agent.command(&["say", "s1", "Hello."]);
+        assert!(code == Some(2) && said.contains("certificate"), "{said}");
+    }
+}
+
+/// The server answers `continue` for everything while its store is away. This machine can do better.
+#[test]
+fn an_answer_without_a_store_is_decided_here() {
+    let server = FakeServer::start(Box::new(|_, steps| {
+        let sent = String::from_utf8(decisions(steps, &json!({}))).unwrap();
+        let (_, body) = sent.split_once("\r\n\r\n").unwrap();
+        answer("200 OK", "deloop-failed-open: 1\r\n", body.as_bytes())
+    }));
+    let mut agent = Guarded::new(&["--profile", "doom-loop", "--server", &server.url]);
+    assert_eq!(repeat(&mut agent), TOLD[..3], "decided here");
+    assert_eq!(server.requests(), 1, "it isn't asked again for a while");
+    let log = agent.log();
+    assert!(log.contains("its store is away; decided on this machine"), "{log}");
+    let (_, said) = agent.command(&["status"]);
+    assert!(said.contains("events were decided on this machine"), "{said}");
+}
