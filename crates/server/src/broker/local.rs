@@ -44,6 +44,8 @@ pub(super) struct CachedStates {
     swarms: HashMap<String, CachedState<Swarm>>,
     clock: u64,
     pub(super) changed: usize,
+    /// How long the log was, and how much had changed, when the last write to the database failed.
+    failed_at: (u64, usize),
 }
 
 /// A state in memory. `None` is one that doesn't exist, which the database may not know yet.
@@ -153,15 +155,26 @@ impl LocalStore {
         lock(&self.log)
     }
 
-    /// Writes changes to the database if there are many.
+    /// Writes changes to the database if there are many. After a failure it waits for as many more: a database that is locked
+    /// makes one step wait, and the steps are safe in the log.
     pub(super) fn write_back_if_due(
         &self,
         log: &mut StepLog,
         codec: &dyn Codec<Session>,
         now: Millis,
     ) -> Result<(), StoreError> {
-        let due = log.len() >= LONGEST_LOG || lock(&self.entries).changed >= CHANGED;
-        if due { self.write_back(log, codec, now) } else { Ok(()) }
+        let (changed, (length, before)) = {
+            let entries = lock(&self.entries);
+            (entries.changed, entries.failed_at)
+        };
+        if log.len() < length + LONGEST_LOG && changed < before + CHANGED {
+            return Ok(());
+        }
+        let written = self.write_back(log, codec, now);
+        if written.is_err() {
+            lock(&self.entries).failed_at = (log.len(), changed);
+        }
+        written
     }
 
     /// Writes changes to the database if there are any.
@@ -207,7 +220,7 @@ impl LocalStore {
         swarms.values_mut().for_each(CachedState::written);
         forget_unused(sessions);
         forget_unused(swarms);
-        entries.changed = 0;
+        (entries.changed, entries.failed_at) = (0, (0, 0));
         log.continue_in(next);
         Ok(())
     }
@@ -334,21 +347,48 @@ mod tests {
 
     use super::*;
 
+    fn open(folder: &Path) -> (LocalStore, Engine, Project) {
+        let bounds = Bounds { sessions: 9_000, idle: 9, swarms: 9, decisions: 0, bytes: 1 << 30 };
+        let file = folder.join("server.db");
+        let store = LocalStore::open(&file, bounds, BudgetLimits::default(), Millis(0), |_, _| {}).unwrap();
+        let engine = Engine::new(Profile::named("default").unwrap(), Options::default());
+        (store, engine, Project::default())
+    }
+
+    /// Each attempt waits for the lock, and every step would wait with it.
+    #[test]
+    fn a_locked_database_makes_one_step_wait_and_not_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, engine, project) = open(folder.path());
+        let view = store.view(&project, Millis(1));
+        let change = |from: usize| {
+            for n in from..from + CHANGED {
+                view.change(&engine, &format!("s{n}").as_str().into(), |_| ()).unwrap();
+            }
+        };
+        let due = || store.write_back_if_due(&mut store.turn(), &engine, Millis(1));
+        change(0);
+        let other = rusqlite::Connection::open(folder.path().join("server.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        due().unwrap_err();
+        due().unwrap();
+        other.execute_batch("ROLLBACK").unwrap();
+        due().unwrap();
+        assert_eq!(lock(&store.entries).changed, CHANGED, "it isn't tried again yet");
+        change(CHANGED);
+        due().unwrap();
+        assert_eq!(store.session_count().unwrap(), 2 * CHANGED as u64);
+        assert_eq!(lock(&store.entries).changed, 0, "it is tried again");
+        change(0);
+        due().unwrap();
+        assert_eq!(lock(&store.entries).changed, 0, "and then as before");
+    }
+
     /// Anybody may ask for names, as many as they like.
     #[test]
     fn unknown_names_that_are_asked_for_are_not_kept_in_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let bounds = Bounds { sessions: 9, idle: 9, swarms: 9, decisions: 0, bytes: 1 << 20 };
-        let store = LocalStore::open(
-            &folder.path().join("server.db"),
-            bounds,
-            BudgetLimits::default(),
-            Millis(0),
-            |_, _| {},
-        )
-        .unwrap();
-        let engine = Engine::new(Profile::named("default").unwrap(), Options::default());
-        let project = Project::default();
+        let (store, engine, project) = open(folder.path());
         let view = store.view(&project, Millis(1));
         for name in ["a", "b"] {
             assert!(view.see(&engine, &name.into(), |_| ()).unwrap().is_none());
