@@ -176,6 +176,11 @@ impl<'de> Deserialize<'de> for WholeNumber {
                 Ok(WholeNumber(number))
             }
 
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<WholeNumber, E> {
+                let wrong = |_| E::invalid_value(de::Unexpected::Signed(number), &self);
+                u64::try_from(number).map(WholeNumber).map_err(wrong)
+            }
+
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
