@@ -47,7 +47,8 @@ impl Backend {
         Ok((Arc::clone(store.sqlite()), Self::Local(store), replayed))
     }
 
-    /// Returns a view of a project for one request. With Redis, it waits no longer than the deadline, for all that it does together.
+    /// Returns a view of a project for one request. With Redis, all that it does together waits no longer than the
+    /// deadline.
     pub(super) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> ProjectView<'a> {
         match self {
             Self::Local(store) => ProjectView::Local(store.view(project, now)),

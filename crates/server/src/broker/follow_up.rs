@@ -1,4 +1,4 @@
-//! What follows from a decision: messages for other workers, events and alerts.
+//! What follows from a decision: messages for other workers, events, alerts and audit records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
