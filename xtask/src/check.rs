@@ -14,6 +14,8 @@ const FUZZ_SECONDS: &str = "30";
 const FUZZ_TARGETS: [&str; 4] = ["step", "normalise", "shell", "observe"];
 /// Crates that only the command needs.
 const COMMAND_ONLY: [&str; 6] = ["clap", "rusqlite", "comfy_table", "indicatif", "tokio", "deloop_cli"];
+/// How much of what a failed test said is repeated at the end, in lines.
+const FAILURE_LINES: usize = 8;
 const EXAMPLES: &str = "crates/deloop/examples";
 
 pub fn run() -> ExitCode {
@@ -22,7 +24,7 @@ pub fn run() -> ExitCode {
     check.step("format", &mut cargo(&["fmt", "--all", "--check"]));
     check.step("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
     check.shape();
-    check.recorded_step("tests", &mut cargo(&["test", "--workspace"]));
+    check.recorded_step("tests", &mut cargo(&["test", "--workspace", "--no-fail-fast"]));
     let memory = ["test", "--package", "deloop-engine", "--test", "memory", "--", "--ignored"];
     check.recorded_step("memory of 100,000 sessions", &mut cargo(&memory));
     check.step("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
@@ -177,9 +179,24 @@ impl Check {
             println!("everything passed");
             return ExitCode::SUCCESS;
         }
+        print!("{}", why_tests_failed());
         println!("failed: {}", self.failed.join(", "));
         ExitCode::FAILURE
     }
+}
+
+/// Returns what the tests that failed said, to repeat it at the end of a long output.
+fn why_tests_failed() -> String {
+    let output = std::fs::read_to_string(documents::tests_file()).unwrap_or_default();
+    let mut lines = output.lines();
+    let mut said = String::new();
+    while let Some(line) = lines.next() {
+        if line.starts_with("---- ") && line.ends_with(" stdout ----") {
+            let what = lines.by_ref().filter(|line| !line.is_empty()).take(FAILURE_LINES);
+            said.extend(std::iter::once(line).chain(what).flat_map(|line| [line, "\n"]));
+        }
+    }
+    said
 }
 
 /// Deletes what an earlier check recorded: only what runs now counts.

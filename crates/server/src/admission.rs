@@ -1,11 +1,11 @@
 //! Decides which requests are let in. Every refusal names its limit.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::SemaphorePermit;
 
@@ -32,15 +32,20 @@ pub(crate) const HEADERS: Duration = Duration::from_secs(10);
 /// How long a request may take, its body included.
 pub(crate) const REQUEST: Duration = Duration::from_secs(30);
 
-/// Handles a request, if it is let in, and counts it.
+/// Handles a request, if it is let in, and counts it. A handler finds the [`crate::requester::Requester`] in the request.
 #[expect(clippy::disallowed_methods, reason = "measures how long a request takes")]
-pub(crate) async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn admit<F: Future<Output = Response>>(
+    shared: &Arc<Shared>,
+    peer: IpAddr,
+    mut request: Request,
+    handle: impl FnOnce(Request) -> F,
+) -> Response {
     let begun = Instant::now();
-    keep_keys_fresh(&shared).await;
+    keep_keys_fresh(shared).await;
     let has_length = !request.headers().contains_key(header::TRANSFER_ENCODING);
-    let mut response = match let_in(&shared, &mut request) {
+    let mut response = match let_in(shared, peer, &mut request) {
         Err(error) => error.into_response(),
-        Ok(_place) => match tokio::time::timeout(REQUEST, next.run(request)).await {
+        Ok(_place) => match tokio::time::timeout(REQUEST, handle(request)).await {
             Ok(response) => response,
             Err(_) => HttpError::timeout().into_response(),
         },
@@ -60,8 +65,8 @@ struct Admission<'a> {
     _large: Option<SemaphorePermit<'a>>,
 }
 
-fn let_in<'a>(shared: &'a Shared, request: &mut Request) -> Result<Admission<'a>, HttpError> {
-    if let Some(requester) = shared.access.check(request)? {
+fn let_in<'a>(shared: &'a Shared, peer: IpAddr, request: &mut Request) -> Result<Admission<'a>, HttpError> {
+    if let Some(requester) = shared.access.check(peer, request)? {
         request.extensions_mut().insert(requester);
     }
     let headers = request.headers();

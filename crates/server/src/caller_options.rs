@@ -1,8 +1,8 @@
 //! What the sender of steps reports about its side, in the query of `POST /v1/steps`.
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequestParts, Query};
-use axum::http::request::Parts;
+use axum::http::Uri;
 use deloop_engine::Options;
 use deloop_types::Mode;
 use serde::Deserialize;
@@ -23,19 +23,18 @@ impl CallerOptions {
         let mode = self.mode.map_or(server.mode, |mode| mode.max(server.mode));
         Options::new(mode, self.attended.unwrap_or(server.attended)).with_roles(server.roles)
     }
-}
 
-impl<S: Send + Sync> FromRequestParts<S> for CallerOptions {
-    type Rejection = HttpError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+    /// Reads them from the query.
+    pub(crate) fn read(uri: &Uri) -> Result<Self, HttpError> {
+        if uri.query().is_none() {
+            return Ok(Self::default());
+        }
         let wrong = |_: QueryRejection| {
             HttpError::bad_request(
                 "`mode` must be shadow, nudge or enforce, and `attended` true or false, each at most once",
             )
         };
-        let Query(options) = Query::<Self>::from_request_parts(parts, state).await.map_err(wrong)?;
-        Ok(options)
+        Query::try_from_uri(uri).map(|Query(options)| options).map_err(wrong)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Accepts connections until a signal arrives.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,19 +8,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::access::{PeerAddress, ServerAccess, TlsAccess, WriteDeadline};
-use crate::admission::{CONNECTIONS, HEADERS, REQUEST};
+use crate::access::{ServerAccess, TlsAccess, WriteDeadline};
+use crate::admission::{CONNECTIONS, HEADERS, REQUEST, admit};
 use crate::broker::Broker;
 use crate::routes;
 use crate::shared::{ServerNotice, Shared, TellFn, now};
@@ -85,13 +86,14 @@ async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Share
                 Ok((stream, peer, slot)) => {
                     let connection = Connection {
                         peer,
+                        shared: Arc::clone(&shared),
                         router: router.clone(),
                         watcher: graceful.watcher(),
                         _slot: slot,
                     };
                     match tls.clone() {
                         None => tokio::spawn(connection.answer(stream)),
-                        Some(tls) => tokio::spawn(connection.secure(stream, tls, Arc::clone(&shared))),
+                        Some(tls) => tokio::spawn(connection.secure(stream, tls)),
                     };
                 }
                 Err(error) => {
@@ -124,6 +126,7 @@ async fn accept(
 /// A connection that was accepted, and its place among all.
 struct Connection {
     peer: IpAddr,
+    shared: Arc<Shared>,
     router: Router,
     watcher: Watcher,
     _slot: OwnedSemaphorePermit,
@@ -132,7 +135,8 @@ struct Connection {
 impl Connection {
     /// Answers requests once the connection is secure. A handshake takes at most as long as headers may, and ends when
     /// the server does.
-    async fn secure(self, stream: WriteDeadline<TcpStream>, tls: Arc<TlsAccess>, shared: Arc<Shared>) {
+    async fn secure(self, stream: WriteDeadline<TcpStream>, tls: Arc<TlsAccess>) {
+        let shared = Arc::clone(&self.shared);
         let mut stopping = shared.stopping.subscribe();
         if tls.is_due() {
             let tls = Arc::clone(&tls);
@@ -153,11 +157,13 @@ impl Connection {
     }
 
     async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
-        let Self { peer, router, watcher, _slot } = self;
-        let inner = TowerToHyperService::new(router);
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(PeerAddress(peer));
-            inner.call(request)
+        let Self { peer, shared, router, watcher, _slot } = self;
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (shared, router) = (Arc::clone(&shared), router.clone());
+            async move {
+                let handle = |request| routes::answer(Arc::clone(&shared), router, request);
+                Ok::<_, Infallible>(admit(&shared, peer, request.map(Body::new), handle).await)
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ struct Answered {
 }
 
 /// Sends batches of new sessions until the server is gone.
-fn send_batches(mut client: Client, thread: usize) -> Answered {
+fn send_batches(mut client: Client, thread: usize, count: &AtomicU64) -> Answered {
     let mut answered = Answered::default();
     for batch in 0.. {
         let names: Vec<String> = (0..100).map(|n| format!("t{thread}-{batch}-{n}")).collect();
@@ -41,24 +42,26 @@ fn send_batches(mut client: Client, thread: usize) -> Answered {
             Ok(answer) => assert_eq!(answer.status, 200, "{answer:?}"),
             Err(_) => break,
         }
+        count.fetch_add(names.len() as u64, Ordering::Relaxed);
         answered.sessions.extend(names);
     }
     answered
 }
 
 /// Lets one worker of a swarm after the other make a call until the server is gone.
-fn send_swarm(mut client: Client) -> Answered {
+fn send_swarm(mut client: Client, count: &AtomicU64) -> Answered {
     let mut workers = 0;
     let step = |n: u64| json!({"type": "call", "session": format!("w{n}"), "swarm": "fix", "id": format!("c{n}"), "tool": "bash", "args": {"command": format!("cat {n}.md")}});
     while workers < 900 && client.try_step(&step(workers)).is_ok() {
         workers += 1;
+        count.store(workers, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(1));
     }
     Answered { workers, ..Answered::default() }
 }
 
 /// Sends a message to one new session after the other until the server is gone.
-fn send_messages(mut client: Client) -> Answered {
+fn send_messages(mut client: Client, count: &AtomicU64) -> Answered {
     let mut messages = 0;
     loop {
         let step = json!({"type": "turn", "session": format!("m{messages}"), "text": "Hello."});
@@ -71,6 +74,7 @@ fn send_messages(mut client: Client) -> Answered {
             Err(_) => break,
         }
         messages += 1;
+        count.store(messages, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(5));
     }
     Answered { messages, ..Answered::default() }
@@ -83,17 +87,32 @@ fn a_kill_amid_writes_to_the_database_loses_nothing_answered() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let server = Server::start(home, &["--profile", "doom-loop"]);
+    let [sessions, workers, messages] = [const { AtomicU64::new(0) }; 3];
     let answered: Vec<Answered> = std::thread::scope(|scope| {
+        let (sessions, workers, messages) = (&sessions, &workers, &messages);
         let mut threads: Vec<_> = (0..3)
             .map(|thread| {
                 let client = server.client();
-                scope.spawn(move || send_batches(client, thread))
+                scope.spawn(move || send_batches(client, thread, sessions))
             })
             .collect();
-        let (swarm, messages) = (server.client(), server.client());
-        threads.push(scope.spawn(move || send_swarm(swarm)));
-        threads.push(scope.spawn(move || send_messages(messages)));
-        std::thread::sleep(Duration::from_millis(1_500));
+        let (swarm, operator) = (server.client(), server.client());
+        threads.push(scope.spawn(move || send_swarm(swarm, workers)));
+        threads.push(scope.spawn(move || send_messages(operator, messages)));
+        let is_enough = || {
+            let at_least = |count: &AtomicU64, least| count.load(Ordering::Relaxed) >= least;
+            at_least(sessions, 3_000)
+                && at_least(workers, 20)
+                && at_least(messages, 10)
+                && generation(home) >= 4
+        };
+        // A busy machine takes longer.
+        for _ in 0..600 {
+            std::thread::sleep(Duration::from_millis(100));
+            if is_enough() {
+                break;
+            }
+        }
         server.signal("KILL");
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });

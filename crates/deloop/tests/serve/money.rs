@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::client::{Client, Server};
-use crate::binary::{deloop, run, said};
+use crate::binary::{deloop, lines, run, said};
 
 const DAY: u64 = 24 * 3600;
 
@@ -106,6 +106,23 @@ fn a_budget_warns_stops_and_is_lifted() {
     let mut client = server.client();
     assert_eq!(step_in(&mut client, "a", &usage("s2", 0.49))["action"], "continue");
     assert_eq!(step_in(&mut client, "a", &usage("s2", 0.01))["action"], "stop", "used up");
+}
+
+/// An agent that goes on regardless would fill the audit log.
+#[test]
+fn a_stop_by_a_budget_is_recorded_once_for_each_session() {
+    let home = tempfile::tempdir().unwrap();
+    let server = start(home.path(), "project_usd = 0.1", &[]);
+    let mut client = server.client();
+    assert_eq!(client.step(&usage("s1", 0.1))["action"], "stop");
+    for session in ["s1", "s2", "s1", "s2", "s2"] {
+        assert_eq!(client.step(&turn(session))["action"], "stop");
+    }
+    let stops = |session: &str| {
+        let query = ["audit", "query", "--json", "--session", session];
+        lines(printed(&command(home.path(), &server, &query)).as_bytes()).len()
+    };
+    assert_eq!((stops("s1"), stops("s2")), (1, 1));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,15 +23,13 @@ const PUBLIC: &str = "/healthz";
 /// Paths whose answers are about all projects.
 const ALL_PROJECTS: [&str; 1] = ["/metrics"];
 
-/// The address that a connection comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PeerAddress(pub(crate) IpAddr);
-
 /// Checks requests before anything but their head is read.
 pub(crate) struct AccessGate {
     ring: KeyRing,
     hosts: Vec<String>,
     failures: FailedAttempts,
+    /// The sender of requests without a project, on a server without keys.
+    local: Requester,
 }
 
 #[derive(Deserialize)]
@@ -47,7 +45,13 @@ impl AccessGate {
         now: Instant,
     ) -> Result<Self, String> {
         let ring = KeyRing::open(key_file, limits, now)?;
-        Ok(Self { ring, hosts, failures: FailedAttempts::default() })
+        let local = Requester {
+            project: Project::default(),
+            actor: Arc::from(LOCAL_ACTOR),
+            all_projects: true,
+            allowance: None,
+        };
+        Ok(Self { ring, hosts, failures: FailedAttempts::default(), local })
     }
 
     /// Returns whether requests need a key.
@@ -55,8 +59,9 @@ impl AccessGate {
         !matches!(self.ring.state(), KeyState::Open)
     }
 
-    /// Returns who sends a request, if it may be sent. `None` for a request that is the same for everyone.
-    pub(crate) fn check(&self, request: &Request) -> Result<Option<Requester>, HttpError> {
+    /// Returns who sends a request, if it may be sent from this address. `None` for a request that is the same for
+    /// everyone.
+    pub(crate) fn check(&self, peer: IpAddr, request: &Request) -> Result<Option<Requester>, HttpError> {
         let state = self.ring.state();
         let names = (!matches!(state, KeyState::Open)).then_some(self.hosts.as_slice());
         check_host(request, names)?;
@@ -66,19 +71,17 @@ impl AccessGate {
         }
         let keys = match state {
             KeyState::Open => {
-                let project = asked_project(request.uri())?;
-                let project = project.map(|name| Project::parse(&name)).transpose();
-                let project = project.map_err(HttpError::bad_request)?.unwrap_or_default();
-                let actor = Arc::from(LOCAL_ACTOR);
-                return Ok(Some(Requester { project, actor, all_projects: true, allowance: None }));
+                let mut requester = self.local.clone();
+                if let Some(name) = asked_project(request.uri())? {
+                    requester.project = Project::parse(&name).map_err(HttpError::bad_request)?;
+                }
+                return Ok(Some(requester));
             }
             KeyState::Broken => return Err(HttpError::keys_unreadable()),
             KeyState::Closed(keys) => keys,
         };
         let (at, found) = (moment(), bearer(request.headers()).and_then(|text| find_key(&keys, text, now())));
         let Some(key) = found else {
-            let peer = request.extensions().get::<PeerAddress>();
-            let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |PeerAddress(address)| *address);
             return Err(match self.failures.count(peer, at) {
                 Ok(()) => HttpError::unauthorized(),
                 Err(wait) => HttpError::too_many_failures(wait),
@@ -162,6 +165,9 @@ fn project_for(key: &KnownKey, uri: &Uri) -> Result<Project, HttpError> {
 }
 
 fn asked_project(uri: &Uri) -> Result<Option<String>, HttpError> {
+    if uri.query().is_none() {
+        return Ok(None);
+    }
     let wrong = |_| HttpError::bad_request("`project` must be the name of a project, once");
     Query::<ProjectQuery>::try_from_uri(uri).map(|Query(query)| query.project).map_err(wrong)
 }

@@ -16,9 +16,7 @@ mod tls;
 mod write_deadline;
 
 pub use api_key::ApiKey;
-pub(crate) use gate::{
-    AccessGate, PeerAddress, is_public, keep_keys_fresh, may_continue, needs_all_projects,
-};
+pub(crate) use gate::{AccessGate, is_public, keep_keys_fresh, may_continue, needs_all_projects};
 pub use key_file::{KEY_FILE, KeyFile, KeyProject, KeyRecord};
 pub(crate) use rate_limit::{Allowance, RateReached};
 pub use scope::KeyScope;

@@ -74,7 +74,7 @@ impl Backend {
         let sessions = || steps.iter().map(|sent| &sent.step.session);
         match self {
             Self::Local(store) => {
-                let mut log = store.turn();
+                let turn = if judge.is_alone(steps) { store.turn_of(sessions()) } else { store.turn() };
                 view.preload(&judge.engine, sessions())?;
                 let entries = steps.iter().map(|sent| LoggedStep {
                     now,
@@ -82,10 +82,11 @@ impl Backend {
                     project: project.as_str(),
                     json: sent.json,
                 });
-                log.append(entries).map_err(|error| store.log_failed(error))?;
+                store.append(entries)?;
                 let mut decided = decide(&view)?;
                 judge.charge(store.money(), project, steps, &mut decided, now);
-                if let Err(error) = store.write_back_if_due(&mut log, &judge.engine, now) {
+                drop(turn);
+                if let Err(error) = store.write_back_if_due(&judge.engine, now) {
                     // The steps are in the log, so the next write may be the one that succeeds.
                     tell(ServerNotice::Failed(error.to_string()));
                 }
@@ -113,11 +114,11 @@ impl Backend {
     ) -> Result<R, E> {
         match self {
             Self::Local(store) => {
-                let mut log = store.turn();
-                store.write_back_if_changed(&mut log, codec, now)?;
+                let turn = store.turn();
+                store.write_back_if_changed(&turn, codec, now)?;
                 let done = work(&self.view(project, now));
                 let stored = done.and_then(|done| {
-                    store.write_back(&mut log, codec, now)?;
+                    store.write_back(&turn, codec, now)?;
                     Ok(done)
                 });
                 if stored.is_err() {
@@ -139,7 +140,7 @@ impl Backend {
     /// Writes everything that is only in memory or in the log to the file. Redis has everything already.
     pub(super) fn write_back(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
         match self {
-            Self::Local(store) => store.write_back(&mut store.turn(), codec, now),
+            Self::Local(store) => store.write_back(&store.turn(), codec, now),
             Self::Remote { .. } => Ok(()),
         }
     }
@@ -187,9 +188,10 @@ fn again(
 fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) -> Vec<ReplayedStep> {
     let mut replayed = Vec::new();
     for logged in entries(log) {
-        let (Ok(project), Ok(step)) = (Project::parse(logged.project), read_step(logged.json)) else {
+        let (Ok(project), Ok(mut step)) = (Project::parse(logged.project), read_step(logged.json)) else {
             continue;
         };
+        judge.complete(&mut step, logged.now);
         let view = ProjectView::Local(store.view(&project, logged.now));
         // A step that made the process panic must not do so at every start.
         let judge = judge.on_terms(logged.terms);

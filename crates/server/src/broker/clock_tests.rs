@@ -43,7 +43,8 @@ impl JumpingServer {
         let step = deloop_formats::read_step(json.as_bytes()).unwrap();
         let sent = SentStep { step, json: json.as_bytes() };
         let now = Millis(TODAY + day * DAY);
-        let answers = self.broker.observe(&self.requester, CallerOptions::default(), &[sent], now).unwrap();
+        let answers =
+            self.broker.observe(&self.requester, CallerOptions::default(), &mut [sent], now).unwrap();
         answers.decisions[0].step
     }
 

@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use deloop_detect::Ledger;
@@ -65,15 +64,20 @@ impl Judge {
         self.with_options(Options::new(mode, terms & 1 == 1).with_roles(roles))
     }
 
-    /// Decides about a step. The same steps, at the same times, lead to the same decisions and states.
+    /// Returns whether decisions about these steps touch nothing but their sessions, so that the order of steps of other
+    /// sessions doesn't matter.
+    pub(super) fn is_alone(&self, steps: &[SentStep<'_>]) -> bool {
+        !self.engine.profile().tell_controller && steps.iter().all(|sent| sent.step.swarm.is_none())
+    }
+
+    /// Decides about a step that is [complete](Self::complete). The same steps, at the same times, lead to the same decisions and states.
     pub(super) fn decide(
         &self,
         view: &ProjectView<'_>,
         step: &Step,
         now: Millis,
     ) -> Result<JudgedStep, StoreError> {
-        let step = self.complete(step, now);
-        let observed = self.engine.observe(view, &step)?;
+        let observed = self.engine.observe(view, step)?;
         let (mut decision, mut events) = (observed.decision, observed.events);
         let mut standing = observed.standing;
         // The log of steps tells a server of its own what it hasn't announced.
@@ -83,17 +87,17 @@ impl Judge {
         }
         let (mut ledger, mut model, mut tally) = (None, None, None);
         if !matches!(step.body, Body::End | Body::State) {
-            let concerns = SessionMoney::concerns(&step, &decision, &events);
+            let concerns = SessionMoney::concerns(step, &decision, &events);
             let note = |state: &mut StoredSession| {
-                state.extras.note(&step);
-                let message = operator_message::take(&mut state.extras, &step, &decision);
+                state.extras.note(step);
+                let message = operator_message::take(&mut state.extras, step, &decision);
                 if is_shared && !standing {
                     state.extras.stopped(&events, now);
                 }
                 let overdue = if is_shared { state.extras.take_overdue(now) } else { None };
                 let is_news = !events.is_empty() || overdue.is_some();
                 let about = is_news.then(|| (*state.session.ledger(), state.extras.model()));
-                let tally = concerns.then(|| state.extras.money.observe(&step, &decision, &events, now));
+                let tally = concerns.then(|| state.extras.money.observe(step, &decision, &events, now));
                 (message, about, overdue, tally)
             };
             let (message, about, overdue, spent) = view.change(&self.engine, &step.session, note)?;
@@ -128,7 +132,10 @@ impl Judge {
                 let index = judged.decision.step;
                 judged.events.extend(verdicts.iter().map(|verdict| verdict.event(step, index)));
             }
-            if let Some(verdict) = money.standing(project, &step.session, now) {
+            let verdict = money.standing(project, &step.session, now);
+            let was_stopped = money.note_stop(project, &step.session, verdict.is_some());
+            if let Some(verdict) = verdict {
+                judged.standing |= was_stopped;
                 let decision = std::mem::take(&mut judged.decision);
                 judged.decision = verdict.stop(step, decision, self.engine.options().mode);
             }
@@ -136,18 +143,12 @@ impl Judge {
     }
 
     /// Adds the time and the cost if the step has none.
-    fn complete<'a>(&self, step: &'a Step, now: Millis) -> Cow<'a, Step> {
-        let mut step = Cow::Borrowed(step);
-        if step.ts.is_none() {
-            step.to_mut().ts = Some(now);
-        }
-        if let Body::Usage(usage) = &step.body
+    pub(super) fn complete(&self, step: &mut Step, now: Millis) {
+        step.ts = step.ts.or(Some(now));
+        if let Body::Usage(usage) = &mut step.body
             && usage.cost_usd.is_none()
-            && let Some(dollars) = (self.cost)(usage)
-            && let Body::Usage(usage) = &mut step.to_mut().body
         {
-            usage.cost_usd = Some(dollars);
+            usage.cost_usd = (self.cost)(usage);
         }
-        step
     }
 }

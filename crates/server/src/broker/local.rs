@@ -1,18 +1,20 @@
 //! The sessions and swarms of one server: in memory while they are used, and in SQLite. What changed since the last write
 //! to SQLite is in the log of steps.
 
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_detect::Swarm;
 use deloop_engine::Session;
-use deloop_store::{Bounds, Codec, SqliteRecords, SqliteStore, StateChange, StoreError, StoredState};
-use deloop_types::Millis;
+use deloop_store::{Bounds, Codec, SqliteRecords, SqliteStore, StoreError};
+use deloop_types::{Millis, SessionId};
 
 use super::local_view::LocalView;
-use super::step_log::StepLog;
+use super::state_cache::{CachedState, StateCache};
+use super::step_log::{LoggedStep, StepLog};
+use super::step_turns::{StepTurn, StepTurns};
 use super::stored_session::StoredSession;
 use crate::money::{BudgetLimits, Money};
 use crate::project::Project;
@@ -20,72 +22,39 @@ use crate::project::Project;
 /// The log of the database is moved into the file once it has this many pages of 4 KiB.
 const LOG_PAGES: u32 = 4_000;
 /// Changes are written to the database once the log of steps is this long, in bytes.
-const LONGEST_LOG: u64 = 8 << 20;
+const LONGEST_LOG: u64 = 32 << 20;
+/// How often a lock that is held is tried before the thread sleeps: a few microseconds.
+const SPINS: usize = 500;
 /// Changes are written to the database once this many sessions and swarms have changed.
 const CHANGED: usize = 2_000;
-/// How many sessions and swarms are kept in memory. After a write to the database, the least recently used are dropped.
-const IN_MEMORY: usize = 10_000;
 
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
     pub(super) sqlite: Arc<SqliteStore>,
     money: Money,
     folder: PathBuf,
-    pub(super) entries: Mutex<CachedStates>,
-    /// Whoever holds it decides about steps: they are decided about in the order in which they are logged.
+    pub(super) sessions: StateCache<StoredSession>,
+    pub(super) swarms: StateCache<Swarm>,
+    turns: StepTurns,
     log: Mutex<StepLog>,
+    /// The length of the log, to look at without its lock.
+    log_length: AtomicU64,
+    failed_at: FailedWrite,
     /// Locked while the server runs.
     _lock: File,
 }
 
+/// How long the log was, and how much had changed, when the last write to the database failed; 0 if it succeeded.
 #[derive(Default)]
-pub(super) struct CachedStates {
-    pub(super) sessions: HashMap<String, CachedState<StoredSession>>,
-    swarms: HashMap<String, CachedState<Swarm>>,
-    clock: u64,
-    pub(super) changed: usize,
-    /// How long the log was, and how much had changed, when the last write to the database failed.
-    failed_at: (u64, usize),
+struct FailedWrite {
+    length: AtomicU64,
+    changed: AtomicUsize,
 }
 
-/// A state in memory. `None` is one that doesn't exist, which the database may not know yet.
-pub(super) struct CachedState<T> {
-    pub(super) state: Option<T>,
-    pub(super) updated: Millis,
-    /// Whether the database has a state of it.
-    pub(super) stored: bool,
-    pub(super) changed: bool,
-    pub(super) used: u64,
-}
-
-impl CachedStates {
-    pub(super) fn tick(&mut self) -> u64 {
-        self.clock += 1;
-        self.clock
-    }
-}
-
-impl<T> CachedState<T> {
-    /// Deletes the state. Returns whether it wasn't marked as changed.
-    pub(super) fn delete(&mut self, now: Millis) -> ((), usize) {
-        self.state = None;
-        ((), self.touch(now))
-    }
-
-    /// Returns whether neither memory nor the database has a state of it.
-    fn is_unknown(&self) -> bool {
-        self.state.is_none() && !self.stored && !self.changed
-    }
-
-    fn written(&mut self) {
-        (self.stored, self.changed) = (self.state.is_some(), false);
-    }
-
-    /// Marks it as changed. Returns whether it wasn't.
-    pub(super) fn touch(&mut self, now: Millis) -> usize {
-        // A clock that was wrong for a while must not make a session look idle when it is right again.
-        self.updated = self.updated.max(now);
-        usize::from(!std::mem::replace(&mut self.changed, true))
+impl FailedWrite {
+    fn set(&self, length: u64, changed: usize) {
+        self.length.store(length, Ordering::Relaxed);
+        self.changed.store(changed, Ordering::Relaxed);
     }
 }
 
@@ -113,6 +82,17 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Locks what others hold for microseconds only: sleeping and waking up again would take longer.
+fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    for _ in 0..SPINS {
+        if let Ok(guard) = mutex.try_lock() {
+            return guard;
+        }
+        std::hint::spin_loop();
+    }
+    lock(mutex)
+}
+
 impl LocalStore {
     /// Opens the database file; creates it if it doesn't exist. `replay` gets the log of steps that the database doesn't
     /// have yet.
@@ -134,8 +114,18 @@ impl LocalStore {
         let mark = sqlite.last_mark()?;
         let (log, steps) = StepLog::resume(&folder, mark).map_err(failed)?;
         let money = Money::new(Arc::new(SqliteRecords::new(Arc::clone(&sqlite))?), budgets, now);
-        let (entries, log) = (Mutex::default(), Mutex::new(log));
-        let store = Self { sqlite, money, folder, entries, log, _lock };
+        let store = Self {
+            sqlite,
+            money,
+            folder,
+            sessions: StateCache::default(),
+            swarms: StateCache::default(),
+            turns: StepTurns::default(),
+            log_length: AtomicU64::new(log.len()),
+            log: Mutex::new(log),
+            failed_at: FailedWrite::default(),
+            _lock,
+        };
         replay(&store, &steps);
         Ok(store)
     }
@@ -145,83 +135,99 @@ impl LocalStore {
         LocalView { store: self, project, now }
     }
 
-    /// Returns the error for a log that can't be written.
-    pub(super) fn log_failed(&self, error: std::io::Error) -> StoreError {
-        StoreError::database(&self.folder, error)
+    /// Waits until no other request decides about steps of these sessions.
+    pub(super) fn turn_of<'s>(&self, sessions: impl Iterator<Item = &'s SessionId>) -> StepTurn<'_> {
+        self.turns.of(sessions)
     }
 
     /// Waits until no other request decides about steps.
-    pub(super) fn turn(&self) -> MutexGuard<'_, StepLog> {
-        lock(&self.log)
+    pub(super) fn turn(&self) -> StepTurn<'_> {
+        self.turns.all()
+    }
+
+    /// Adds steps to the log: all of them or, if this fails, none.
+    pub(super) fn append<'s>(&self, steps: impl Iterator<Item = LoggedStep<'s>>) -> Result<(), StoreError> {
+        let mut log = lock_soon(&self.log);
+        let appended = log.append(steps);
+        self.log_length.store(log.len(), Ordering::Relaxed);
+        appended.map_err(|error| self.log_failed(error))
+    }
+
+    fn log_failed(&self, error: std::io::Error) -> StoreError {
+        StoreError::database(&self.folder, error)
+    }
+
+    fn changed(&self) -> usize {
+        self.sessions.changed() + self.swarms.changed()
     }
 
     /// Writes changes to the database if there are many. After a failure it waits for as many more: a database that is locked
-    /// makes one step wait, and the steps are safe in the log.
+    /// makes one step wait, and the steps are safe in the log. Waits for the turn of all.
     pub(super) fn write_back_if_due(
         &self,
-        log: &mut StepLog,
         codec: &dyn Codec<Session>,
         now: Millis,
     ) -> Result<(), StoreError> {
-        let (changed, (length, before)) = {
-            let entries = lock(&self.entries);
-            (entries.changed, entries.failed_at)
+        let is_due = || {
+            let FailedWrite { length, changed } = &self.failed_at;
+            self.changed() >= changed.load(Ordering::Relaxed) + CHANGED
+                || self.log_length.load(Ordering::Relaxed) >= length.load(Ordering::Relaxed) + LONGEST_LOG
         };
-        if log.len() < length + LONGEST_LOG && changed < before + CHANGED {
+        if !is_due() {
             return Ok(());
         }
-        let written = self.write_back(log, codec, now);
+        let turn = self.turn();
+        // Another request may have done it meanwhile.
+        if !is_due() {
+            return Ok(());
+        }
+        let written = self.write_back(&turn, codec, now);
         if written.is_err() {
-            lock(&self.entries).failed_at = (log.len(), changed);
+            self.failed_at.set(self.log_length.load(Ordering::Relaxed), self.changed());
         }
         written
     }
 
-    /// Writes changes to the database if there are any.
+    /// Writes changes to the database if there are any, in the turn of all.
     pub(super) fn write_back_if_changed(
         &self,
-        log: &mut StepLog,
+        turn: &StepTurn<'_>,
         codec: &dyn Codec<Session>,
         now: Millis,
     ) -> Result<(), StoreError> {
-        if lock(&self.entries).changed > 0 { self.write_back(log, codec, now) } else { Ok(()) }
+        if self.changed() > 0 { self.write_back(turn, codec, now) } else { Ok(()) }
     }
 
     /// Drops what changed since the last write to the database.
     pub(super) fn undo(&self) {
-        let mut entries = lock(&self.entries);
-        entries.sessions.retain(|_, entry| !entry.changed);
-        entries.swarms.retain(|_, entry| !entry.changed);
-        entries.changed = 0;
+        self.sessions.undo();
+        self.swarms.undo();
     }
 
-    /// Writes all changes to the database and starts a new log.
+    /// Writes all changes to the database and starts a new log, in the turn of all.
     pub(super) fn write_back(
         &self,
-        log: &mut StepLog,
+        _turn: &StepTurn<'_>,
         codec: &dyn Codec<Session>,
         now: Millis,
     ) -> Result<(), StoreError> {
+        let mut log = lock(&self.log);
         // Before the database names it: steps in a log that it doesn't name would be lost.
         let next = log.following().map_err(|error| self.log_failed(error))?;
-        let mut entries = lock(&self.entries);
-        let CachedStates { sessions, swarms, .. } = &mut *entries;
-        let sessions_changed = changes(sessions, |state| state.freeze(codec))?;
-        let swarms_changed =
-            changes(swarms, |swarm| serde_json::to_string(swarm).map_err(StoreError::encode))?;
+        let sessions = self.sessions.changes(|state| state.freeze(codec))?;
+        let swarms = self.swarms.changes(|swarm| serde_json::to_string(swarm).map_err(StoreError::encode))?;
         let spent = self.money.to_send();
         // In one transaction, so that a step that is replayed isn't charged twice.
         let added = self.sqlite.batch(|sqlite| {
-            sqlite.write_back(&sessions_changed, &swarms_changed, now, next.generation())?;
+            sqlite.write_back(&sessions, &swarms, now, next.generation())?;
             self.money.add_all(&spent, now)
         })?;
         self.money.added(&spent, &added);
-        sessions.values_mut().for_each(CachedState::written);
-        swarms.values_mut().for_each(CachedState::written);
-        forget_unused(sessions);
-        forget_unused(swarms);
-        (entries.changed, entries.failed_at) = (0, (0, 0));
+        self.sessions.written();
+        self.swarms.written();
+        self.failed_at.set(0, 0);
         log.continue_in(next);
+        self.log_length.store(log.len(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -237,10 +243,8 @@ impl LocalStore {
 
     /// Returns the number of sessions of all projects.
     pub(super) fn session_count(&self) -> Result<u64, StoreError> {
-        let entries = lock(&self.entries);
-        let new = entries.sessions.values().filter(|entry| entry.state.is_some() && !entry.stored).count();
-        let gone = entries.sessions.values().filter(|entry| entry.state.is_none() && entry.stored).count();
-        Ok((self.sqlite.session_count()? + new as u64).saturating_sub(gone as u64))
+        let (new, gone) = self.sessions.unsaved();
+        Ok((self.sqlite.session_count()? + new).saturating_sub(gone))
     }
 
     pub(super) fn with_session<R>(
@@ -250,42 +254,24 @@ impl LocalStore {
         now: Millis,
         work: impl FnOnce(&mut CachedState<StoredSession>) -> (R, usize),
     ) -> Result<R, StoreError> {
-        let mut entries = lock(&self.entries);
-        let used = entries.tick();
-        if !entries.sessions.contains_key(name) {
+        let load = || {
             let stored = self.sqlite.stored_session(name, now)?;
             let (updated, is_stored) = (stored.as_ref().map_or(Millis(0), |s| s.updated), stored.is_some());
             // As in a file, state written by another release or profile is discarded.
             let state = stored.and_then(|stored| StoredSession::thaw(&stored.text, codec).ok());
-            let entry = CachedState { state, updated, stored: is_stored, changed: false, used };
-            entries.sessions.insert(name.to_owned(), entry);
-        }
-        let Some(entry) = entries.sessions.get_mut(name) else {
-            return Err(StoreError::decode("the session vanished from memory"));
+            Ok(CachedState::stored(state, updated, is_stored))
         };
-        entry.used = used;
-        if self.sqlite.is_idle(entry.updated, now) {
-            entry.state = None;
-        }
-        let (done, changed) = work(entry);
-        entries.changed += changed;
-        Ok(done)
+        self.sessions.with(name, load, |entry| {
+            if self.sqlite.is_idle(entry.updated, now) {
+                entry.state = None;
+            }
+            work(entry)
+        })
     }
 
-    /// Drops what memory has of a session that doesn't exist, so that asking for unknown names doesn't fill it.
-    pub(super) fn drop_unknown_session(&self, name: &str) {
-        let mut entries = lock(&self.entries);
-        if entries.sessions.get(name).is_some_and(CachedState::is_unknown) {
-            entries.sessions.remove(name);
-        }
-    }
-
-    /// Drops what memory has of a swarm that doesn't exist.
-    pub(super) fn drop_unknown_swarm(&self, name: &str) {
-        let mut entries = lock(&self.entries);
-        if entries.swarms.get(name).is_some_and(CachedState::is_unknown) {
-            entries.swarms.remove(name);
-        }
+    /// Deletes a session. Whether the database has it doesn't matter: deleting what isn't there changes nothing.
+    pub(super) fn delete_session(&self, name: &str, now: Millis) -> Result<(), StoreError> {
+        self.sessions.with(name, || Ok(CachedState::stored(None, now, true)), |entry| entry.delete(now))
     }
 
     pub(super) fn with_swarm<R>(
@@ -293,50 +279,14 @@ impl LocalStore {
         name: &str,
         work: impl FnOnce(&mut CachedState<Swarm>) -> (R, usize),
     ) -> Result<R, StoreError> {
-        let mut entries = lock(&self.entries);
-        let used = entries.tick();
-        if !entries.swarms.contains_key(name) {
+        let load = || {
             let stored = self.sqlite.stored_swarm(name)?;
-            let state = stored.map(|text| serde_json::from_str(&text).unwrap_or_default());
-            let entry =
-                CachedState { stored: state.is_some(), state, updated: Millis(0), changed: false, used };
-            entries.swarms.insert(name.to_owned(), entry);
-        }
-        let Some(entry) = entries.swarms.get_mut(name) else {
-            return Err(StoreError::decode("the swarm vanished from memory"));
+            let state: Option<Swarm> = stored.map(|text| serde_json::from_str(&text).unwrap_or_default());
+            let is_stored = state.is_some();
+            Ok(CachedState::stored(state, Millis(0), is_stored))
         };
-        entry.used = used;
-        let (done, changed) = work(entry);
-        entries.changed += changed;
-        Ok(done)
+        self.swarms.with(name, load, work)
     }
-}
-
-/// Returns the changed states as text.
-fn changes<T>(
-    entries: &HashMap<String, CachedState<T>>,
-    freeze: impl Fn(&T) -> Result<String, StoreError>,
-) -> Result<Vec<StateChange>, StoreError> {
-    let changed = entries.iter().filter(|(_, entry)| entry.changed);
-    changed
-        .map(|(name, entry)| {
-            let text = entry.state.as_ref().map(&freeze).transpose()?;
-            let state = text.map(|text| StoredState { updated: entry.updated, text });
-            Ok(StateChange { name: name.clone(), state })
-        })
-        .collect()
-}
-
-/// Drops the least recently used quarter of the states if there are too many.
-fn forget_unused<T>(entries: &mut HashMap<String, CachedState<T>>) {
-    if entries.len() <= IN_MEMORY {
-        return;
-    }
-    let mut used: Vec<u64> = entries.values().map(|entry| entry.used).collect();
-    let at = used.len() - IN_MEMORY * 3 / 4;
-    let (_, oldest, _) = used.select_nth_unstable(at);
-    let oldest = *oldest;
-    entries.retain(|_, entry| entry.used >= oldest);
 }
 
 #[cfg(test)]
@@ -366,7 +316,7 @@ mod tests {
                 view.change(&engine, &format!("s{n}").as_str().into(), |_| ()).unwrap();
             }
         };
-        let due = || store.write_back_if_due(&mut store.turn(), &engine, Millis(1));
+        let due = || store.write_back_if_due(&engine, Millis(1));
         change(0);
         let other = rusqlite::Connection::open(folder.path().join("server.db")).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -374,14 +324,14 @@ mod tests {
         due().unwrap();
         other.execute_batch("ROLLBACK").unwrap();
         due().unwrap();
-        assert_eq!(lock(&store.entries).changed, CHANGED, "it isn't tried again yet");
+        assert_eq!(store.changed(), CHANGED, "it isn't tried again yet");
         change(CHANGED);
         due().unwrap();
         assert_eq!(store.session_count().unwrap(), 2 * CHANGED as u64);
-        assert_eq!(lock(&store.entries).changed, 0, "it is tried again");
+        assert_eq!(store.changed(), 0, "it is tried again");
         change(0);
         due().unwrap();
-        assert_eq!(lock(&store.entries).changed, 0, "and then as before");
+        assert_eq!(store.changed(), 0, "and then as before");
     }
 
     /// Anybody may ask for names, as many as they like.
@@ -394,10 +344,7 @@ mod tests {
             assert!(view.see(&engine, &name.into(), |_| ()).unwrap().is_none());
             assert!(view.look_swarm(name, |_| ()).unwrap().is_none());
         }
-        let kept = |store: &LocalStore| {
-            let entries = lock(&store.entries);
-            (entries.sessions.len(), entries.swarms.len())
-        };
+        let kept = |store: &LocalStore| (store.sessions.len(), store.swarms.len());
         assert_eq!(kept(&store), (0, 0));
         view.change(&engine, &"a".into(), |_| ()).unwrap();
         assert!(view.see(&engine, &"a".into(), |_| ()).unwrap().is_some());

@@ -3,7 +3,7 @@ use deloop_engine::Session;
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{Millis, SessionId};
 
-use super::local::{CachedState, LocalStore, lock};
+use super::local::LocalStore;
 use super::stored_session::StoredSession;
 use crate::project::Project;
 
@@ -17,7 +17,7 @@ pub(crate) struct LocalView<'a> {
 impl LocalView<'_> {
     fn name(&self, name: &str) -> String {
         // A project's name has no slash.
-        format!("{}/{name}", self.project)
+        [self.project.as_str(), "/", name].concat()
     }
 
     /// Loads sessions into memory, so that their next changes don't need the database.
@@ -55,7 +55,7 @@ impl LocalView<'_> {
         let seen =
             self.store.with_session(&name, codec, self.now, |entry| (entry.state.as_ref().map(see), 0))?;
         if seen.is_none() {
-            self.store.drop_unknown_session(&name);
+            self.store.sessions.drop_unknown(&name);
         }
         Ok(seen)
     }
@@ -117,26 +117,13 @@ impl Store<Session> for LocalView<'_> {
         let name = self.name(swarm);
         let seen = self.store.with_swarm(&name, |entry| (entry.state.as_ref().map(see), 0))?;
         if seen.is_none() {
-            self.store.drop_unknown_swarm(&name);
+            self.store.swarms.drop_unknown(&name);
         }
         Ok(seen)
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
-        let name = self.name(session.as_str());
-        let mut entries = lock(&self.store.entries);
-        if let Some(entry) = entries.sessions.get_mut(&name) {
-            let ((), changed) = entry.delete(self.now);
-            entries.changed += changed;
-            return Ok(());
-        }
-        // Whether the database has it doesn't matter: deleting what isn't there changes nothing.
-        let used = entries.tick();
-        entries
-            .sessions
-            .insert(name, CachedState { state: None, updated: self.now, stored: true, changed: true, used });
-        entries.changed += 1;
-        Ok(())
+        self.store.delete_session(&self.name(session.as_str()), self.now)
     }
 
     fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {

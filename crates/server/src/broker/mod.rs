@@ -13,7 +13,9 @@ mod purge;
 mod recovery;
 mod remote;
 mod session_report;
+mod state_cache;
 mod step_log;
+mod step_turns;
 mod stored_session;
 mod view;
 
@@ -145,10 +147,11 @@ impl Broker {
         &self,
         requester: &Requester,
         caller: CallerOptions,
-        steps: &[SentStep<'_>],
+        steps: &mut [SentStep<'_>],
         now: Millis,
     ) -> Result<StepAnswers, StoreError> {
         let judge = self.judge.with_options(caller.over(self.judge.engine.options()));
+        steps.iter_mut().for_each(|sent| judge.complete(&mut sent.step, now));
         let decided = self.backend.decide(&judge, &requester.project, steps, now, &self.tell);
         let mut decided = match decided {
             Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {

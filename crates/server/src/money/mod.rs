@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_store::{AddedOnce, RecordName, SharedRecords, StoreError};
 use deloop_types::{Millis, SessionId};
+use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) use self::calendar::UtcDay;
 use self::counters::MoneyCounters;
@@ -45,6 +46,8 @@ use crate::reports::{ReportTables, RowAmounts};
 const PAUSE: u64 = 1_000;
 /// How many totals are read in one exchange.
 const READ: usize = 512;
+/// How many sessions are remembered as stopped by a budget.
+const STOPPED: usize = 10_000;
 
 /// Adds up what sessions spend and judges it by the budgets.
 pub(crate) struct Money {
@@ -63,6 +66,8 @@ struct MoneyState {
     rosters: Rosters,
     announced: HashSet<String>,
     overrides: Vec<BudgetOverride>,
+    /// Hashes of the sessions that a budget stops.
+    stopped: HashSet<u64>,
     away: Option<Away>,
 }
 
@@ -91,6 +96,22 @@ impl Money {
             money.lock().overrides = found;
         }
         money
+    }
+
+    /// Notes whether a budget stops a session now. Returns whether that was known before.
+    pub(crate) fn note_stop(&self, project: &Project, session: &SessionId, is_stopped: bool) -> bool {
+        let mut state = self.lock();
+        if !is_stopped && state.stopped.is_empty() {
+            return false;
+        }
+        let name = xxh3_64([project.as_str(), "/", session.as_str()].concat().as_bytes());
+        if !is_stopped {
+            return state.stopped.remove(&name);
+        }
+        if state.stopped.len() >= STOPPED {
+            state.stopped.clear();
+        }
+        !state.stopped.insert(name)
     }
 
     /// Returns the shared records.

@@ -1,15 +1,15 @@
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use deloop_types::Decision;
+use futures_util::StreamExt;
 use serde_json::json;
 
 use super::step_bodies::{StepsAnswer, StepsBody};
-use super::unread_body;
+use crate::admission::BODY;
 use crate::caller_options::CallerOptions;
 use crate::http_error::HttpError;
 use crate::openapi::{ApiContent, ApiOperation, ApiParameter};
@@ -17,6 +17,8 @@ use crate::requester::Requester;
 use crate::shared::{BrokerAccess, Shared, at_once, blocking};
 use crate::step_batch::{BatchForm, StepBatch};
 
+/// The path that steps are sent to.
+pub(super) const PATH: &str = "/v1/steps";
 /// A body of at most this many bytes is handled at once, which takes less time than handing it to another thread.
 const SMALL: usize = 8 << 10;
 /// Says that the store was away: the answers are all `continue`, and nothing was stored.
@@ -32,7 +34,7 @@ pub(super) fn operations() -> Vec<ApiOperation> {
     let lines = format!("{step}\n");
     let decision = json!(Decision::go_on("s1".into(), 0));
     vec![
-        ApiOperation::post("/v1/steps", "observe_steps", observe)
+        ApiOperation::post(PATH, "observe_steps", observe)
             .summary("Send steps and get decisions")
             .details(
                 "One Step gets one Decision, an array an array, and lines get lines, in the same order. An item of a \
@@ -70,20 +72,22 @@ pub(super) fn operations() -> Vec<ApiOperation> {
 }
 
 /// `POST /v1/steps`: one Decision per Step, in the same order and form.
-async fn observe(
+pub(super) async fn observe(
     State(shared): State<Arc<Shared>>,
-    requester: Requester,
-    caller: CallerOptions,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Result<Response, HttpError> {
-    let body = body.map_err(|rejection| unread_body(&rejection))?;
+    let (parts, body) = request.into_parts();
+    let requester: Requester = parts.extensions.get().cloned().ok_or_else(HttpError::unauthorized)?;
+    let caller = CallerOptions::read(&parts.uri)?;
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let lines = kind.is_some_and(is_lines);
+    let body = read(body).await?;
     let small = body.len() <= SMALL;
-    let lines = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(is_lines);
     let observe = move |shared: &Shared, access: &BrokerAccess<'_>| {
-        let batch = StepBatch::read(&body, lines)?;
+        let mut batch = StepBatch::read(&body, lines)?;
         requester.spend_steps(batch.steps.len())?;
-        let answers = access.with(|broker, now| broker.observe(&requester, caller, &batch.steps, now))??;
+        let answers =
+            access.with(|broker, now| broker.observe(&requester, caller, &mut batch.steps, now))??;
         shared.metrics.steps(&answers, batch.malformed());
         let answer =
             batch.answer(&answers.decisions).map_err(|error| HttpError::failed(error.to_string()))?;
@@ -96,13 +100,34 @@ async fn observe(
         blocking(&shared, move |access| observe(&at, access)).await?
     };
     let kind = if form == BatchForm::Lines { LINES } else { "application/json" };
-    let mode = shared.broker.mode().as_str();
-    let headers = [(header::CONTENT_TYPE.as_str(), kind), (MODE, mode), (VERSION, env!("CARGO_PKG_VERSION"))];
-    let mut response = (headers, answer).into_response();
+    let mut response = Response::new(Body::from(answer));
+    let mut add = |name, value| response.headers_mut().insert(name, HeaderValue::from_static(value));
+    add(header::CONTENT_TYPE, kind);
+    add(HeaderName::from_static(MODE), shared.broker.mode().as_str());
+    add(HeaderName::from_static(VERSION), env!("CARGO_PKG_VERSION"));
     if failed_open {
-        response.headers_mut().insert(FAILED_OPEN, HeaderValue::from_static("true"));
+        add(HeaderName::from_static(FAILED_OPEN), "true");
     }
     Ok(response)
+}
+
+/// Reads a body. The body of a small request is one piece, and isn't copied.
+async fn read(body: Body) -> Result<Bytes, HttpError> {
+    let unread = |_| HttpError::bad_request("the body couldn't be read to its end");
+    let mut pieces = body.into_data_stream();
+    let Some(first) = pieces.next().await.transpose().map_err(unread)? else { return Ok(Bytes::new()) };
+    let Some(second) = pieces.next().await.transpose().map_err(unread)? else { return Ok(first) };
+    let mut all = Vec::with_capacity(2 * (first.len() + second.len()));
+    let mut next = Some(second);
+    all.extend_from_slice(&first);
+    while let Some(piece) = next {
+        if all.len() + piece.len() > BODY {
+            return Err(HttpError::too_large());
+        }
+        all.extend_from_slice(&piece);
+        next = pieces.next().await.transpose().map_err(unread)?;
+    }
+    Ok(all.into())
 }
 
 fn is_lines(kind: &str) -> bool {
