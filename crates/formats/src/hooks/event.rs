@@ -116,6 +116,8 @@ pub enum PromptAuthor {
     Harness,
     /// A person if it starts a turn, else the program itself.
     HumanWhenNew,
+    /// A person, or the program itself if a hook kept the agent going with the same words before.
+    HumanUntilContinued,
 }
 
 impl HookEvent {
@@ -151,11 +153,14 @@ impl HookEvent {
                 if let Some(prompt) = &self.prompt {
                     let origin = if self.is_human(seen) { Origin::Human } else { Origin::Harness };
                     bodies.push(Body::User(UserText::new(prompt.text.clone(), origin)));
+                    if prompt.by == PromptAuthor::HumanUntilContinued {
+                        seen.begin_prompt(&prompt.text);
+                    }
                 }
                 seen.begin_turn(self.turn.as_deref());
             }
             HookKind::Stop => {
-                if self.continued {
+                if seen.end_prompt(self.continued) {
                     bodies.push(Body::User(UserText::new(CONTINUED, Origin::Harness)));
                 }
                 if let Some(said) = self.said.as_ref().filter(|s| !s.trim().is_empty()) {
@@ -182,6 +187,7 @@ impl HookEvent {
             PromptAuthor::Human => true,
             PromptAuthor::Harness => false,
             PromptAuthor::HumanWhenNew => seen.is_new_turn(self.turn.as_deref()),
+            PromptAuthor::HumanUntilContinued => !seen.has_continued(&prompt.text),
         })
     }
 

@@ -60,7 +60,8 @@ impl HookAgent for GeminiCliHook {
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent = Sent::read(bytes)?;
-        let mut event = sent.event(PromptAuthor::Human, |name| match name {
+        // A hook that keeps the agent going does it with a prompt like any other.
+        let mut event = sent.event(PromptAuthor::HumanUntilContinued, |name| match name {
             "BeforeTool" => HookKind::PreCall,
             "AfterTool" => HookKind::PostCall,
             "BeforeAgent" => HookKind::Prompt,
