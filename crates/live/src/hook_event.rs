@@ -78,6 +78,8 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         let (mut state, exemptions) = self.begin(&source)?;
         event.calls.retain(|call| !exemptions.allows(&call.call));
         event.again = state.agent(event.subagent.as_deref()).let_through.is_some();
+        // The document profiles know no such requests.
+        event.continued &= self.engine.profile().rules == Rules::Episodes;
         let session = SessionId::from(event.session.as_str());
         let handler = Handler { live: self, agent, event, exemptions, session };
         let plan = handler.plan(&mut state)?;
@@ -291,7 +293,17 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         }
         match decision.action {
             _ if is_handoff => {}
-            Action::Continue | Action::Warn => {}
+            Action::Continue => {}
+            Action::Warn => {
+                // What is found at a compaction waits for an event that can show it.
+                let waits = event.kind == HookKind::Compact && carried == Action::Continue;
+                agent.pending.take_if(|pending| pending.decision.action == Action::Warn);
+                if waits {
+                    agent.pending =
+                        Some(UndeliveredMessage { decision, patterns: about, lost: true, by_server });
+                    return Ok(reply);
+                }
+            }
             Action::Nudge | Action::Ask | Action::Block if carried >= Action::Nudge => {
                 let arrived = |p: &mut UndeliveredMessage| p.lost && p.decision.id == decision.id;
                 if let Some(pending) = agent.pending.take_if(arrived) {
@@ -304,8 +316,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
             }
             Action::Nudge | Action::Ask | Action::Block => {
                 let decision = decision.clone();
-                agent.pending =
-                    Some(UndeliveredMessage { decision, patterns: about, lost: false, by_server });
+                // A person who was told can end the run, so the message counts as given.
+                let lost = event.kind == HookKind::Stop && carried == Action::Warn;
+                agent.pending = Some(UndeliveredMessage { decision, patterns: about, lost, by_server });
             }
             Action::Stop => {
                 agent.pending = None;

@@ -110,6 +110,9 @@ pub fn decide(
         if best.action == Action::Ask && best.rung.action != Action::Ask && one.call.is_some() {
             decision.message = Some(question(&one.finding));
         }
+        if best.action == Action::Warn && best.rung.action == Action::Stop {
+            decision.message = Some(warning(&one.finding));
+        }
         decision.role = (best.action == Action::Nudge).then(|| role(best.rung.role, context));
         decision.status = best.rung.status.clone().filter(|_| best.action == Action::Stop);
         decision.id = Some(decision_id(context.session, context.step));
@@ -140,6 +143,14 @@ pub fn decide(
 /// Returns the question to ask in place of a refusal. The rung's own text would claim that it has happened.
 fn question(finding: &Finding) -> String {
     format!("[deloop] {}, and two warnings didn't help. Run this call once more?", finding.summary)
+}
+
+/// Returns the warning for the person in place of a stop.
+fn warning(finding: &Finding) -> String {
+    format!(
+        "[deloop] {}, and two warnings didn't help. Interrupt the agent if you don't expect this.",
+        finding.summary
+    )
 }
 
 /// Turns a decision that mode nudge doesn't allow into a warning. The agent doesn't get the text, which would claim a
@@ -201,10 +212,14 @@ fn climb<'a>(
             let told = ladder.told(context.turns, context.step);
             let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
             let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
-            let rung = watch.ladder.rungs.get(next as usize)?;
-            let had_a_turn = episode.rung == 0 || context.turns > episode.turn;
+            episode.rounds |= evidence.rounds;
+            let ends = evidence.rounds && context.mode == Mode::Enforce && !context.attended;
+            let rung = rung_at(&watch.ladder.rungs, next as usize, ends && episode.watch != number)?;
+            // A round may end without a turn.
+            let another_round = evidence.rounds && context.step > episode.step;
+            let had_a_turn = episode.rung == 0 || context.turns > episode.turn || another_round;
             // One message per turn is enough, whatever its other calls show.
-            let enough = told && rung.action == Action::Nudge;
+            let enough = told && rung.action == Action::Nudge && !another_round;
             if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {
                 return None;
             }
@@ -219,10 +234,17 @@ fn climb<'a>(
         return None;
     }
     let action = match rung.action {
+        Action::Stop if context.attended && evidence.rounds => Action::Warn,
         Action::Block | Action::Stop if context.attended && profile.rules == Rules::Episodes => Action::Ask,
         action => action,
     };
     (action > Action::Continue).then_some(Candidate { found: index, level, action, rung })
+}
+
+/// Returns the rung with this index. A shared episode may have climbed a longer ladder than this one, whose stop then
+/// still applies if it `ends` the run.
+fn rung_at(rungs: &[Rung], index: usize, ends: bool) -> Option<&Rung> {
+    rungs.get(index).or_else(|| rungs.last().filter(|last| ends && last.action == Action::Stop))
 }
 
 /// Returns whether a finding justifies this action. Refusing needs a call to refuse and strong evidence; messages wait

@@ -3,6 +3,8 @@ use serde::{Deserialize, Serialize};
 
 /// Number of turns without a pattern that end its episode.
 const GAP: u64 = 8;
+/// The same for a pattern that is found once a round.
+const ROUNDS_GAP: u64 = 400;
 /// Maximum number of patterns and episodes stored.
 const MOST: usize = 16;
 
@@ -14,6 +16,9 @@ pub struct LadderState {
     pub(crate) episodes: Vec<Episode>,
     /// The current stop, until a person writes or the session ends.
     pub(crate) stopped: Option<Box<Decision>>,
+    /// Whether the agent's context was cut before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    compacted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +43,9 @@ pub(crate) struct Episode {
     pub(crate) lost: bool,
     /// The turn in which the pattern was last seen.
     pub(crate) seen: u64,
+    /// Whether a pattern that is found once a round belongs to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) rounds: bool,
 }
 
 impl LadderState {
@@ -88,7 +96,8 @@ impl LadderState {
     /// during this pattern, or one that is active in the same turn. Several detectors may find the same loop, and a
     /// cycle consists of several calls.
     pub(crate) fn episode(&mut self, watch: u16, pattern: u64, since: u64, turn: u64) -> &mut Episode {
-        self.episodes.retain(|e| turn.saturating_sub(e.seen) <= GAP);
+        let gap = |e: &Episode| if e.rounds { ROUNDS_GAP } else { GAP };
+        self.episodes.retain(|e| turn.saturating_sub(e.seen) <= gap(e));
         let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
         let index = own
             .or_else(|| self.episodes.iter().position(|e| e.rung > 0 && (since <= e.step || e.seen == turn)));
@@ -110,9 +119,12 @@ impl LadderState {
         self.stopped = None;
     }
 
-    /// Starts over after the agent's context was cut: deloop's messages are no longer in it.
+    /// Starts over after the agent's context was cut for the first time: deloop's messages are no longer in it. Later
+    /// episodes outlast further cuts, because a loop may consist of them.
     pub fn compacted(&mut self) {
-        self.episodes.clear();
+        if !std::mem::replace(&mut self.compacted, true) {
+            self.episodes.clear();
+        }
     }
 
     /// Returns whether the agent already got a message in this turn, at an earlier step.

@@ -60,6 +60,16 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Task => {
             format!("{count} calls for one task, without its completion or test progress (last: {})", call())
         }
+        Repeats::Compaction => {
+            let last = finding
+                .calls
+                .last()
+                .map_or("the last had no calls".to_owned(), |c| format!("last: {}", quoted(c)));
+            format!("{count} rounds between compactions in a row brought nothing new ({last})")
+        }
+        Repeats::Request => {
+            format!("{count} requests to continue in a row brought nothing new; check what keeps asking")
+        }
         _ => {
             let [used, limit, unit] = ["used", "limit", "unit"].map(|name| field(finding, name));
             format!("{used} of {limit} {unit} used ({count} %)")
@@ -183,6 +193,23 @@ pub fn told(finding: &Finding) -> String {
                 call()
             )
         }
+        Repeats::Compaction if finding.calls.is_empty() => {
+            format!(
+                "Your context was compacted again, and the last {count} rounds between compactions brought nothing new. The last one had no calls."
+            )
+        }
+        Repeats::Compaction => {
+            format!(
+                "Your context was compacted again, and the last {count} rounds between compactions brought nothing new: \
+                 calls such as {} returned what they had returned before.",
+                list(&finding.calls)
+            )
+        }
+        Repeats::Request => {
+            format!(
+                "You were asked to continue {count} times in a row, and none of your answers brought anything new."
+            )
+        }
         _ => format!("{}.", summary(finding)),
     }
 }
@@ -221,6 +248,12 @@ pub fn advice(finding: &Finding) -> &'static str {
         }
         (Repeats::Task, _) => {
             "Say what is done, what is missing and what blocks it; then take the smallest step that can be checked."
+        }
+        (Repeats::Compaction, _) => {
+            "Don't read it all again. Write what you know and your next step into a file, read only the part that this step needs, and take the step. If the context fills up before that, say so."
+        }
+        (Repeats::Request, _) => {
+            "Giving the same answer again won't end this. Find out what the request checks and do the part that is missing, or say in one sentence what blocks you."
         }
         (Repeats::Swarm, _) => "Work on another part of the goal, or report why this one can't be done.",
         _ => "Check the assumption behind these calls with a different one.",

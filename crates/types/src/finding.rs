@@ -82,6 +82,10 @@ pub enum Repeats {
     PlanSection,
     /// Calls for the same task, without its completion.
     Task,
+    /// Rounds between compactions that bring nothing new.
+    Compaction,
+    /// Automatic requests to continue that bring nothing new.
+    Request,
     /// The session's budget.
     Budget,
 }
@@ -138,6 +142,9 @@ pub struct Evidence {
     pub hard: bool,
     /// What the calls of a run show about its cause, if the detector counts a run.
     pub run: Option<RunEvidence>,
+    /// Set when the pattern consists of rounds that may take many turns each, or none, and is found once a round. Nothing
+    /// it does can be refused, so a person is warned instead of asked.
+    pub rounds: bool,
     /// Set when the profile gives the detector no ladder: the finding is listed, and no decision rests on it.
     pub advisory: bool,
 }

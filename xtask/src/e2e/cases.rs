@@ -8,6 +8,7 @@ use super::agents::Agent;
 use super::hooks::Hooks;
 use super::model::FakeModel;
 use super::model::script::{Act, Script};
+use super::persistence;
 use super::person::Person;
 use super::place::{self, Place};
 use super::sandbox::{self, Isolation, Launch};
@@ -46,6 +47,10 @@ pub(super) enum Case {
     ReadOnly,
     /// `deloop run` starts the agent again after a stop, and the new session is told why.
     Retry,
+    /// Another hook keeps the agent from ending its turn, and deloop isn't there: it goes on as long as that hook says.
+    Persistent,
+    /// The same with deloop: the run ends.
+    Persistence,
     /// A `deloop serve` decides: its ladder messages the model and ends the run.
     Server,
     /// An operator writes to the agent through a `deloop serve` while it works.
@@ -84,7 +89,7 @@ const BROKEN_LOOP: usize = 2;
 
 impl Case {
     /// Every case, in the order of the table.
-    pub(super) const ALL: [Self; 21] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::Baseline,
         Self::Nudge,
         Self::Block,
@@ -98,6 +103,8 @@ impl Case {
         Self::Hanging,
         Self::ReadOnly,
         Self::Retry,
+        Self::Persistent,
+        Self::Persistence,
         Self::Server,
         Self::Message,
         Self::ServerGone,
@@ -124,6 +131,8 @@ impl Case {
             Self::Hanging => "hanging",
             Self::ReadOnly => "read-only",
             Self::Retry => "retry",
+            Self::Persistent => "persistent",
+            Self::Persistence => "persistence",
             Self::Server => "server",
             Self::Message => "message",
             Self::ServerGone => "server-gone",
@@ -148,9 +157,9 @@ impl Case {
 
     fn want(self) -> Option<Want> {
         match self {
-            Self::Baseline => None,
+            Self::Baseline | Self::Persistent => None,
             Self::Nudge | Self::Message | Self::ServerGone => Some(Want::Nudge),
-            Self::Stop | Self::Retry | Self::Server => Some(Want::Stop),
+            Self::Stop | Self::Retry | Self::Server | Self::Persistence => Some(Want::Stop),
             Self::Behavioral | Self::Signature | Self::DoomLoop | Self::TurnSimilarity | Self::TurnHash => {
                 Some(Want::Stop)
             }
@@ -172,6 +181,7 @@ impl Case {
     fn script(self, agent: &dyn Agent, place: &Place) -> Script {
         match self {
             Self::Healthy => return healthy::script(&place.work),
+            Self::Persistent | Self::Persistence => return Script::Turns(Vec::new()),
             Self::Message | Self::ServerGone => return server_visit::script(self),
             _ if self.profile().is_some() => return documents::script(self),
             _ => {}
@@ -189,7 +199,12 @@ pub(super) fn run(case: Case, agent: &dyn Agent, agents: &Agents, hooks: &dyn Ho
     if let Some(why) = agent.cannot(case) {
         return Verdict::Unsupported(why);
     }
-    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry);
+    let persists = matches!(case, Case::Persistent | Case::Persistence);
+    if persists && agent.end_hook().is_none() {
+        return Verdict::Unsupported("no hook can keep it from ending its turn");
+    }
+    let commands =
+        matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry | Case::Persistence);
     if hooks.speaks_at().is_some() && (commands || case.has_server() || case.profile().is_some()) {
         return Verdict::Unsupported("a stand-in has no commands and no profiles");
     }
@@ -215,6 +230,9 @@ fn attempt(
     let start = agent.start(&place, model.port()).map_err(broken)?;
     if let Some(want) = case.want() {
         hooks.install(agent, &place, want, case.profile())?;
+    }
+    if let Some(hook) = agent.end_hook().filter(|_| matches!(case, Case::Persistent | Case::Persistence)) {
+        persistence::install(&hook, &place).map_err(broken)?;
     }
     damage(case, &place).map_err(broken)?;
     let mut server = RunServer::beside(case, agent, &place)?;
@@ -288,6 +306,9 @@ fn launcher(
 ) -> Vec<String> {
     if case == Case::Retry {
         return retry::launcher(place);
+    }
+    if case == Case::Persistence {
+        return Vec::new();
     }
     let words = case.want().map_or(&[][..], |want| hooks.launcher(agent, want));
     let mut words: Vec<String> = words.iter().map(ToString::to_string).collect();

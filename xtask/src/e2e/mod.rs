@@ -7,6 +7,7 @@ mod healthy;
 mod hooks;
 mod model;
 mod passed;
+mod persistence;
 mod person;
 mod place;
 mod retry;

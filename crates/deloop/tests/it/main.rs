@@ -41,6 +41,7 @@ mod secrets;
 mod sessions;
 #[expect(clippy::disallowed_methods, reason = "measures how long an agent waits")]
 mod shared_store;
+mod spirals;
 mod state;
 mod steps;
 mod swarms;

@@ -3,6 +3,7 @@
 pub(crate) mod awaited;
 pub(crate) mod call_cycle;
 pub(crate) mod chanting;
+pub(crate) mod compaction_spiral;
 pub(crate) mod counting;
 pub(crate) mod duplicate_turn;
 pub(crate) mod edit_counts;
@@ -13,6 +14,7 @@ pub(crate) mod failing_run;
 pub(crate) mod failing_tests;
 pub(crate) mod no_progress;
 pub(crate) mod over_budget;
+pub(crate) mod persistence_loop;
 pub(crate) mod plan_rewrite;
 pub(crate) mod repeated_call;
 pub(crate) mod repeated_edit;

@@ -75,8 +75,12 @@ impl Detector for RepeatedError {
         // Calls with next to nothing in their arguments are one call in other words, and so are questions to a person.
         let bare = record.kind == ToolKind::Talk
             || !record.searches() && words.is_some_and(|words| words.len() <= BARE);
+        // Another number of failed tests after a change is progress.
+        let counts = record.tests && result.failed_tests().is_some();
+        let progressed = |r: &CallRecord| counts && r.output != record.output && r.changes != record.changes;
         let alike = |r: &&CallRecord| {
             r.tool == record.tool
+                && !progressed(r)
                 && r.failure == record.failure
                 && (r.signature == record.signature
                     || words

@@ -381,7 +381,7 @@ impl History {
 }
 
 /// Returns the hashed words of a message, without numbers, and whether there are none.
-fn request_words(text: &str) -> (u32, bool) {
+pub(crate) fn request_words(text: &str) -> (u32, bool) {
     let words: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_digit() && !b.is_ascii_whitespace()).collect();
     (half(short_hash(&words)), words.is_empty())
 }

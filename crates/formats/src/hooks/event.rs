@@ -14,6 +14,9 @@ impl std::fmt::Display for HookError {
 
 impl std::error::Error for HookError {}
 
+/// Stands for the request of a hook that kept an agent from ending its turn. The event doesn't contain its words.
+const CONTINUED: &str = "(A hook asked the agent to continue.)";
+
 /// The point in its work at which an agent calls deloop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum HookKind {
@@ -69,6 +72,8 @@ pub struct HookEvent {
     pub attended: Option<bool>,
     /// The time, if the agent reports it.
     pub ts: Option<Millis>,
+    /// Set when the agent ends its turn after a hook kept it from doing so before: a program asked it to continue.
+    pub continued: bool,
     /// Set when a call was allowed although the run was to be stopped, and the event that would have stopped it didn't
     /// come. The reply then uses another way.
     pub again: bool,
@@ -111,6 +116,8 @@ pub enum PromptAuthor {
     Harness,
     /// A person if it starts a turn, else the program itself.
     HumanWhenNew,
+    /// A person, or the program itself if a hook kept the agent going with the same words before.
+    HumanUntilContinued,
 }
 
 impl HookEvent {
@@ -146,10 +153,16 @@ impl HookEvent {
                 if let Some(prompt) = &self.prompt {
                     let origin = if self.is_human(seen) { Origin::Human } else { Origin::Harness };
                     bodies.push(Body::User(UserText::new(prompt.text.clone(), origin)));
+                    if prompt.by == PromptAuthor::HumanUntilContinued {
+                        seen.begin_prompt(&prompt.text);
+                    }
                 }
                 seen.begin_turn(self.turn.as_deref());
             }
             HookKind::Stop => {
+                if seen.end_prompt(self.continued) {
+                    bodies.push(Body::User(UserText::new(CONTINUED, Origin::Harness)));
+                }
                 if let Some(said) = self.said.as_ref().filter(|s| !s.trim().is_empty()) {
                     bodies.push(Body::Turn(Turn::new(said.clone(), Vec::new())));
                 }
@@ -174,6 +187,7 @@ impl HookEvent {
             PromptAuthor::Human => true,
             PromptAuthor::Harness => false,
             PromptAuthor::HumanWhenNew => seen.is_new_turn(self.turn.as_deref()),
+            PromptAuthor::HumanUntilContinued => !seen.has_continued(&prompt.text),
         })
     }
 

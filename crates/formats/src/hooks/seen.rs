@@ -2,6 +2,8 @@ use deloop_types::Call;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Number of prompts of hooks remembered.
+const PROMPTS: usize = 4;
 /// Number of calls remembered: more than any agent has open at once.
 const MOST: usize = 96;
 
@@ -15,6 +17,12 @@ pub struct Seen {
     next: u64,
     /// Hash of the current request.
     turn: u64,
+    /// Hash of the words of the prompt since the agent last ended a turn, where prompts of hooks look like a person's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prompt: Option<u64>,
+    /// Hashes of prompts with which hooks kept the agent going.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    continued: Vec<u64>,
 }
 
 impl Seen {
@@ -71,12 +79,39 @@ impl Seen {
         turn.is_none_or(|t| xxh3_64(t.as_bytes()) != self.turn)
     }
 
+    pub(super) fn begin_prompt(&mut self, text: &str) {
+        self.prompt = Some(words(text));
+    }
+
+    /// Notes the end of a turn, and whether a hook had kept the agent going. Returns whether no prompt shows that.
+    pub(super) fn end_prompt(&mut self, continued: bool) -> bool {
+        let prompt = self.prompt.take();
+        if let Some(prompt) = prompt.filter(|prompt| continued && !self.continued.contains(prompt)) {
+            if self.continued.len() >= PROMPTS {
+                self.continued.remove(0);
+            }
+            self.continued.push(prompt);
+        }
+        continued && prompt.is_none()
+    }
+
+    /// Returns whether a hook kept the agent going with this prompt before. Its numbers may have been others.
+    pub(super) fn has_continued(&self, text: &str) -> bool {
+        self.continued.contains(&words(text))
+    }
+
     fn push(&mut self, key: u64, number: u64) {
         if self.calls.len() >= MOST {
             self.calls.remove(0);
         }
         self.calls.push((key, number, true));
     }
+}
+
+/// Returns the hash of a text without numbers and spaces.
+fn words(text: &str) -> u64 {
+    let words: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_digit() && !b.is_ascii_whitespace()).collect();
+    xxh3_64(&words)
 }
 
 fn name(number: u64) -> String {

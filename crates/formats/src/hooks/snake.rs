@@ -33,6 +33,7 @@ pub(crate) struct Sent {
     prompt_id: Value,
     pub(crate) source: Value,
     pub(crate) trigger: Value,
+    stop_hook_active: Value,
     last_assistant_message: Value,
     prompt_response: Value,
 }
@@ -66,8 +67,10 @@ impl Sent {
         let name = name_in(&self.hook_event_name);
         let name = name.ok_or_else(|| HookError("the event has no `hook_event_name`".to_owned()))?;
         let session = name_in(&self.session_id);
+        let kind = kind(&name);
         Ok(HookEvent {
-            kind: kind(&name),
+            kind,
+            continued: kind == HookKind::Stop && self.stop_hook_active == Value::Bool(true),
             session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `session_id`")))?,
             subagent: name_in(&self.agent_id),
             calls: self.call().map(|call| self.hook_call(call)).into_iter().collect(),

@@ -34,13 +34,14 @@ fn decision(action: Action) -> Decision {
 /// One line for each action at each event.
 fn answers(agent: &dyn HookAgent) -> String {
     let mut out = String::new();
-    let mut known: Vec<(String, HookKind)> = Vec::new();
+    let mut known: Vec<(String, HookKind, bool)> = Vec::new();
     for event in events(agent) {
-        let this = (event.name.clone(), event.kind);
+        let this = (event.name.clone(), event.kind, event.continued);
         if known.contains(&this) {
             continue;
         }
-        writeln!(out, "{} ({:?})", event.name, event.kind).unwrap();
+        let continued = if event.continued { ", continued" } else { "" };
+        writeln!(out, "{} ({:?}{continued})", event.name, event.kind).unwrap();
         known.push(this);
         for action in Action::ALL {
             let Encoded { reply, carried } = agent.encode(&event, &decision(action));
@@ -116,10 +117,10 @@ fn codex_sees_only_keys_it_knows() {
         for action in Action::ALL {
             let reply = agent("codex").encode(&event, &decision(action)).reply.stdout;
             let Ok(Value::Object(map)) = serde_json::from_str(&reply) else { continue };
-            // Seen live: a prompt can be stopped, and these keys belong to it.
-            let of_prompt =
-                |k: &str| event.kind == HookKind::Prompt && ["continue", "stopReason"].contains(&k);
-            assert!(map.keys().all(|k| known.contains(&k.as_str()) || of_prompt(k)), "{reply}");
+            // Seen live: a prompt and the end of a turn can be stopped, and these keys belong to them.
+            let stops = matches!(event.kind, HookKind::Prompt | HookKind::Stop);
+            let of_stop = |k: &str| stops && ["continue", "stopReason"].contains(&k);
+            assert!(map.keys().all(|k| known.contains(&k.as_str()) || of_stop(k)), "{reply}");
             if let Some(inner) = map.get("hookSpecificOutput") {
                 assert!(inner.as_object().unwrap().keys().all(|k| specific.contains(&k.as_str())), "{reply}");
                 assert_eq!(inner["hookEventName"], event.name);
@@ -169,7 +170,29 @@ fn a_person_speaks_once_in_a_turn_of_qwen_code() {
         Body::User(user) => Some(user.origin),
         _ => None,
     });
-    assert_eq!(origins.collect::<Vec<_>>(), [Origin::Human, Origin::Harness, Origin::Human]);
+    assert_eq!(origins.collect::<Vec<_>>(), [Origin::Human, Origin::Harness, Origin::Human, Origin::Harness]);
+}
+
+/// A hook keeps Gemini CLI going with a prompt like a person's; the event at the end of that turn tells.
+#[test]
+fn what_kept_gemini_cli_going_is_a_programs() {
+    let mut seen = Seen::default();
+    let mut origins = |name: &str, more: &str| {
+        let event = format!(r#"{{"session_id":"s","hook_event_name":"{name}",{more}}}"#);
+        let steps = agent("gemini-cli").decode(event.as_bytes()).unwrap().steps(&mut seen);
+        let users = steps.into_iter().filter_map(|step| match step.body {
+            Body::User(user) => Some(user.origin),
+            _ => None,
+        });
+        users.collect::<Vec<Origin>>()
+    };
+    assert_eq!(origins("BeforeAgent", r#""prompt":"Fix it.""#), [Origin::Human]);
+    assert_eq!(origins("AfterAgent", r#""stop_hook_active":false"#), []);
+    assert_eq!(origins("BeforeAgent", r#""prompt":"Continue (1).""#), [Origin::Human]);
+    assert_eq!(origins("AfterAgent", r#""stop_hook_active":true"#), []);
+    assert_eq!(origins("BeforeAgent", r#""prompt":"Continue (2).""#), [Origin::Harness]);
+    assert_eq!(origins("AfterAgent", r#""stop_hook_active":true"#), []);
+    assert_eq!(origins("BeforeAgent", r#""prompt":"Fix it.""#), [Origin::Human]);
 }
 
 /// A permission request stops Copilot CLI; if none comes, the next call is refused.

@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Agent, PROMPT, Package, Start, add_settings, strings};
+use super::{Agent, EndHook, PROMPT, Package, Start, add_settings, strings};
 use crate::e2e::place::Place;
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, STOP, StandIn, TIMEOUT, Want};
 
@@ -41,6 +41,8 @@ impl Agent for ClaudeCode {
             environment: vec![
                 ("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}")),
                 ("ANTHROPIC_API_KEY", "fake".to_owned()),
+                // It overrides a hook that keeps it going, after eight times unless this says otherwise.
+                ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "1000".to_owned()),
                 ("DISABLE_TELEMETRY", "1".to_owned()),
                 ("DISABLE_ERROR_REPORTING", "1".to_owned()),
                 ("DISABLE_AUTOUPDATER", "1".to_owned()),
@@ -55,6 +57,10 @@ impl Agent for ClaudeCode {
 
     fn shows_documents(&self) -> bool {
         true
+    }
+
+    fn end_hook(&self) -> Option<EndHook> {
+        Some(EndHook { settings: ".claude/settings.json", event: "Stop", matcher: None })
     }
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {

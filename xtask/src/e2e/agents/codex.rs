@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Agent, PROMPT, Package, Start, add_settings, strings};
+use super::{Agent, EndHook, PROMPT, Package, Start, add_settings, strings};
 use crate::e2e::cases::Case;
 use crate::e2e::place::{self, Place};
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, StandIn, TIMEOUT, Want};
@@ -56,6 +56,10 @@ impl Agent for Codex {
         let (prompt, options) = rest.split_last()?;
         let words = strings(["resume", "--last"]);
         Some([vec![exec.clone()], options.to_vec(), words, vec![prompt.clone()]].concat())
+    }
+
+    fn end_hook(&self) -> Option<EndHook> {
+        Some(EndHook { settings: ".codex/hooks.json", event: "Stop", matcher: None })
     }
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {

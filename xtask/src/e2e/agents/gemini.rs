@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Agent, PROMPT, Package, Start, add_settings, strings};
+use super::{Agent, EndHook, PROMPT, Package, Start, add_settings, strings};
 use crate::e2e::place::Place;
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, STOP, StandIn, TIMEOUT, Want};
 
@@ -39,6 +39,10 @@ impl Agent for Gemini {
                 ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
             ],
         })
+    }
+
+    fn end_hook(&self) -> Option<EndHook> {
+        Some(EndHook { settings: ".gemini/settings.json", event: "AfterAgent", matcher: Some("*") })
     }
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {

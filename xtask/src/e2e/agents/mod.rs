@@ -33,6 +33,15 @@ pub(super) struct Start {
     pub(super) environment: Vec<(&'static str, String)>,
 }
 
+/// The event at the end of a turn, at which a hook can keep an agent going.
+pub(super) struct EndHook {
+    /// The settings, in the agent's home.
+    pub(super) settings: &'static str,
+    pub(super) event: &'static str,
+    /// What the agent needs in a group of hooks besides the hooks.
+    pub(super) matcher: Option<&'static str>,
+}
+
 /// One agent.
 pub(super) trait Agent: Sync {
     /// As in `deloop hook NAME`.
@@ -46,6 +55,11 @@ pub(super) trait Agent: Sync {
 
     /// Writes the settings that make it call the stand-in, and says what the stand-in answers.
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn>;
+
+    /// Where a hook can keep it from ending its turn.
+    fn end_hook(&self) -> Option<EndHook> {
+        None
+    }
 
     /// The commands it repeats, in turn.
     fn stuck_on(&self) -> &'static [&'static str] {

@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Agent, PROMPT, Package, Start, add_settings, strings};
+use super::{Agent, EndHook, PROMPT, Package, Start, add_settings, strings};
 use crate::e2e::cases::Case;
 use crate::e2e::place::{Place, STUCK};
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, STOP, StandIn, TIMEOUT, Want};
@@ -34,6 +34,8 @@ impl Agent for Qwen {
         Ok(Start {
             arguments: strings(["-p", PROMPT, "--yolo", "--output-format", "stream-json"]),
             environment: vec![
+                // It overrides a hook that keeps it going, after eight times unless this says otherwise.
+                ("QWEN_CODE_STOP_HOOK_BLOCK_CAP", "100".to_owned()),
                 ("OPENAI_API_KEY", "fake".to_owned()),
                 ("OPENAI_BASE_URL", format!("http://127.0.0.1:{port}/v1")),
                 ("OPENAI_MODEL", "fake-model".to_owned()),
@@ -54,6 +56,10 @@ impl Agent for Qwen {
             Case::TurnSimilarity => Some("`qwen -p` doesn't print a hook's message for people"),
             _ => None,
         }
+    }
+
+    fn end_hook(&self) -> Option<EndHook> {
+        Some(EndHook { settings: ".qwen/settings.json", event: "Stop", matcher: None })
     }
 
     fn stand_in(&self, place: &Place, want: Want) -> io::Result<StandIn> {

@@ -60,6 +60,16 @@ pub(super) fn check(finding: &Finding, now: &Now, seen: &Seen) -> Checked {
         }
         Repeats::Talk => talk(count, agent),
         Repeats::Message => chant(count, agent),
+        Repeats::Compaction => {
+            let calls: Vec<&Made> = answered().collect();
+            let old = calls.iter().filter(|c| nothing_new(c, agent)).count();
+            if 2 * old >= calls.len() {
+                Ok(())
+            } else {
+                Err(format!("{old} of {} calls are old", calls.len()))
+            }
+        }
+        Repeats::Request => at_least(count, agent.turns.iter().filter(|(_, calls)| !calls).count() as u64),
         Repeats::Swarm | Repeats::Budget => Ok(()),
         other => Err(format!("`default` doesn't look for {other:?}")),
     }

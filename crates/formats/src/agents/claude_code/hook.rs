@@ -111,7 +111,10 @@ impl HookAgent for ClaudeCodeHook {
                 specific.insert("permissionDecisionReason".to_owned(), json!(message(decision)));
                 decision.action
             }
-            (PostCall | Batch, Stop) => Stop,
+            // At the end of a turn it outweighs another hook that keeps the agent going.
+            (PostCall | Batch | HookKind::Stop, Stop) => Stop,
+            // A message for the model would keep it going as well, so only the person gets it.
+            (HookKind::Stop, Nudge | Ask | Block) if event.continued => Warn,
             // A session that was ended for good takes no further prompt.
             (Prompt, Stop) => {
                 out.insert("decision".to_owned(), json!("block"));

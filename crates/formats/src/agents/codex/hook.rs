@@ -85,7 +85,15 @@ impl HookAgent for CodexHook {
         let mut out = Map::new();
         let carried = match (event.kind, decision.action) {
             (_, Continue) => return Encoded::nothing(),
-            (PreCall | PostCall | Prompt, Warn) => Warn,
+            (PreCall | PostCall | Prompt | HookKind::Stop, Warn) => Warn,
+            // At the end of a turn it outweighs another hook that keeps the agent going.
+            (HookKind::Stop, Stop) => {
+                out.insert("continue".to_owned(), json!(false));
+                out.insert("stopReason".to_owned(), json!(message(decision)));
+                Stop
+            }
+            // A message for the model would keep it going as well, so only the person gets it.
+            (HookKind::Stop, _) if event.continued => Warn,
             (PreCall, Block | Stop) => {
                 specific.insert("permissionDecision".to_owned(), json!("deny"));
                 specific.insert("permissionDecisionReason".to_owned(), json!(message(decision)));

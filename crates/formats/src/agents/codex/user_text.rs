@@ -50,6 +50,7 @@ pub(super) fn user_text(
     for (at, part) in parts.into_iter().enumerate() {
         let kind = kinds.and_then(|kinds| kinds.get(at)).and_then(Value::as_str);
         let Some(text) = part.text.take().filter(|text| !text.trim().is_empty()) else { continue };
+        let kind = kind.filter(|kind| !kind.is_empty() && *kind != "unknown");
         let from_harness = automatic || kind.map_or_else(|| is_context(&text), is_context_kind);
         append(if from_harness { &mut harness } else { &mut human }, text);
     }
@@ -69,7 +70,7 @@ fn is_context(text: &str) -> bool {
 
 /// Newer versions say of each part what it is.
 fn is_context_kind(kind: &str) -> bool {
-    !(kind.is_empty() || kind == "unknown" || kind.starts_with("user."))
+    !kind.starts_with("user.")
 }
 
 #[cfg(test)]
@@ -98,6 +99,9 @@ mod tests {
     #[test]
     fn what_is_not_known_is_a_persons() {
         assert_eq!(say(&["<question>Why?</question>"], None, false).unwrap().1, Origin::Human);
+        assert_eq!(say(&["Why?"], Some(&["unknown"]), false).unwrap().1, Origin::Human);
+        let hook = r#"<hook_prompt hook_run_id="stop:0">Go on.</hook_prompt>"#;
+        assert_eq!(say(&[hook], Some(&["unknown"]), false).unwrap().1, Origin::Harness);
         assert_eq!(say(&["Look there."], None, true).unwrap().1, Origin::Harness);
         assert_eq!(say(&["", " "], None, false), None);
     }

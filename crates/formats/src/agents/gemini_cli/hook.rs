@@ -60,7 +60,8 @@ impl HookAgent for GeminiCliHook {
 
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent = Sent::read(bytes)?;
-        let mut event = sent.event(PromptAuthor::Human, |name| match name {
+        // A hook that keeps the agent going does it with a prompt like any other.
+        let mut event = sent.event(PromptAuthor::HumanUntilContinued, |name| match name {
             "BeforeTool" => HookKind::PreCall,
             "AfterTool" => HookKind::PostCall,
             "BeforeAgent" => HookKind::Prompt,
@@ -99,13 +100,16 @@ impl HookAgent for GeminiCliHook {
         let mut out = Map::new();
         let carried = match (event.kind, decision.action) {
             (_, Continue) => return Encoded::nothing(),
-            (PreCall | PostCall | Prompt, Warn) => Warn,
+            (PreCall | PostCall | Prompt | HookKind::Stop, Warn) => Warn,
             (PreCall, Block) => {
                 out.insert("decision".to_owned(), json!("deny"));
                 out.insert("reason".to_owned(), json!(message(decision)));
                 Block
             }
-            (PreCall | PostCall, Stop) => {
+            // A message for the model would keep it going as well, so only the person gets it.
+            (HookKind::Stop, Nudge | Action::Ask | Block) if event.continued => Warn,
+            // At the end of a turn it outweighs another hook that keeps the agent going.
+            (PreCall | PostCall | HookKind::Stop, Stop) => {
                 out.insert("continue".to_owned(), json!(false));
                 out.insert("stopReason".to_owned(), json!(message(decision)));
                 Stop

@@ -101,6 +101,25 @@ mod tests {
     const QUIRKS_JSON: &[u8] = include_bytes!("fixtures/quirks.json");
 
     #[test]
+    fn a_hook_that_keeps_it_going_is_no_person() {
+        let text = r#"{"sessionId":"s","projectHash":"h","startTime":"2026-11-16T03:17:00.000Z"}
+{"id":"1","timestamp":"2026-11-16T03:17:01.000Z","type":"user","content":[{"text":"Fix it."}]}
+{"id":"2","timestamp":"2026-11-16T03:17:02.000Z","type":"gemini","content":"Done."}
+{"id":"3","timestamp":"2026-11-16T03:17:03.000Z","type":"user","content":[{"text":"Not done (1)."}],"displayContent":[{"text":"Fix it."}]}
+{"id":"4","timestamp":"2026-11-16T03:17:04.000Z","type":"gemini","content":"Done."}
+{"id":"5","timestamp":"2026-11-16T03:17:05.000Z","type":"user","content":[{"text":"Not done (2)."}],"displayContent":[{"text":"Fix it."}]}
+"#;
+        let (steps, _) = steps(&GeminiCli, text.as_bytes(), "s.jsonl");
+        let said = steps.into_iter().filter_map(|step| match step.body {
+            deloop_types::Body::User(user) => Some((user.text, user.origin)),
+            _ => None,
+        });
+        use deloop_types::Origin::{Harness, Human};
+        let expected = [("Fix it.", Human), ("Not done (1).", Harness), ("Not done (2).", Harness)];
+        assert!(said.eq(expected.map(|(text, origin)| (text.to_owned(), origin))));
+    }
+
+    #[test]
     fn knows_its_own_files() {
         for lines in [STUCK, QUIRKS] {
             assert_sniffs(&GeminiCli, lines);

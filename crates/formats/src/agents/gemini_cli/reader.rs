@@ -24,6 +24,8 @@ pub(super) struct GeminiSession {
     context: RecentSet<u64>,
     /// Ids of the messages, calls and results that were handed out.
     done: RecentSet<u64>,
+    /// Hash of a person's last words.
+    prompt: Option<u64>,
 }
 
 impl GeminiSession {
@@ -34,6 +36,7 @@ impl GeminiSession {
             held: Vec::new(),
             context: RecentSet::default(),
             done: RecentSet::default(),
+            prompt: None,
         }
     }
 
@@ -118,14 +121,22 @@ impl GeminiSession {
             self.result(ts, response.id.get(), Some(ended), Some(output), out);
         }
         let news = self.first_time(hash(MESSAGE, message.id.get()));
-        let text = Some(message.display_content.text()).filter(|text| !text.is_empty());
-        let text = text.unwrap_or_else(|| message.content.text());
         if !news {
             return;
         }
-        let automatic =
-            self.writer.agent.is_some() || !message.content.responses.is_empty() || automatic(text.trim());
+        let (shown, sent) = (message.display_content.text(), message.content.text());
+        // A hook that keeps the agent going sends words of its own, shown as the person's last ones.
+        let again = !shown.is_empty() && self.prompt == hash(MESSAGE, Some(&shown));
+        let continued = again && !sent.contains(shown.as_str());
+        let text = if shown.is_empty() || continued { sent } else { shown };
+        let automatic = self.writer.agent.is_some()
+            || !message.content.responses.is_empty()
+            || continued
+            || automatic(text.trim());
         let origin = if automatic { Origin::Harness } else { Origin::Human };
+        if !automatic {
+            self.prompt = hash(MESSAGE, Some(&text));
+        }
         self.writer.at(ts).user(text, origin, out);
     }
 

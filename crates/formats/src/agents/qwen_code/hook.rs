@@ -100,14 +100,17 @@ impl HookAgent for QwenCodeHook {
         let mut out = Map::new();
         let carried = match (event.kind, decision.action) {
             (_, Continue) => return Encoded::nothing(),
-            (PreCall | PostCall | Failure | Prompt, Warn) => Warn,
+            (PreCall | PostCall | Failure | Prompt | HookKind::Stop, Warn) => Warn,
+            // A message for the model would keep it going as well, so only the person gets it.
+            (HookKind::Stop, Nudge | Ask | Block) if event.continued => Warn,
             (PreCall, Ask | Block | Stop) => {
                 let deed = if decision.action == Ask { "ask" } else { "deny" };
                 specific.insert("permissionDecision".to_owned(), json!(deed));
                 specific.insert("permissionDecisionReason".to_owned(), json!(message(decision)));
                 decision.action.min(Block)
             }
-            (Prompt, Stop) => {
+            // At the end of a turn it outweighs another hook that keeps the agent going.
+            (Prompt | HookKind::Stop, Stop) => {
                 out.insert("continue".to_owned(), json!(false));
                 out.insert("stopReason".to_owned(), json!(message(decision)));
                 Stop
