@@ -3,9 +3,10 @@ use crate::detectors::{
     call_cycle::CallCycle, chanting::Chanting, duplicate_turn::DuplicateTurn,
     edits_without_progress::EditsWithoutProgress, empty_search::EmptySearch,
     failing_commands::FailingCommands, failing_run::FailingRun, failing_tests::FailingTests,
-    no_progress::NoProgress, over_budget::OverBudget, plan_rewrite::PlanRewrite, repeated_call::RepeatedCall,
-    repeated_edit::RepeatedEdit, repeated_error::RepeatedError, repeated_failure::RepeatedFailure,
-    repeated_target::RepeatedTarget, similar_call::SimilarCall, similar_turn::SimilarTurn,
+    known_failure::KnownFailureDetector, no_progress::NoProgress, over_budget::OverBudget,
+    plan_rewrite::PlanRewrite, repeated_call::RepeatedCall, repeated_edit::RepeatedEdit,
+    repeated_error::RepeatedError, repeated_failure::RepeatedFailure, repeated_target::RepeatedTarget,
+    similar_call::SimilarCall, similar_turn::SimilarTurn, spawn_tree::SpawnTreeDetector,
     stalled_task::StalledTask, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
     test_edits_without_green::TestEditsWithoutGreen,
 };
@@ -33,6 +34,8 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &PlanRewrite,
     &StalledTask,
     &Chanting,
+    &SpawnTreeDetector,
+    &KnownFailureDetector,
     &OverBudget,
 ];
 

@@ -82,6 +82,12 @@ pub enum Repeats {
     PlanSection,
     /// Calls for the same task, without its completion.
     Task,
+    /// Subagents that start subagents.
+    Spawns,
+    /// The same task, given to a subagent again.
+    SpawnedTask,
+    /// A failure that other sessions of the project, or other subagents of the session, met before.
+    KnownFailure,
     /// The session's budget.
     Budget,
 }
@@ -136,6 +142,8 @@ pub struct Evidence {
     /// Set when the evidence is strong enough to block or stop: the same call failed, was refused or returned the same
     /// output at once, and nothing changed in between.
     pub hard: bool,
+    /// How serious it is, for ladders with `by = "severity"`; 0 when the detector doesn't say.
+    pub severity: u64,
     /// What the calls of a run show about its cause, if the detector counts a run.
     pub run: Option<RunEvidence>,
     /// Set when the profile gives the detector no ladder: the finding is listed, and no decision rests on it.
