@@ -40,7 +40,7 @@ pub fn fold(
     let FoldContext { ledger, tools, failures, .. } = context;
     let WholeSession { tree, failures: own } = whole;
     let worker = FailureWorker::new(&step.session, step.agent.as_deref());
-    let failures = FailureView { known: Some(failures.unwrap_or(own)), worker, now: step.ts };
+    let failures = FailureView { known: failures.or(own.as_deref()), worker, now: step.ts };
     let mut show = |history: &History, event| {
         let task = step.task.as_deref().filter(|task| !task.is_empty());
         look(&Moment { history, ledger, tools, step: index, ts: step.ts, task, failures, event });

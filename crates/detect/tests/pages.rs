@@ -107,7 +107,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         });
         if let Some(note) = note {
             let project = step.project.as_ref().and_then(|project| projects.get_mut(project));
-            project.unwrap_or(&mut whole.failures).enter(&note);
+            project.unwrap_or_else(|| whole.failures.get_or_insert_default()).enter(&note);
         }
         found.extend(last.map(|finding| (session, *index, finding)));
         *index += 1;

@@ -27,8 +27,8 @@ pub struct Checkpoint {
     notices: Vec<ControllerNotice>,
     #[serde(default, skip_serializing_if = "WholeSession::is_empty")]
     whole: WholeSession,
-    #[serde(default, skip_serializing_if = "LadderState::is_empty")]
-    ladder: LadderState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ladder: Option<Box<LadderState>>,
     agents: Vec<AgentCheckpoint>,
 }
 

@@ -198,8 +198,8 @@ impl Engine {
     fn fold(&self, session: &mut Session, step: &Step, around: &Surroundings) -> Folded {
         let notices = session.notices_for(step);
         let mut folded = self.judge(session, step, around);
-        if let (None, Some(failure)) = (&step.project, &folded.failure) {
-            session.whole.failures.enter(failure);
+        if let (None, Some(failure)) = (&step.project, folded.failure) {
+            session.note_failure(step, &failure);
         }
         folded.observed.decision.notices = notices;
         folded.notice = self.notice(session, step, &folded.observed);
@@ -248,16 +248,12 @@ impl Engine {
             Body::Compact => ladder.compacted(),
             Body::Delivery(delivery) => {
                 ladder.delivered(delivery.step, delivery.ok);
-                session.ladder.delivered(delivery.step, delivery.ok);
+                session.ladder.iter_mut().for_each(|whole| whole.delivered(delivery.step, delivery.ok));
             }
             _ => {}
         }
-        let Looked { found, in_vain, judged, failure } = self.look(
-            FoldState { history, whole: &mut session.whole, memories, ledger: &ledger },
-            step,
-            index,
-            around,
-        );
+        let state = FoldState { history, whole: &mut session.whole, memories, ledger: &ledger };
+        let Looked { found, in_vain, judged, failure } = self.look(state, step, index, around);
         let context = DecisionContext {
             session: &step.session,
             step: index,
@@ -268,8 +264,10 @@ impl Engine {
             roles: self.options.roles,
             at_result: matches!(step.body, Body::Result(_)),
         };
-        let ladders = Ladders { agent: ladder, session: &mut session.ladder };
+        let mut whole = session.ladder.take().unwrap_or_default();
+        let ladders = Ladders { agent: ladder, session: &mut whole };
         let Decided { decision, clear, ends_session, by } = decide(&self.profile, found, ladders, &context);
+        session.ladder = (!whole.is_empty()).then_some(whole);
         if let (Some(by), Some(ts)) = (by.filter(|_| decision.action >= Action::Nudge), step.ts) {
             self.profile.watches[by].detector.warned(&mut memories[by], ts);
         }

@@ -54,7 +54,7 @@ impl Engine {
         let is_main = agent.name.is_none();
         let mut reached = agent.ladder.reached(profile);
         if is_main {
-            reached.extend(session.ladder.reached(profile));
+            reached.extend(session.ladder.iter().flat_map(|ladder| ladder.reached(profile)));
         }
         let counting = profile.watches.iter().zip(&agent.memories);
         reached.extend(counting.filter_map(|(watch, memory)| {

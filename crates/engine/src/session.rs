@@ -1,4 +1,4 @@
-use deloop_detect::{History, Ledger, Memory, WholeSession};
+use deloop_detect::{FailureNote, History, Ledger, Memory, WholeSession};
 use deloop_policy::{AlertsSent, LadderState};
 use deloop_types::{Body, ControllerNotice, Decision, Origin, SessionId, Step};
 
@@ -23,8 +23,8 @@ pub struct Session {
     pub(crate) notices: Vec<ControllerNotice>,
     /// What it remembers across its agents.
     pub(crate) whole: WholeSession,
-    /// The ladders that its agents climb together.
-    pub(crate) ladder: LadderState,
+    /// The ladders that its agents climb together, once they do.
+    pub(crate) ladder: Option<Box<LadderState>>,
     /// Its agents. The main agent has no name.
     pub(crate) agents: Vec<Agent>,
 }
@@ -69,7 +69,14 @@ impl Session {
     /// Returns the stop that applies to an agent, if its run or the session was stopped.
     pub(crate) fn stop_of(&self, agent: Option<&str>) -> Option<&Decision> {
         let of_agent = || self.agents.iter().find(|a| a.name.as_deref() == agent)?.ladder.stopped();
-        self.ended.as_deref().or_else(|| self.ladder.stopped()).or_else(of_agent)
+        self.ended.as_deref().or_else(|| self.ladder.as_ref()?.stopped()).or_else(of_agent)
+    }
+
+    /// Remembers a failure that other agents of the session may meet, if there are any.
+    pub(crate) fn note_failure(&mut self, step: &Step, failure: &FailureNote) {
+        if step.agent.is_some() || self.agents.len() > 1 {
+            self.whole.failures.get_or_insert_default().enter(failure);
+        }
     }
 
     /// Counts a step and what it used. Returns its index.
@@ -114,7 +121,7 @@ impl Session {
         }
         let all = step.agent.is_none();
         if all {
-            self.ladder.start_over();
+            self.ladder = None;
         }
         let concerned = self.agents.iter_mut().enumerate().filter(|(n, _)| all || *n == at);
         concerned.for_each(|(_, agent)| agent.ladder.start_over());

@@ -38,7 +38,7 @@ impl FailureNote {
         let FailureView { known, worker, now } = view;
         let call = record.signature;
         let is_success = matches!(record.ending, Ending::Brought | Ending::Empty);
-        if is_success && known?.has(call) {
+        if is_success && known.is_some_and(|known| known.has(call)) {
             return Some(Self::Succeeded { call });
         }
         let again = is_own_failure(record) && times_here(history, record) >= 2;

@@ -160,6 +160,8 @@ impl KnownFailures {
                         let oldest = (0..self.0.len()).min_by_key(|i| self.0[*i].last).unwrap_or(0);
                         self.0.remove(oldest);
                     }
+                    // Most have few, so room for more is allocated only when needed.
+                    self.0.reserve_exact(1);
                     self.0.push(KnownFailure { call, output, ..KnownFailure::default() });
                     self.0.len() - 1
                 });

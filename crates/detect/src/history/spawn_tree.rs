@@ -9,10 +9,10 @@ use crate::{Ending, Progress};
 
 /// Maximum number of agents stored. The one inactive longest is dropped first.
 const AGENTS: usize = 64;
-/// Maximum number of spawns whose subagent hasn't been seen yet. The oldest is dropped first.
-const AWAITED: usize = 64;
+/// Maximum number of places at which subagents are expected. The oldest is dropped first.
+const AWAITED: usize = 16;
 /// A subagent that isn't seen within this many steps isn't expected any more.
-const PATIENCE: u64 = 400;
+const PATIENCE: u32 = 400;
 
 /// The subagents of a session: who started whom, with which task. A few KiB, whatever their number.
 ///
@@ -20,8 +20,9 @@ const PATIENCE: u64 = 400;
 /// subagent hasn't been seen. If they differ, the lowest depth counts: a depth is what is certain, never a guess.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpawnTree {
-    agents: Vec<TreeAgent>,
-    awaited: Vec<AwaitedAgent>,
+    main: MainAgent,
+    /// What is known below the main agent, once a subagent has been seen.
+    below: Option<Box<Subagents>>,
     tasks: SpawnedTasks,
     /// The place of the session's main agent, if another session started it.
     root: Nesting,
@@ -29,7 +30,7 @@ pub struct SpawnTree {
     subagents: u32,
     deepest: u16,
     /// Number of changes, waits and requests so far, of all agents.
-    news: u32,
+    news: u16,
     tokens: u64,
     usd: f64,
 }
@@ -43,23 +44,42 @@ pub struct Nesting {
     pub relays: u16,
 }
 
+/// The session's main agent. Most sessions have no other, so it has a place of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct TreeAgent {
-    /// Hash of its name; 0 for the main agent.
-    name: u32,
-    nesting: Nesting,
-    spawns: u32,
-    /// Whether it made a call that doesn't start a subagent.
+struct MainAgent {
+    /// Number of its spawns whose subagents haven't been seen yet, and the last of them.
+    awaited: u16,
+    call: u32,
+    step: u32,
+    spawns: u16,
     worked: bool,
-    seen: u64,
 }
 
-/// A spawn whose subagent hasn't been seen yet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct AwaitedAgent {
+struct Subagents {
+    agents: Vec<TreeAgent>,
+    awaited: Vec<AwaitedAgents>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct TreeAgent {
+    /// Hash of its name.
+    name: u32,
     nesting: Nesting,
-    call: u64,
-    step: u64,
+    seen: u32,
+    spawns: u16,
+    /// Whether it made a call that doesn't start a subagent.
+    worked: bool,
+}
+
+/// Spawns at one place whose subagents haven't been seen yet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct AwaitedAgents {
+    nesting: Nesting,
+    count: u32,
+    /// The last of these spawns.
+    call: u32,
+    step: u32,
 }
 
 /// A call that starts a subagent, and its place in the session.
@@ -70,7 +90,7 @@ pub struct SpawnView {
     /// Identifies its task; `None` if it has none.
     pub task: Option<u64>,
     /// How often the task was given to a subagent with nothing changed in between, this time included.
-    pub times: u32,
+    pub times: u8,
     /// The step at which it was first given.
     pub since: u64,
     /// Number of subagents that did nothing but start others, the one that makes this call included.
@@ -96,8 +116,8 @@ pub struct SpawnTotals {
     pub usd: f64,
 }
 
-fn name_hash(agent: Option<&str>) -> u32 {
-    agent.map_or(0, |name| half(short_hash(name.as_bytes())).max(1))
+fn name_hash(agent: &str) -> u32 {
+    half(short_hash(agent.as_bytes())).max(1)
 }
 
 impl SpawnTree {
@@ -111,8 +131,7 @@ impl SpawnTree {
     /// Returns the place of a session that this session's main agent starts.
     #[must_use]
     pub fn started_session(&self) -> Nesting {
-        let main = self.agents.iter().find(|agent| agent.name == 0);
-        main.map_or_else(|| self.root.below(false), |main| main.nesting.below(!main.worked))
+        self.root.below(self.main.spawns > 0 && !self.main.worked)
     }
 
     /// Sets the place of the main agent, if another session started it.
@@ -125,47 +144,77 @@ impl SpawnTree {
 
     /// Notes a step of an agent. A new name is the subagent of a spawn.
     pub(crate) fn step_of(&mut self, agent: Option<&str>, step: u64) {
-        let name = name_hash(agent);
-        if let Some(known) = self.agents.iter_mut().find(|a| a.name == name) {
+        let Some(name) = agent.map(name_hash) else { return };
+        let step = u32::try_from(step).unwrap_or(u32::MAX);
+        let agents = self.below.iter_mut().flat_map(|below| &mut below.agents);
+        if let Some(known) = agents.into_iter().find(|a| a.name == name) {
             known.seen = step;
             return;
         }
-        let nesting = match agent {
-            None => self.root,
-            Some(_) => {
-                self.subagents = self.subagents.saturating_add(1);
-                self.expected(step)
-            }
-        };
+        self.subagents = self.subagents.saturating_add(1);
+        let nesting = self.expected(step);
         self.deepest = self.deepest.max(nesting.depth);
-        if self.agents.len() >= AGENTS {
-            let oldest = (0..self.agents.len()).min_by_key(|i| self.agents[*i].seen).unwrap_or(0);
-            self.agents.swap_remove(oldest);
+        let agents = &mut self.below.get_or_insert_default().agents;
+        if agents.len() >= AGENTS {
+            let oldest = (0..agents.len()).min_by_key(|i| agents[*i].seen).unwrap_or(0);
+            agents.swap_remove(oldest);
         }
-        self.agents.push(TreeAgent { name, nesting, seen: step, ..TreeAgent::default() });
+        agents.push(TreeAgent { name, nesting, seen: step, ..TreeAgent::default() });
     }
 
-    /// Returns what is certain about the place of a new subagent, and expects one less. The deepest of the expected is
-    /// dropped, so that what remains is never deeper than it is.
-    fn expected(&mut self, step: u64) -> Nesting {
-        self.awaited.retain(|a| step.saturating_sub(a.step) <= PATIENCE);
-        let depths = || self.awaited.iter().map(|a| a.nesting.depth);
-        let relays = || self.awaited.iter().map(|a| a.nesting.relays);
-        let (Some(depth), Some(relay)) = (depths().min(), relays().min()) else { return self.root };
-        let last = self.awaited.len() - 1;
-        let deepest = (0..=last).max_by_key(|i| self.awaited[*i].nesting.depth).unwrap_or(last);
-        let most = (0..=last).max_by_key(|i| self.awaited[*i].nesting.relays).unwrap_or(last);
-        self.awaited[most].nesting.relays = self.awaited[deepest].nesting.relays;
-        self.awaited.remove(deepest);
-        Nesting { depth, relays: relay }
+    /// Returns what is certain about the place of a new subagent, and expects one less. If it could belong to several
+    /// spawns, the deepest is dropped, so that what remains is never deeper than it is.
+    fn expected(&mut self, step: u32) -> Nesting {
+        let of_main = self.main.awaited > 0 && step.saturating_sub(self.main.step) <= PATIENCE;
+        let by_main = of_main.then(|| self.root.below(false));
+        let awaited =
+            self.below.as_mut().map(|below| &mut below.awaited).filter(|awaited| !awaited.is_empty());
+        let Some(awaited) = awaited else {
+            self.main.awaited = self.main.awaited.saturating_sub(1);
+            return by_main.unwrap_or(self.root);
+        };
+        awaited.retain(|a| step.saturating_sub(a.step) <= PATIENCE);
+        let places = || awaited.iter().map(|a| a.nesting).chain(by_main);
+        let (depth, relays) = (places().map(|n| n.depth).min(), places().map(|n| n.relays).min());
+        let nesting = depth.zip(relays).map_or(self.root, |(depth, relays)| Nesting { depth, relays });
+        match (0..awaited.len()).max_by_key(|i| awaited[*i].nesting.depth) {
+            Some(deepest) => AwaitedAgents::expect_less(awaited, deepest),
+            None => self.main.awaited = self.main.awaited.saturating_sub(1),
+        }
+        awaited.iter_mut().for_each(|a| a.nesting.relays = nesting.relays);
+        nesting
     }
 
     /// Notes a call that doesn't start a subagent.
     pub(crate) fn call_of(&mut self, agent: Option<&str>) {
-        let name = name_hash(agent);
-        if let Some(known) = self.agents.iter_mut().find(|a| a.name == name) {
-            known.worked = true;
-        }
+        let Some(name) = agent.map(name_hash) else {
+            self.main.worked = true;
+            return;
+        };
+        let agents = self.below.iter_mut().flat_map(|below| &mut below.agents);
+        agents.into_iter().filter(|a| a.name == name).for_each(|known| known.worked = true);
+    }
+
+    /// Returns the place of a subagent that an agent starts, and expects it.
+    fn started_by(&mut self, agent: Option<&str>, calls: u64, record: &CallRecord) -> Nesting {
+        let (call, step) = (half(record.signature), record.step);
+        let Some(name) = agent.map(name_hash) else {
+            let main = &mut self.main;
+            main.spawns = main.spawns.saturating_add(1);
+            main.worked |= calls > u64::from(main.spawns);
+            (main.awaited, main.call, main.step) = (main.awaited.saturating_add(1), call, step);
+            return self.root.below(!self.main.worked);
+        };
+        let below = self.below.get_or_insert_default();
+        let Some(spawner) = below.agents.iter_mut().find(|a| a.name == name) else {
+            return self.root.below(false);
+        };
+        spawner.spawns = spawner.spawns.saturating_add(1);
+        // Calls from before the first spawn of the session are in the history alone.
+        spawner.worked |= calls > u64::from(spawner.spawns);
+        let nesting = spawner.nesting.below(!spawner.worked);
+        AwaitedAgents::expect(&mut below.awaited, nesting, call, step);
+        nesting
     }
 
     /// Enters a call that starts a subagent. It is already in the agent's history.
@@ -178,30 +227,21 @@ impl SpawnTree {
         step: u64,
     ) -> SpawnView {
         self.step_of(agent, step);
-        let name = name_hash(agent);
-        let mut nesting = self.root.below(false);
-        if let Some(spawner) = self.agents.iter_mut().find(|a| a.name == name) {
-            spawner.spawns += 1;
-            // Calls from before the first spawn of the session are in the history alone.
-            spawner.worked |= history.calls() > u64::from(spawner.spawns);
-            nesting = spawner.nesting.below(!spawner.worked);
-        }
+        let nesting = self.started_by(agent, history.calls(), record);
         self.spawns = self.spawns.saturating_add(1);
-        if self.awaited.len() >= AWAITED {
-            self.awaited.remove(0);
-        }
-        self.awaited.push(AwaitedAgent { nesting, call: record.signature, step });
         // The same words from another agent may mean other work: "run the tests", say.
-        let task = spawned_task(call).map(|task| task ^ u64::from(name).rotate_left(32));
-        let turn = u64::from(name) << 32 | u64::from(record.turn);
-        let (news, subagents, spawns) = (self.news, self.subagents, self.spawns);
-        let now = TaskGiven { step, turn, news, subagents, spawns };
-        let (times, since) = task.map_or((1, step), |task| self.tasks.give(task, record.signature, now));
-        let below = self.agents.iter().filter(|a| a.nesting.depth > 0);
-        let idle = below.clone().filter(|a| a.spawns > 0 && !a.worked).count();
+        let by = agent.map_or(0, |agent| u64::from(name_hash(agent)));
+        let task = spawned_task(call).map(|task| task ^ by);
+        let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+        let (news, subagents, spawns) = (self.news, short(self.subagents), short(self.spawns));
+        let now = TaskGiven { turn: record.turn, news, subagents, spawns };
+        let given = task.map(|task| self.tasks.give(task, record, now));
+        let (times, since) = given.unwrap_or((1, record.step));
+        let agents = || self.below.iter().flat_map(|below| &below.agents).filter(|a| a.nesting.depth > 0);
+        let idle = agents().filter(|a| a.spawns > 0 && !a.worked).count();
         let figure = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let (idle, remembered) = (figure(idle), figure(below.count()));
-        SpawnView { nesting, task, times, since, idle, remembered, totals: self.totals() }
+        let (idle, remembered, totals) = (figure(idle), figure(agents().count()), self.totals());
+        SpawnView { nesting, task, times, since: since.into(), idle, remembered, totals }
     }
 
     /// Notes the result of a call of any agent.
@@ -209,11 +249,23 @@ impl SpawnTree {
         if spawns {
             self.tasks.came_back(record);
             if record.ending.in_vain() || record.ending == Ending::CalledOff {
-                let awaited = self.awaited.iter().rposition(|a| a.call == record.signature);
-                awaited.map(|at| self.awaited.remove(at));
+                self.not_started(half(record.signature));
             }
         } else if record.progress == Progress::Changed || record.waits() && record.answered() {
             self.note_news();
+        }
+    }
+
+    /// Expects one subagent less, because its spawn failed or was refused.
+    fn not_started(&mut self, call: u32) {
+        let below = self.below.iter_mut().map(|below| &mut below.awaited);
+        for awaited in below {
+            if let Some(at) = awaited.iter().rposition(|a| a.call == call) {
+                return AwaitedAgents::expect_less(awaited, at);
+            }
+        }
+        if self.main.call == call {
+            self.main.awaited = self.main.awaited.saturating_sub(1);
         }
     }
 
@@ -226,6 +278,26 @@ impl SpawnTree {
     pub(crate) fn charge(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(usage.all_tokens());
         self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
+    }
+}
+
+impl AwaitedAgents {
+    fn expect(awaited: &mut Vec<Self>, nesting: Nesting, call: u32, step: u32) {
+        if let Some(known) = awaited.iter_mut().find(|a| a.nesting == nesting) {
+            (known.count, known.call, known.step) = (known.count.saturating_add(1), call, step);
+            return;
+        }
+        if awaited.len() >= AWAITED {
+            awaited.remove(0);
+        }
+        awaited.push(Self { nesting, count: 1, call, step });
+    }
+
+    fn expect_less(awaited: &mut Vec<Self>, at: usize) {
+        awaited[at].count -= 1;
+        if awaited[at].count == 0 {
+            awaited.remove(at);
+        }
     }
 }
 

@@ -9,14 +9,14 @@ pub struct WholeSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Box<SpawnTree>>,
     /// The failures that its agents met, if the session names no project.
-    #[serde(default, skip_serializing_if = "KnownFailures::is_empty")]
-    pub failures: KnownFailures,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<Box<KnownFailures>>,
 }
 
 impl WholeSession {
     /// Returns whether there is nothing to remember.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tree.is_none() && self.failures.is_empty()
+        self.tree.is_none() && self.failures.is_none()
     }
 }
