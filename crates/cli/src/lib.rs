@@ -26,6 +26,7 @@ mod live;
 mod notes;
 mod print;
 mod profiles;
+mod project_id;
 mod purge;
 mod redaction;
 mod replay;

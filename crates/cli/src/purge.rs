@@ -11,6 +11,9 @@ use crate::args::PurgeArgs;
 use crate::exit::{self, Failure};
 use crate::state::State;
 
+/// What is remembered of a project.
+const FAILURES: &str = "project with known failures";
+
 /// More decisions than the database keeps.
 const ALL: usize = 1 << 20;
 
@@ -80,16 +83,17 @@ fn purge_all(
     confirmed: bool,
     out: &mut dyn Write,
 ) -> Result<u8, Failure> {
-    let (sessions, decisions, swarms) = match store {
+    let (sessions, decisions, swarms, projects) = match store {
         Some(store) => (
             Store::<()>::sessions(store.store()).map_err(failure)?.len(),
             store.decisions(&DecisionFilter::default(), ALL).map_err(failure)?.len(),
             Store::<()>::swarms(store.store()).map_err(failure)?.len(),
+            Store::<()>::projects(store.store()).map_err(failure)?.len(),
         ),
-        None => (0, 0, 0),
+        None => (0, 0, 0, 0),
     };
     let files = FILES.map(|(what, folder, prefix, suffix)| (what, state.files(folder, prefix, suffix)));
-    let counts = [("session", sessions), ("decision", decisions), ("swarm", swarms)];
+    let counts = [("session", sessions), ("decision", decisions), ("swarm", swarms), (FAILURES, projects)];
     let counts = counts.into_iter().chain(files.iter().map(|(what, files)| (*what, files.len())));
     let lines: Vec<String> = counts.filter(|(_, count)| *count > 0).map(line).collect();
     if lines.is_empty() {
@@ -118,7 +122,7 @@ fn purge_all(
 fn line((what, count): (&str, usize)) -> String {
     match what.split_once(' ') {
         _ if count == 1 => format!("1 {what}"),
-        Some(("task", rest)) => format!("{count} tasks {rest}"),
+        Some((first @ ("task" | "project"), rest)) => format!("{count} {first}s {rest}"),
         _ => format!("{count} {what}s"),
     }
 }

@@ -19,6 +19,7 @@ use crate::hook;
 use crate::lines::{InputLine, LONGEST, Lines};
 use crate::notes::Notes;
 use crate::print;
+use crate::project_id;
 use crate::safe_file::{self, Links};
 use crate::server_link::{ServerLink, ServerSettings};
 use crate::state::State;
@@ -263,8 +264,9 @@ struct AgentStream {
     journal: SqliteJournal,
     options: Options,
     run: Option<String>,
-    /// The folder that the agent works in.
+    /// The folder that the agent works in, and what identifies its project.
     project: Option<String>,
+    project_id: Option<String>,
     swarm: SwarmSettings,
     /// The server that decides, if there is one.
     link: Option<ServerLink>,
@@ -288,6 +290,7 @@ impl AgentStream {
             options,
             run: hook::run_id(),
             project: std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned()),
+            project_id: project_id::here(),
             swarm,
             link,
         })
@@ -304,6 +307,7 @@ impl AgentStream {
         let mut context = hook::live_context(self.options, run, &self.swarm, None, &|_| None);
         context.handoff = handoff.as_deref();
         context.project = self.project.as_deref();
+        context.project_id = self.project_id.as_deref();
         context.embeddings = embeddings;
         if let Some(link) = &self.link {
             link.recall(&self.journal);

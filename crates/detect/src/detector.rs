@@ -72,6 +72,16 @@ pub trait Detector: Send + Sync + 'static {
         false
     }
 
+    /// Returns whether its findings are about the whole session, so that all agents of the session climb one ladder.
+    fn whole_session(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it needs the failures that the project's other sessions met.
+    fn reads_failures(&self) -> bool {
+        false
+    }
+
     /// Checks what just happened.
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding>;
 
@@ -123,6 +133,12 @@ pub trait Tuned: Send + Sync {
 
     /// See [`Detector::reads_words`].
     fn reads_words(&self) -> bool;
+
+    /// See [`Detector::whole_session`].
+    fn whole_session(&self) -> bool;
+
+    /// See [`Detector::reads_failures`].
+    fn reads_failures(&self) -> bool;
 
     /// Creates the memory for a new session.
     fn fresh(&self) -> Memory;
@@ -215,6 +231,14 @@ impl<D: Detector> Tuned for With<D> {
 
     fn reads_words(&self) -> bool {
         Detector::reads_words(self.detector)
+    }
+
+    fn whole_session(&self) -> bool {
+        Detector::whole_session(self.detector)
+    }
+
+    fn reads_failures(&self) -> bool {
+        Detector::reads_failures(self.detector)
     }
 
     fn fresh(&self) -> Memory {

@@ -7,8 +7,9 @@ use crate::fingerprint::half;
 use crate::reading::shell::{Script, program_name};
 use crate::reading::{Effect, command_line, is_file_operation, runs_tests, sought};
 use crate::{
-    CallRecord, CallView, Fingerprint, Happening, History, Ledger, Moment, ResultView, Sketch, SwarmCount,
-    ToolKind, Tools, short_hash,
+    CallRecord, CallView, FailureView, FailureWorker, Fingerprint, Happening, History, KnownFailures, Ledger,
+    Moment, Nesting, ResultView, Sketch, SpawnTree, SpawnView, SwarmCount, ToolKind, Tools, WholeSession,
+    short_hash,
 };
 
 /// The context of a step, besides its agent's history.
@@ -18,23 +19,35 @@ pub struct FoldContext<'a> {
     pub ledger: &'a Ledger,
     /// Tool kinds and word lists.
     pub tools: &'a Tools,
+    /// Where the session stands among sessions that started each other; `None` if nobody looks for subagents.
+    pub spawned: Option<Nesting>,
+    /// The failures that the project's sessions met; `None` if the step names no project.
+    pub failures: Option<&'a KnownFailures>,
 }
 
 /// Adds a step to the history and passes each thing that happened in it to `look`: a turn, then its calls one
-/// by one; a result with its call; everything else unchanged. `swarm` returns the swarm's tallies for each call.
+/// by one; a result with its call; everything else unchanged. `whole` is what the session remembers across its agents,
+/// and `swarm` returns the swarm's tallies for each call.
 pub fn fold(
     history: &mut History,
+    whole: &mut WholeSession,
     context: FoldContext<'_>,
     step: &Step,
     index: u64,
     swarm: &[Option<SwarmCount>],
     look: &mut dyn FnMut(&Moment<'_>),
 ) {
-    let FoldContext { ledger, tools } = context;
+    let FoldContext { ledger, tools, failures, .. } = context;
+    let WholeSession { tree, failures: own } = whole;
+    let worker = FailureWorker::new(&step.session, step.agent.as_deref());
+    let failures = FailureView { known: failures.or(own.as_deref()), worker, now: step.ts };
     let mut show = |history: &History, event| {
         let task = step.task.as_deref().filter(|task| !task.is_empty());
-        look(&Moment { history, ledger, tools, step: index, ts: step.ts, task, event });
+        look(&Moment { history, ledger, tools, step: index, ts: step.ts, task, failures, event });
     };
+    if let Some(tree) = tree {
+        tree.step_of(step.agent.as_deref(), index);
+    }
     match &step.body {
         Body::Turn(turn) => {
             let mut begun = false;
@@ -58,25 +71,66 @@ pub fn fold(
                 };
                 let record = history.push_call(call, words, step.ts, record);
                 let count = swarm.get(i).copied().flatten();
-                show(history, Happening::Call(CallView::new(call, signature, record, count)));
+                let made = NewCall { step, index, call, record: &record };
+                let spawn = enter_call(tree, &made, history, &context);
+                show(history, Happening::Call(CallView::new(call, signature, record, count, spawn)));
             }
         }
         Body::Result(result) => {
             let id = result.id.as_ref().map(|id| half(short_hash(id.as_bytes())));
             if let Some(record) = history.answer(id, step.ts, result, tools.vocabulary()) {
+                if let Some(tree) = tree {
+                    tree.result(&record, tools.spawns(history.tool(&record)));
+                }
                 show(history, Happening::Result(ResultView::new(result, record)));
             }
         }
         Body::User(user) => {
+            if let Some(tree) = tree.as_mut().filter(|_| history.is_request(user)) {
+                tree.note_news();
+            }
             history.push_request(user);
             show(history, Happening::User(user));
         }
-        Body::Usage(_) => show(history, Happening::Usage),
+        Body::Usage(usage) => {
+            if let Some(tree) = tree.as_mut().filter(|_| step.agent.is_some()) {
+                tree.charge(usage);
+            }
+            show(history, Happening::Usage);
+        }
         Body::Chunk(text) => show(history, Happening::Chunk(text)),
         Body::Compact => show(history, Happening::Compact),
         Body::Embedding(embedding) => show(history, Happening::Embedding(embedding)),
         _ => {}
     }
+}
+
+/// Enters a call into the session's tree of subagents, which starts with the first call that starts one.
+fn enter_call(
+    tree: &mut Option<Box<SpawnTree>>,
+    call: &NewCall<'_>,
+    history: &History,
+    context: &FoldContext<'_>,
+) -> Option<SpawnView> {
+    let root = context.spawned?;
+    let agent = call.step.agent.as_deref();
+    if !context.tools.spawns(&call.call.tool) {
+        if let Some(tree) = tree {
+            tree.call_of(agent);
+        }
+        return None;
+    }
+    let tree = tree.get_or_insert_default();
+    tree.set_root(root);
+    Some(tree.spawn(agent, history, call.call, call.record, call.index))
+}
+
+/// A call that was just added to the history.
+struct NewCall<'a> {
+    step: &'a Step,
+    index: u64,
+    call: &'a Call,
+    record: &'a CallRecord,
 }
 
 fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> CallRecord {

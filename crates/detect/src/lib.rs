@@ -18,8 +18,9 @@ pub use detectors::similar_call::{LoopDetails, RecordedAction};
 pub use fingerprint::{Fingerprint, SCHEME, short_hash};
 pub use fold::{FoldContext, fold, signature};
 pub use history::{
-    CallRecord, History, Ledger, Ring, Swarm, SwarmCall, SwarmFingerprint, SwarmParts, SwarmState,
-    SwarmWorker, ToolTally, WINDOW,
+    CallRecord, FailureCount, FailureNote, FailureView, FailureWorker, History, KnownFailure, KnownFailures,
+    Ledger, Nesting, Ring, SpawnTotals, SpawnTree, SpawnView, Swarm, SwarmCall, SwarmFingerprint, SwarmParts,
+    SwarmState, SwarmWorker, ToolTally, WINDOW, WholeSession,
 };
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use progress::Progress;

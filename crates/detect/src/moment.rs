@@ -5,8 +5,8 @@ use deloop_types::{Call, Millis, ToolResult, Turn, TurnEmbedding, UserText};
 
 use crate::reading::redacted;
 use crate::{
-    CallRecord, Fingerprint, History, Ledger, ToolKind, Tools, Words, failed_tests, normalise, target,
-    test_verdict,
+    CallRecord, FailureView, Fingerprint, History, Ledger, SpawnView, ToolKind, Tools, Words, failed_tests,
+    normalise, target, test_verdict,
 };
 
 /// The input of a detector: the history up to and including what just happened.
@@ -23,6 +23,8 @@ pub struct Moment<'a> {
     pub ts: Option<Millis>,
     /// The task that the step belongs to, if it names one.
     pub task: Option<&'a str>,
+    /// The failures that other sessions of the project, or other agents of the session, met.
+    pub failures: FailureView<'a>,
     /// What just happened.
     pub event: Happening<'a>,
 }
@@ -57,6 +59,8 @@ pub struct CallView<'a> {
     pub record: CallRecord,
     /// The swarm's tallies, if the session is in one.
     pub swarm: Option<SwarmCount>,
+    /// Its place among the session's subagents, if it starts one.
+    pub spawn: Option<SpawnView>,
     normalised: OnceCell<String>,
     words: OnceCell<Words>,
 }
@@ -112,8 +116,9 @@ impl<'a> CallView<'a> {
         signature: Fingerprint,
         record: CallRecord,
         swarm: Option<SwarmCount>,
+        spawn: Option<SpawnView>,
     ) -> Self {
-        Self { call, signature, record, swarm, normalised: OnceCell::new(), words: OnceCell::new() }
+        Self { call, signature, record, swarm, spawn, normalised: OnceCell::new(), words: OnceCell::new() }
     }
 
     /// Returns the target of the call; see [`target`].

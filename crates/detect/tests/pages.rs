@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use deloop_detect::{
-    AnyDetector, DETECTORS, FoldContext, Happening, History, Ledger, Memory, Swarm, SwarmCount, SwarmWorker,
-    ToolKind, Tools, fold, short_call, signature, target,
+    AnyDetector, DETECTORS, FailureNote, FoldContext, Happening, History, KnownFailures, Ledger, Memory,
+    Nesting, Swarm, SwarmCount, SwarmWorker, ToolKind, Tools, WholeSession, fold, short_call, signature,
+    target,
 };
 use deloop_types::{Body, Finding, Step};
 use serde_json::Value;
@@ -43,6 +44,8 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
     let mut agents: HashMap<(String, Option<String>), (History, Memory)> = HashMap::new();
     let mut sessions: HashMap<String, (u64, Ledger)> = HashMap::new();
     let mut swarms: HashMap<String, Swarm> = HashMap::new();
+    let mut wholes: HashMap<String, WholeSession> = HashMap::new();
+    let mut projects: HashMap<String, KnownFailures> = HashMap::new();
     let mut found = Vec::new();
     for line in steps.lines() {
         let step: Step = line.parse().unwrap_or_else(|e| panic!("{e}: {line}"));
@@ -75,7 +78,25 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         let key = (session.clone(), step.agent.clone());
         let (history, memory) = agents.entry(key).or_insert_with(|| (History::default(), tuned.fresh()));
         let mut last = None;
-        fold(history, FoldContext { ledger, tools: &tools }, &step, *index, &counts, &mut |moment| {
+        let above = step.controller.as_ref().map(|controller| {
+            let tree = wholes.get(controller.as_str()).and_then(|whole| whole.tree.as_ref());
+            tree.map_or(Nesting { depth: 1, relays: 0 }, |tree| tree.started_session())
+        });
+        let whole = wholes.entry(session.clone()).or_default();
+        let known = step.project.clone().map(|project| projects.entry(project).or_default().clone());
+        let spawned = Some(above.unwrap_or_default());
+        let context = FoldContext { ledger, tools: &tools, spawned, failures: known.as_ref() };
+        let mut note = FailureNote::of_step(&step, history);
+        fold(history, whole, context, &step, *index, &counts, &mut |moment| {
+            match &moment.event {
+                Happening::Result(view) => {
+                    note = FailureNote::of_result(moment.history, &view.record, moment.failures);
+                }
+                Happening::Call(call) => {
+                    note = FailureNote::of_call(moment.history, &call.record, moment.failures).or(note);
+                }
+                _ => {}
+            }
             if let (Some(swarm), Happening::Result(view)) = (&step.swarm, &moment.event)
                 && view.record.ending.in_vain()
             {
@@ -84,6 +105,10 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
             }
             last = tuned.look(moment, memory).or(last.take());
         });
+        if let Some(note) = note {
+            let project = step.project.as_ref().and_then(|project| projects.get_mut(project));
+            project.unwrap_or_else(|| whole.failures.get_or_insert_default()).enter(&note);
+        }
         found.extend(last.map(|finding| (session, *index, finding)));
         *index += 1;
     }

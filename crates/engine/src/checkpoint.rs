@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use deloop_detect::{History, Ledger};
+use deloop_detect::{History, Ledger, WholeSession};
 use deloop_policy::{AlertsSent, LadderState, Profile};
 use deloop_store::{Store, StoreError};
 use deloop_types::{ControllerNotice, Decision, SessionId};
@@ -25,6 +25,10 @@ pub struct Checkpoint {
     ended: Option<Box<Decision>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notices: Vec<ControllerNotice>,
+    #[serde(default, skip_serializing_if = "WholeSession::is_empty")]
+    whole: WholeSession,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ladder: Option<Box<LadderState>>,
     agents: Vec<AgentCheckpoint>,
 }
 
@@ -138,6 +142,8 @@ impl Checkpoint {
             controller: session.controller.clone(),
             ended: session.ended.clone(),
             notices: session.notices.clone(),
+            whole: session.whole.clone(),
+            ladder: session.ladder.clone(),
             agents,
         })
     }
@@ -165,8 +171,8 @@ impl Checkpoint {
             let AgentCheckpoint { name, seen, history, ladder, alerts, .. } = agent;
             agents.push(Agent { name, seen, history, memories, ladder, alerts });
         }
-        let Self { steps, ledger, controller, ended, notices, .. } = self;
-        Ok(Session { steps, ledger, controller, ended, notices, agents })
+        let Self { steps, ledger, controller, ended, notices, whole, ladder, .. } = self;
+        Ok(Session { steps, ledger, controller, ended, notices, whole, ladder, agents })
     }
 }
 

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use deloop_detect::{
-    CallRecord, Ending, FoldContext, Happening, History, SwarmCall, SwarmCount, SwarmWorker, fold, signature,
-    target,
+    CallRecord, Ending, FailureNote, FoldContext, Happening, History, Ledger, Memory, SwarmCall, SwarmCount,
+    SwarmWorker, WholeSession, fold, signature, target,
 };
 use deloop_policy::{
-    AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Profile, decide, events,
+    AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Ladders, Profile, decide, events,
 };
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{
@@ -14,6 +14,7 @@ use deloop_types::{
 
 use crate::Checkpoint;
 use crate::session::{Agent, Session};
+use crate::surroundings::Surroundings;
 
 /// The mode, and what the caller can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -112,9 +113,16 @@ impl Engine {
         }
         let embedded = self.embedded(step);
         let step = embedded.as_ref().unwrap_or(step);
-        let swarm = self.swarm_counts(store, step)?;
-        let Folded { observed, in_vain, notice } =
-            store.update(self, &step.session, step.ts, |session| self.fold(session, step, &swarm))?;
+        let around = Surroundings {
+            swarm: self.swarm_counts(store, step)?,
+            spawned: self.nesting(store, step)?,
+            failures: self.known_failures(store, step)?,
+        };
+        let Folded { observed, in_vain, notice, failure } =
+            store.update(self, &step.session, step.ts, |session| self.fold(session, step, &around))?;
+        if let (Some(project), Some(failure)) = (&step.project, failure) {
+            store.note_failure(project, &failure)?;
+        }
         if let Some((controller, notice)) = notice {
             store.update(self, &controller, step.ts, |session| session.notify(notice.clone()))?;
         }
@@ -137,11 +145,7 @@ impl Engine {
         session: &SessionId,
         agent: Option<&str>,
     ) -> Result<Option<Decision>, StoreError> {
-        let look = |state: &Session| {
-            let of_agent = || state.agents.iter().find(|a| a.name.as_deref() == agent)?.ladder.stopped();
-            state.ended.as_deref().or_else(of_agent).cloned()
-        };
-        Ok(store.look(self, session, look)?.flatten())
+        Ok(store.look(self, session, |state| state.stop_of(agent).cloned())?.flatten())
     }
 
     /// Returns the step with the embedding of its text, if it needs one that can be computed.
@@ -191,9 +195,12 @@ impl Engine {
         Ok(known.into_iter().map(|known| if known { None } else { counts.next() }).collect())
     }
 
-    fn fold(&self, session: &mut Session, step: &Step, swarm: &[Option<SwarmCount>]) -> Folded {
+    fn fold(&self, session: &mut Session, step: &Step, around: &Surroundings) -> Folded {
         let notices = session.notices_for(step);
-        let mut folded = self.judge(session, step, swarm);
+        let mut folded = self.judge(session, step, around);
+        if let (None, Some(failure)) = (&step.project, folded.failure) {
+            session.note_failure(step, &failure);
+        }
         folded.observed.decision.notices = notices;
         folded.notice = self.notice(session, step, &folded.observed);
         folded
@@ -223,7 +230,7 @@ impl Engine {
         None
     }
 
-    fn judge(&self, session: &mut Session, step: &Step, swarm: &[Option<SwarmCount>]) -> Folded {
+    fn judge(&self, session: &mut Session, step: &Step, around: &Surroundings) -> Folded {
         let index = session.count(step);
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
         session.start_over(step, at);
@@ -239,33 +246,14 @@ impl Engine {
         }
         match &step.body {
             Body::Compact => ladder.compacted(),
-            Body::Delivery(delivery) => ladder.delivered(delivery.step, delivery.ok),
+            Body::Delivery(delivery) => {
+                ladder.delivered(delivery.step, delivery.ok);
+                session.ladder.iter_mut().for_each(|whole| whole.delivered(delivery.step, delivery.ok));
+            }
             _ => {}
         }
-        let mut found: Vec<DetectorHit> = Vec::new();
-        let (mut calls, mut in_vain, mut judged) = (0, None, None);
-        let around = FoldContext { ledger: &ledger, tools: &self.profile.tools };
-        fold(history, around, step, index, swarm, &mut |moment| {
-            let call = match &moment.event {
-                Happening::Call(view) => {
-                    calls += 1;
-                    Some((view.call.id.as_ref(), calls - 1))
-                }
-                Happening::Result(view) => {
-                    judged = Some(view.record);
-                    let empty = view.record.ending == Ending::Empty && view.record.searches();
-                    in_vain = (view.record.ending.in_vain() || empty).then_some(view.record.signature);
-                    None
-                }
-                _ => None,
-            };
-            for (index, (watch, memory)) in self.profile.watches.iter().zip(memories.iter_mut()).enumerate() {
-                if let Some(finding) = watch.detector.look(moment, memory) {
-                    let call = call.map(|(id, n)| id.cloned().unwrap_or_else(|| format!("#{n}")));
-                    found.push(DetectorHit { watch: index, finding, call });
-                }
-            }
-        });
+        let state = FoldState { history, whole: &mut session.whole, memories, ledger: &ledger };
+        let Looked { found, in_vain, judged, failure } = self.look(state, step, index, around);
         let context = DecisionContext {
             session: &step.session,
             step: index,
@@ -276,7 +264,10 @@ impl Engine {
             roles: self.options.roles,
             at_result: matches!(step.body, Body::Result(_)),
         };
-        let Decided { decision, clear, ends_session, by } = decide(&self.profile, found, ladder, &context);
+        let mut whole = session.ladder.take().unwrap_or_default();
+        let ladders = Ladders { agent: ladder, session: &mut whole };
+        let Decided { decision, clear, ends_session, by } = decide(&self.profile, found, ladders, &context);
+        session.ladder = (!whole.is_empty()).then_some(whole);
         if let (Some(by), Some(ts)) = (by.filter(|_| decision.action >= Action::Nudge), step.ts) {
             self.profile.watches[by].detector.warned(&mut memories[by], ts);
         }
@@ -294,7 +285,50 @@ impl Engine {
             ended.findings.clear();
             session.ended = Some(Box::new(ended));
         }
-        Folded { in_vain, ..Folded::of(Observed { decision, events, judged, standing }) }
+        Folded { in_vain, failure, ..Folded::of(Observed { decision, events, judged, standing }) }
+    }
+
+    /// Adds a step to an agent's history and asks all detectors about it.
+    fn look(&self, state: FoldState<'_>, step: &Step, index: u64, around: &Surroundings) -> Looked {
+        let FoldState { history, whole, memories, ledger } = state;
+        let mut looked = Looked::default();
+        let reads_failures = self.reads_failures();
+        looked.failure = FailureNote::of_step(step, history).filter(|_| reads_failures);
+        let Surroundings { swarm, spawned, failures } = around;
+        let tools = &self.profile.tools;
+        let context = FoldContext { ledger, tools, spawned: *spawned, failures: failures.as_ref() };
+        let mut calls = 0;
+        fold(history, whole, context, step, index, swarm, &mut |moment| {
+            let call = match &moment.event {
+                Happening::Call(view) => {
+                    calls += 1;
+                    if reads_failures {
+                        let note = FailureNote::of_call(moment.history, &view.record, moment.failures);
+                        looked.failure = looked.failure.or(note);
+                    }
+                    Some((view.call.id.as_ref(), calls - 1))
+                }
+                Happening::Result(view) => {
+                    looked.judged = Some(view.record);
+                    let empty = view.record.ending == Ending::Empty && view.record.searches();
+                    let in_vain = view.record.ending.in_vain() || empty;
+                    looked.in_vain = in_vain.then_some(view.record.signature);
+                    if reads_failures {
+                        looked.failure =
+                            FailureNote::of_result(moment.history, &view.record, moment.failures);
+                    }
+                    None
+                }
+                _ => None,
+            };
+            for (index, (watch, memory)) in self.profile.watches.iter().zip(memories.iter_mut()).enumerate() {
+                if let Some(finding) = watch.detector.look(moment, memory) {
+                    let call = call.map(|(id, n)| id.cloned().unwrap_or_else(|| format!("#{n}")));
+                    looked.found.push(DetectorHit { watch: index, finding, call });
+                }
+            }
+        });
+        looked
     }
 
     fn fresh_agent(&self, name: Option<String>) -> Agent {
@@ -309,17 +343,36 @@ impl Engine {
     }
 }
 
+/// What a step changes, before anything is decided.
+struct FoldState<'a> {
+    history: &'a mut History,
+    whole: &'a mut WholeSession,
+    memories: &'a mut [Memory],
+    ledger: &'a Ledger,
+}
+
+/// What the detectors found at a step, and what the step means for others.
+#[derive(Default)]
+struct Looked {
+    found: Vec<DetectorHit>,
+    in_vain: Option<u64>,
+    judged: Option<CallRecord>,
+    failure: Option<FailureNote>,
+}
+
 /// The result of a fold, and what is left to store elsewhere.
 struct Folded {
     observed: Observed,
     /// A call that failed or found nothing, for the swarm.
     in_vain: Option<u64>,
     notice: Option<(SessionId, ControllerNotice)>,
+    /// What the step means for the failures that the project remembers.
+    failure: Option<FailureNote>,
 }
 
 impl Folded {
     fn of(observed: Observed) -> Self {
-        Self { observed, in_vain: None, notice: None }
+        Self { observed, in_vain: None, notice: None, failure: None }
     }
 }
 

@@ -8,6 +8,7 @@ mod guard;
 mod loop_detection_state;
 mod report;
 mod session;
+mod surroundings;
 
 pub use checkpoint::{Checkpoint, RestoreError};
 pub use engine::{EmbedFn, Engine, Observed, Options};

@@ -1,6 +1,6 @@
 //! Reads the state of sessions and swarms without changing it.
 
-use deloop_detect::{Swarm, SwarmState};
+use deloop_detect::{SpawnTotals, Swarm, SwarmState};
 use deloop_policy::ReachedRung;
 use deloop_store::{Store, StoreError};
 use deloop_types::{Decision, SessionId, Step};
@@ -25,6 +25,8 @@ pub struct AgentReport {
     pub reached: Vec<ReachedRung>,
     /// The current stop, if the run or the session was stopped.
     pub stop: Option<Decision>,
+    /// The subagents of the session, on its main agent; `None` if none was started.
+    pub subagents: Option<SpawnTotals>,
     /// What the detectors of repeated calls know; `None` if the profile uses none.
     pub loop_detection_state: Option<LoopDetectionState>,
 }
@@ -49,7 +51,11 @@ impl Engine {
 
     fn report_of(&self, session: &Session, agent: &Agent) -> AgentReport {
         let profile = self.profile();
+        let is_main = agent.name.is_none();
         let mut reached = agent.ladder.reached(profile);
+        if is_main {
+            reached.extend(session.ladder.iter().flat_map(|ladder| ladder.reached(profile)));
+        }
         let counting = profile.watches.iter().zip(&agent.memories);
         reached.extend(counting.filter_map(|(watch, memory)| {
             let streak = watch.detector.streak(memory).filter(|streak| streak.count >= streak.at)?;
@@ -60,7 +66,8 @@ impl Engine {
             agent: agent.name.clone(),
             last_tool: last.map(|record| agent.history.tool(record).to_owned()),
             reached,
-            stop: session.ended.as_deref().or_else(|| agent.ladder.stopped()).cloned(),
+            stop: session.stop_of(agent.name.as_deref()).cloned(),
+            subagents: session.whole.tree.as_ref().filter(|_| is_main).map(|tree| tree.totals()),
             loop_detection_state: LoopDetectionState::of(agent, profile),
         }
     }

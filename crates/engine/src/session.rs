@@ -1,4 +1,4 @@
-use deloop_detect::{History, Ledger, Memory};
+use deloop_detect::{FailureNote, History, Ledger, Memory, WholeSession};
 use deloop_policy::{AlertsSent, LadderState};
 use deloop_types::{Body, ControllerNotice, Decision, Origin, SessionId, Step};
 
@@ -21,6 +21,10 @@ pub struct Session {
     pub(crate) ended: Option<Box<Decision>>,
     /// Notices for its main agent about agents that it started.
     pub(crate) notices: Vec<ControllerNotice>,
+    /// What it remembers across its agents.
+    pub(crate) whole: WholeSession,
+    /// The ladders that its agents climb together, once they do.
+    pub(crate) ladder: Option<Box<LadderState>>,
     /// Its agents. The main agent has no name.
     pub(crate) agents: Vec<Agent>,
 }
@@ -60,6 +64,19 @@ impl Session {
     #[must_use]
     pub fn ended(&self) -> Option<&Decision> {
         self.ended.as_deref()
+    }
+
+    /// Returns the stop that applies to an agent, if its run or the session was stopped.
+    pub(crate) fn stop_of(&self, agent: Option<&str>) -> Option<&Decision> {
+        let of_agent = || self.agents.iter().find(|a| a.name.as_deref() == agent)?.ladder.stopped();
+        self.ended.as_deref().or_else(|| self.ladder.as_ref()?.stopped()).or_else(of_agent)
+    }
+
+    /// Remembers a failure that other agents of the session may meet, if there are any.
+    pub(crate) fn note_failure(&mut self, step: &Step, failure: &FailureNote) {
+        if step.agent.is_some() || self.agents.len() > 1 {
+            self.whole.failures.get_or_insert_default().enter(failure);
+        }
     }
 
     /// Counts a step and what it used. Returns its index.
@@ -103,6 +120,9 @@ impl Session {
             _ => return,
         }
         let all = step.agent.is_none();
+        if all {
+            self.ladder = None;
+        }
         let concerned = self.agents.iter_mut().enumerate().filter(|(n, _)| all || *n == at);
         concerned.for_each(|(_, agent)| agent.ladder.start_over());
     }

@@ -32,6 +32,8 @@ pub struct EventContext<'a> {
     pub controller: Option<&'a str>,
     /// The folder that the agent works in, if its events don't name it.
     pub project: Option<&'a str>,
+    /// Identifies the project that the agent works on, for steps that don't name one.
+    pub project_id: Option<&'a str>,
     /// Provides embeddings, if the profile compares turns by them.
     pub embeddings: Option<&'a dyn EmbeddingSource>,
     /// Decides in place of the engine, if the user configured a server.
@@ -259,6 +261,9 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         }
         if step.controller.is_none() {
             step.controller = self.context.controller.map(SessionId::from);
+        }
+        if step.project.is_none() {
+            step.project = self.context.project_id.map(str::to_owned);
         }
         if let Body::Usage(usage) = &mut step.body
             && usage.cost_usd.is_none()

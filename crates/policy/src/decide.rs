@@ -38,6 +38,26 @@ pub struct DecisionContext<'a> {
     pub at_result: bool,
 }
 
+/// The ladders that a step can climb.
+#[derive(Debug)]
+pub struct Ladders<'a> {
+    /// The agent's own.
+    pub agent: &'a mut LadderState,
+    /// Those of the whole session, for detectors that look at all of its agents.
+    pub session: &'a mut LadderState,
+}
+
+impl Ladders<'_> {
+    /// Returns the current stop, if the agent's run or the whole session was stopped.
+    fn stopped(&self) -> Option<&Decision> {
+        self.session.stopped().or_else(|| self.agent.stopped())
+    }
+
+    fn of(&mut self, watch: &Watch) -> &mut LadderState {
+        if watch.detector.whole_session() { self.session } else { self.agent }
+    }
+}
+
 struct Candidate<'a> {
     found: usize,
     level: u32,
@@ -64,7 +84,7 @@ pub struct Decided {
 pub fn decide(
     profile: &Profile,
     mut found: Vec<DetectorHit>,
-    ladder: &mut LadderState,
+    mut ladders: Ladders<'_>,
     context: &DecisionContext<'_>,
 ) -> Decided {
     for one in &mut found {
@@ -77,7 +97,7 @@ pub fn decide(
         Decided { decision, clear, ends_session, by: None }
     };
     let mut decision = Decision::go_on(context.session.clone(), context.step);
-    if let Some(stopped) = ladder.stopped() {
+    if let Some(stopped) = ladders.stopped() {
         decision = stopped.clone();
         decision.step = context.step;
         decision.findings = found.into_iter().map(|f| f.finding).collect();
@@ -89,7 +109,7 @@ pub fn decide(
     let candidates: Vec<Candidate<'_>> = found
         .iter()
         .enumerate()
-        .filter_map(|(index, one)| climb(profile, index, one, ladder, context))
+        .filter_map(|(index, one)| climb(profile, index, one, &mut ladders, context))
         .collect();
     let strongest = candidates.iter().max_by_key(|c| {
         let first = std::cmp::Reverse((found[c.found].watch, c.found));
@@ -120,7 +140,11 @@ pub fn decide(
         if matches!(best.action, Action::Block | Action::Ask) {
             // Parallel calls that would all fail again are refused together.
             let climbed = |n: usize| candidates.iter().any(|c| c.found == n && c.action == best.action);
-            let too = |f: &DetectorHit| f.finding.count >= best.rung.at && fits(best.action, f);
+            let reaches = |f: &DetectorHit| match profile.watches[f.watch].ladder.by {
+                RungUnit::Severity => f.finding.evidence.severity >= best.rung.at,
+                _ => f.finding.count >= best.rung.at,
+            };
+            let too = |f: &DetectorHit| reaches(f) && fits(best.action, f);
             let refused = found.iter().enumerate().filter(|(n, f)| climbed(*n) || too(f));
             decision.calls = refused.filter_map(|(_, f)| f.call.clone()).collect();
             decision.calls.dedup();
@@ -130,7 +154,7 @@ pub fn decide(
         }
         if best.action == Action::Stop && profile.stop_ends == StopEnds::Run && context.mode == Mode::Enforce
         {
-            ladder.stopped = Some(Box::new(with_user_message(decision.clone())));
+            ladders.of(watch).stopped = Some(Box::new(with_user_message(decision.clone())));
         }
     }
     if profile.rules == Rules::Episodes && context.mode == Mode::Nudge && decision.action > Action::Nudge {
@@ -140,9 +164,16 @@ pub fn decide(
     Decided { by, ..done(decision, clear) }
 }
 
+const WARNED_TWICE: &str = ", and two warnings didn't help";
+
+/// Describes what the agent was told before. With a ladder of severities, that may have been another agent.
+fn after_warnings(finding: &Finding) -> &'static str {
+    if finding.evidence.severity == 0 { WARNED_TWICE } else { "" }
+}
+
 /// Returns the question to ask in place of a refusal. The rung's own text would claim that it has happened.
 fn question(finding: &Finding) -> String {
-    format!("[deloop] {}, and two warnings didn't help. Run this call once more?", finding.summary)
+    format!("[deloop] {}{}. Run this call once more?", finding.summary, after_warnings(finding))
 }
 
 /// Returns the warning for the person in place of a stop.
@@ -162,9 +193,8 @@ fn held_back(decision: Decision, found: &[DetectorHit]) -> Decision {
     };
     let decides = found.iter().find(|f| !f.finding.evidence.advisory).or(found.first());
     let summary = decides.map_or("it repeats itself", |f| f.finding.summary.as_str());
-    let message = format!(
-        "[deloop] {summary}, and two warnings didn't help. In enforce mode, deloop would have {what}."
-    );
+    let warned = decides.map_or(WARNED_TWICE, |f| after_warnings(&f.finding));
+    let message = format!("[deloop] {summary}{warned}. In enforce mode, deloop would have {what}.");
     let mut held = decision.clone();
     held.would = Some(Box::new(decision));
     held.action = Action::Warn;
@@ -192,15 +222,17 @@ fn climb<'a>(
     profile: &'a Profile,
     index: usize,
     found: &DetectorHit,
-    ladder: &mut LadderState,
+    ladders: &mut Ladders<'_>,
     context: &DecisionContext<'_>,
 ) -> Option<Candidate<'a>> {
     let watch: &Watch = &profile.watches[found.watch];
     let number = u16::try_from(found.watch).unwrap_or(u16::MAX);
     let finding = &found.finding;
     let evidence = &finding.evidence;
+    let ladder = ladders.of(watch);
     let count = match watch.ladder.by {
         RungUnit::Count => finding.count,
+        RungUnit::Severity => evidence.severity,
         RungUnit::Occurrence => {
             let period = u64::from(finding.period);
             ladder.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
@@ -208,6 +240,9 @@ fn climb<'a>(
     };
     let (level, rung) = match profile.rules {
         Rules::Counter => watch.ladder.reach(count)?,
+        Rules::Episodes if watch.ladder.by == RungUnit::Severity => {
+            by_severity(watch, found, ladder, context)?
+        }
         Rules::Episodes => {
             let told = ladder.told(context.turns, context.step);
             let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
@@ -245,6 +280,32 @@ fn climb<'a>(
 /// still applies if it `ends` the run.
 fn rung_at(rungs: &[Rung], index: usize, ends: bool) -> Option<&Rung> {
     rungs.get(index).or_else(|| rungs.last().filter(|last| ends && last.action == Action::Stop))
+}
+
+/// Returns the rung that a finding's severity reaches. A message is given once; a refusal applies to every call that
+/// reaches its rung. Within a turn no further rung is reached.
+fn by_severity<'a>(
+    watch: &'a Watch,
+    found: &DetectorHit,
+    ladder: &mut LadderState,
+    context: &DecisionContext<'_>,
+) -> Option<(u32, &'a Rung)> {
+    let evidence = &found.finding.evidence;
+    let number = u16::try_from(found.watch).unwrap_or(u16::MAX);
+    // Several agents take turns in a session, so its steps stand for turns.
+    let turn = if watch.detector.whole_session() { context.step } else { context.turns };
+    let (reached, _) = watch.ladder.reach(evidence.severity)?;
+    let told = ladder.told(turn, context.step);
+    let episode = ladder.own_episode(number, evidence.pattern, turn);
+    let given = if episode.lost { episode.rung.saturating_sub(1) } else { episode.rung };
+    let level = if episode.turn == turn && given > 0 { reached.min(given) } else { reached };
+    let rung = watch.ladder.rungs.get((level - 1) as usize)?;
+    let known = rung.action < Action::Ask && (level <= given || told);
+    if known || !fits(rung.action, found) {
+        return None;
+    }
+    (episode.rung, episode.turn, episode.step, episode.lost) = (level.max(given), turn, context.step, false);
+    Some((level, rung))
 }
 
 /// Returns whether a finding justifies this action. Refusing needs a call to refuse and strong evidence; messages wait

@@ -30,6 +30,9 @@ pub enum RungUnit {
     Count,
     /// How often the same pattern was found; each full cycle counts once.
     Occurrence,
+    /// How serious the detector considers the finding. Several agents may reach the rungs in turn, so one isn't sent the
+    /// messages of all rungs below.
+    Severity,
 }
 
 /// One rung of a [`Ladder`].

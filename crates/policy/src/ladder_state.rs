@@ -113,6 +113,27 @@ impl LadderState {
         episode
     }
 
+    /// Returns the pattern's own episode. It doesn't end by itself.
+    pub(crate) fn own_episode(&mut self, watch: u16, pattern: u64, turn: u64) -> &mut Episode {
+        let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
+        let index = own.unwrap_or_else(|| {
+            if self.episodes.len() >= MOST {
+                self.episodes.remove(0);
+            }
+            self.episodes.push(Episode { watch, pattern, ..Episode::default() });
+            self.episodes.len() - 1
+        });
+        let episode = &mut self.episodes[index];
+        episode.seen = turn;
+        episode
+    }
+
+    /// Returns whether nothing is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Starts over after a person wrote or intervened: current episodes end, and a stop is lifted.
     pub fn start_over(&mut self) {
         self.episodes.clear();

@@ -19,13 +19,14 @@ mod reached;
 mod root_cause;
 mod schema;
 mod serve_block;
+mod spawn_words;
 mod task_update;
 mod template;
 mod words;
 
 pub use agent_block::AGENT_VARIABLES;
 pub use alert_routes::{AlertKind, AlertLevel, AlertRouteBlock, AlertSinkKind};
-pub use decide::{Decided, DecisionContext, DetectorHit, decide, decision_id};
+pub use decide::{Decided, DecisionContext, DetectorHit, Ladders, decide, decision_id};
 pub use document::{DocumentError, merge, unknown_key};
 pub use events::{AlertsSent, events};
 pub use ladder::{Ladder, Rung, RungUnit};

@@ -1,5 +1,6 @@
 //! Describes findings: one function for people, one for the agent. Both state only what the fields contain.
 
+use crate::spawn_words;
 use deloop_detect::clean;
 use deloop_detect::{CallRecord, Ending, Progress};
 use deloop_types::{Action, CameBack, ControllerNotice, Decision, Finding, Repeats, ShortCall, limits};
@@ -70,6 +71,8 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Request => {
             format!("{count} requests to continue in a row brought nothing new; check what keeps asking")
         }
+        Repeats::Spawns | Repeats::SpawnedTask => spawn_words::summary(finding, &call()),
+        Repeats::KnownFailure => format!("{} failed here{}", call(), as_before(finding)),
         _ => {
             let [used, limit, unit] = ["used", "limit", "unit"].map(|name| field(finding, name));
             format!("{used} of {limit} {unit} used ({count} %)")
@@ -133,7 +136,7 @@ fn tool(finding: &Finding) -> String {
     finding.tool.as_deref().map_or_else(|| "a tool".to_owned(), frame)
 }
 
-fn field<'a>(finding: &'a Finding, name: &str) -> &'a str {
+pub(crate) fn field<'a>(finding: &'a Finding, name: &str) -> &'a str {
     finding.evidence.fields.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
 }
 
@@ -210,8 +213,30 @@ pub fn told(finding: &Finding) -> String {
                 "You were asked to continue {count} times in a row, and none of your answers brought anything new."
             )
         }
+        Repeats::Spawns | Repeats::SpawnedTask => spawn_words::told(finding),
+        Repeats::KnownFailure => {
+            let since = if finding.evidence.pending { ", and nothing has changed since" } else { "" };
+            format!("{} failed here{}{since}.", call(), as_before(finding))
+        }
         _ => format!("{}.", summary(finding)),
     }
+}
+
+/// Describes how often a failure occurred here, who met it before, and since when.
+fn as_before(finding: &Finding) -> String {
+    let [here, sessions, others, since] = ["here", "sessions", "others", "since"].map(|f| field(finding, f));
+    let plural = |count: &str| if count == "1" { "" } else { "s" };
+    let times = match here {
+        "" | "0" | "1" => String::new(),
+        "2" => " twice".to_owned(),
+        more => format!(" {more} times"),
+    };
+    let who = match sessions {
+        "0" => format!("for {others} other agent{} of this session", plural(others)),
+        _ => format!("in {sessions} earlier session{} of this project", plural(sessions)),
+    };
+    let since = if since.is_empty() { String::new() } else { format!(", since {since}") };
+    format!("{times}, the same way as {who}{since}")
 }
 
 /// Suggests what the agent can do instead, based on what it does.
@@ -254,6 +279,10 @@ pub fn advice(finding: &Finding) -> &'static str {
         }
         (Repeats::Request, _) => {
             "Giving the same answer again won't end this. Find out what the request checks and do the part that is missing, or say in one sentence what blocks you."
+        }
+        (Repeats::Spawns | Repeats::SpawnedTask, _) => spawn_words::advice(finding),
+        (Repeats::KnownFailure, _) => {
+            "Running it again won't fix it. Find the cause and change that, do without this call, or report it as a known problem that a person must solve."
         }
         (Repeats::Swarm, _) => "Work on another part of the goal, or report why this one can't be done.",
         _ => "Check the assumption behind these calls with a different one.",

@@ -2,8 +2,8 @@
 
 mod records;
 
-use deloop_detect::{SwarmCall, SwarmWorker};
-use deloop_types::{Call, SessionId};
+use deloop_detect::{FailureNote, FailureView, FailureWorker, SwarmCall, SwarmWorker};
+use deloop_types::{Call, Millis, SessionId};
 
 use crate::{Codec, Store, StoreError};
 pub use records::check_records;
@@ -29,6 +29,44 @@ impl Codec<Vec<u64>> for Numbers {
 #[must_use]
 pub fn worker(session: &str) -> SwarmWorker<'_> {
     SwarmWorker { session, agent: None }
+}
+
+/// Checks what a store remembers of the failures of projects.
+fn check_failures<S: Store<Vec<u64>>>(store: &S) {
+    let worker = |session: &str| FailureWorker::new(&session.into(), None);
+    let failed = |project: &str, session: &str, call: u64| {
+        let note = FailureNote::Failed { call, output: 1, worker: worker(session), ts: Some(Millis(5)) };
+        store.note_failure(project, &note).expect("note failure");
+    };
+    let met = |project: &str, call: u64| {
+        let known = store.failures(project).expect("failures");
+        let view = FailureView { known: Some(&known), worker: worker("other"), now: Some(Millis(6)) };
+        let count = view.met_by_others(call, 1);
+        (count.sessions, count.since)
+    };
+    assert_eq!(met("p", 1), (0, None), "an unknown project has none");
+    assert_eq!(store.projects().expect("projects"), [""; 0], "looking makes nothing");
+    failed("p", "a", 1);
+    failed("p", "a", 1);
+    failed("p", "b", 1);
+    failed("p", "b", 2);
+    failed("q", "a", u64::MAX);
+    assert_eq!(met("p", 1), (2, Some(Millis(5))), "a session counts once");
+    assert_eq!((met("q", 1).0, met("q", u64::MAX).0), (0, 1), "projects are isolated");
+    store.note_failure("p", &FailureNote::Succeeded { call: 1 }).expect("note success");
+    assert_eq!((met("p", 1).0, met("p", 2).0), (0, 1), "a success clears the call, and only this call");
+    let mut names = store.projects().expect("projects");
+    names.sort();
+    assert_eq!(names, ["p", "q"]);
+    store.forget_project("q").expect("forget project");
+    store.forget_project("q").expect("forgetting what is not there");
+    assert_eq!((met("q", u64::MAX).0, store.projects().expect("projects").len()), (0, 1));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || (0..5).for_each(|n| failed("p", &format!("{thread}-{n}"), 3)));
+        }
+    });
+    assert_eq!(met("p", 3).0, 20, "no failure is lost when many are entered at once");
 }
 
 /// Runs the suite on an empty store.
@@ -71,6 +109,7 @@ pub fn check<S: Store<Vec<u64>>>(store: &S) {
     store.forget_swarm("s").expect("forgetting what is not there");
     assert_eq!(count("s", "a").calls, 1, "a forgotten swarm starts fresh");
 
+    check_failures(store);
     std::thread::scope(|scope| {
         for thread in 0..4 {
             scope.spawn(move || {

@@ -15,7 +15,7 @@ mod sqlite;
 
 use std::path::{Path, PathBuf};
 
-use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_detect::{FailureNote, KnownFailures, Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
 #[cfg(feature = "redis")]
@@ -196,6 +196,30 @@ pub trait Store<T>: Send + Sync {
     /// # Errors
     /// When the backend fails.
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError>;
+
+    /// Returns the failures that the sessions of a project met; none for an unknown project.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn failures(&self, project: &str) -> Result<KnownFailures, StoreError>;
+
+    /// Enters what happened into the failures of a project, as [`KnownFailures::enter`] does.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError>;
+
+    /// Deletes the failures of a project. It isn't an error if there are none.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn forget_project(&self, project: &str) -> Result<(), StoreError>;
+
+    /// Returns the projects with known failures, in no particular order.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn projects(&self) -> Result<Vec<String>, StoreError>;
 
     /// Deletes a session. It isn't an error if there is no such session.
     ///

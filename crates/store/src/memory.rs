@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_detect::{FailureNote, KnownFailures, Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
 use crate::{Codec, Store, StoreError};
@@ -13,7 +13,7 @@ const SHARDS: usize = 16;
 /// Limits of a [`MemoryStore`].
 ///
 /// A session takes up to about 6 KiB. A swarm of up to 20 workers takes up to about 14 KiB, and a larger one about
-/// 0.4 KiB more per worker, up to 1,000 of them. With small swarms, the defaults add up to 75 MiB. Raise `sessions` if you
+/// 0.4 KiB more per worker, up to 1,000 of them. With small swarms, the defaults add up to 80 MiB. Raise `sessions` if you
 /// run more agents than that at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -24,11 +24,14 @@ pub struct Limits {
     pub idle: u64,
     /// Maximum number of swarms. The least recently used are dropped first. Default: 1,000.
     pub swarms: usize,
+    /// Maximum number of projects whose failures are remembered, at most 8 KiB each. The least recently used are dropped
+    /// first. Default: 500.
+    pub projects: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { sessions: 10_000, idle: 7 * 24 * 3_600_000, swarms: 1_000 }
+        Self { sessions: 10_000, idle: 7 * 24 * 3_600_000, swarms: 1_000, projects: 500 }
     }
 }
 
@@ -36,6 +39,7 @@ impl Default for Limits {
 pub struct MemoryStore<T> {
     shards: Vec<Mutex<LruMap<Arc<SessionId>, Slot<T>>>>,
     swarms: Mutex<LruMap<Arc<str>, Swarm>>,
+    projects: Mutex<LruMap<Arc<str>, KnownFailures>>,
     limits: Limits,
     hasher: std::hash::RandomState,
 }
@@ -102,6 +106,7 @@ impl<T> MemoryStore<T> {
         Self {
             shards: std::iter::repeat_with(|| Mutex::new(LruMap::new())).take(SHARDS).collect(),
             swarms: Mutex::new(LruMap::new()),
+            projects: Mutex::new(LruMap::new()),
             limits,
             hasher: std::hash::RandomState::new(),
         }
@@ -194,6 +199,32 @@ impl<T: Send> Store<T> for MemoryStore<T> {
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
         Ok(lock(&self.swarms).entries.get(swarm).map(|(_, swarm)| see(swarm)))
+    }
+
+    fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {
+        Ok(lock(&self.projects).get(project).cloned().unwrap_or_default())
+    }
+
+    fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {
+        let mut projects = lock(&self.projects);
+        match projects.get(project) {
+            Some(known) => known.enter(note),
+            None => {
+                let mut fresh = KnownFailures::default();
+                fresh.enter(note);
+                projects.insert(project.into(), fresh, self.limits.projects);
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_project(&self, project: &str) -> Result<(), StoreError> {
+        lock(&self.projects).remove(project);
+        Ok(())
+    }
+
+    fn projects(&self) -> Result<Vec<String>, StoreError> {
+        Ok(lock(&self.projects).entries.keys().map(ToString::to_string).collect())
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {

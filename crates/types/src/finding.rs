@@ -86,6 +86,12 @@ pub enum Repeats {
     Compaction,
     /// Automatic requests to continue that bring nothing new.
     Request,
+    /// Subagents that start subagents.
+    Spawns,
+    /// The same task, given to a subagent again.
+    SpawnedTask,
+    /// A failure that other sessions of the project, or other subagents of the session, met before.
+    KnownFailure,
     /// The session's budget.
     Budget,
 }
@@ -140,6 +146,8 @@ pub struct Evidence {
     /// Set when the evidence is strong enough to block or stop: the same call failed, was refused or returned the same
     /// output at once, and nothing changed in between.
     pub hard: bool,
+    /// How serious it is, for ladders with `by = "severity"`; 0 when the detector doesn't say.
+    pub severity: u64,
     /// What the calls of a run show about its cause, if the detector counts a run.
     pub run: Option<RunEvidence>,
     /// Set when the pattern consists of rounds that may take many turns each, or none, and is found once a round. Nothing

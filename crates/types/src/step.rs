@@ -30,6 +30,8 @@ pub struct Step {
     pub controller: Option<SessionId>,
     /// The task the session works on.
     pub task: Option<String>,
+    /// The project the session works on. What keeps failing is remembered per project, across sessions.
+    pub project: Option<String>,
     /// When it happened, if known.
     pub ts: Option<Millis>,
     /// What happened.
@@ -172,6 +174,7 @@ impl Step {
             swarm: None,
             controller: None,
             task: None,
+            project: None,
             ts: None,
             body,
         }
@@ -286,6 +289,13 @@ impl Step {
     #[must_use]
     pub fn started_by(mut self, controller: impl Into<SessionId>) -> Self {
         self.controller = Some(controller.into());
+        self
+    }
+
+    /// Sets the project.
+    #[must_use]
+    pub fn in_project(mut self, project: impl Into<String>) -> Self {
+        self.project = Some(project.into());
         self
     }
 

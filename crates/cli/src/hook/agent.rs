@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use deloop_engine::{Engine, Options};
@@ -17,6 +18,7 @@ use crate::config::{self, Config, SwarmSettings};
 use crate::embedding::{self, EmbeddingRequests, HookEmbeddings};
 use crate::exit::{self, Failure};
 use crate::notes;
+use crate::project_id;
 use crate::safe_file::{self, Links};
 use crate::server_link::ServerLink;
 use crate::state::{State, now};
@@ -92,6 +94,9 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
         let mut context = live_context(options, run.as_deref(), &config.swarm, notice.as_deref(), &cost);
         context.embeddings = embeddings.as_ref().map(|source| source as &dyn EmbeddingSource);
         context.handoff = handoff.as_deref();
+        let folder = event.cwd.as_deref().map(Path::new);
+        let project = folder.and_then(project_id::of).or_else(project_id::here);
+        context.project_id = project.as_deref();
         if let Some(link) = &link {
             link.recall(&journal);
             context.remote = Some(link);
@@ -169,6 +174,7 @@ pub(crate) fn live_context<'a>(
         subagent_swarms: swarm.subagents,
         controller: CONTROLLER_NAME.as_deref().filter(|name| !name.is_empty()),
         project: None,
+        project_id: None,
         embeddings: None,
         remote: None,
         notice,

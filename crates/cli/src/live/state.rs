@@ -1,9 +1,12 @@
 //! `deloop state`: what deloop currently knows of a running session.
 
 use std::io::Write;
+use std::path::Path;
 
-use deloop_detect::clean;
-use deloop_engine::{AgentReport, Engine, LoopDetectionState};
+use deloop_detect::{KnownFailure, SpawnTotals, clean};
+use deloop_engine::{AgentReport, Engine, LoopDetectionState, Session};
+use deloop_live::SqliteJournal;
+use deloop_store::Store;
 use deloop_types::{Millis, SessionId};
 use serde_json::{Map, Value};
 
@@ -12,6 +15,7 @@ use super::named::{self, told};
 use super::words::time;
 use crate::config;
 use crate::exit::{self, Failure};
+use crate::project_id;
 use crate::state::State;
 
 pub(crate) fn run(args: &StateArgs, out: &mut dyn Write) -> Result<u8, Failure> {
@@ -37,6 +41,9 @@ pub(crate) fn run(args: &StateArgs, out: &mut dyn Write) -> Result<u8, Failure> 
             print(&session, report, &engine.profile().name, out)?;
         }
     }
+    if !args.json {
+        print_failures(&journal, &session, out)?;
+    }
     Ok(exit::OK)
 }
 
@@ -51,6 +58,7 @@ fn json(session: &SessionId, report: &AgentReport) -> Result<Value, Failure> {
         ("agent", serde_json::to_value(&report.agent)?),
         ("ladders", serde_json::to_value(&report.reached)?),
         ("stop", serde_json::to_value(&report.stop)?),
+        ("subagents", serde_json::to_value(report.subagents)?),
     ];
     object.extend(more.map(|(key, value)| (key.to_owned(), value)));
     Ok(Value::Object(object))
@@ -91,7 +99,30 @@ fn print(
         }
         None => writeln!(out, "  Stopped: no")?,
     }
+    if let Some(SpawnTotals { spawns, subagents, deepest, tokens, .. }) = report.subagents {
+        writeln!(
+            out,
+            "  Subagents: {spawns} started, {subagents} seen at work, at most {deepest} levels deep, {tokens} tokens used"
+        )?;
+    }
     Ok(())
+}
+
+/// Prints how many failures the session's project remembers, if any.
+fn print_failures(journal: &SqliteJournal, session: &SessionId, out: &mut dyn Write) -> Result<(), Failure> {
+    let folder = journal.source(session.as_str()).map_err(told)?.and_then(|source| source.project);
+    let Some(project) = folder.and_then(|folder| project_id::of(Path::new(&folder))) else { return Ok(()) };
+    let known = Store::<Session>::failures(journal.store(), &project).map_err(told)?;
+    let Some(most) = known.iter().max_by_key(|failure| (failure.sessions, failure.workers)) else {
+        return Ok(());
+    };
+    let since = most.first.map(|first| format!(", since {}", time(first))).unwrap_or_default();
+    let KnownFailure { sessions, workers, .. } = most;
+    Ok(writeln!(
+        out,
+        "Known failures of the project: {} (the most frequent one: {sessions} sessions, {workers} agents{since})",
+        known.iter().count()
+    )?)
 }
 
 fn print_streak(state: &LoopDetectionState, out: &mut dyn Write) -> Result<(), Failure> {

@@ -9,21 +9,31 @@ use crate::reading::{Sketch, Vocabulary, read_result};
 use crate::{Ending, Progress};
 
 mod about;
+mod failure_note;
+mod known_failures;
 mod ledger;
 mod packed;
 mod record;
 mod ring;
+mod spawn_tree;
+mod spawned_tasks;
 mod swarm;
 mod swarm_parts;
 mod swarm_state;
+mod whole_session;
 
 use about::About;
+pub use failure_note::FailureNote;
+pub(crate) use failure_note::{is_own_failure, last_failure, same_here, times_here};
+pub use known_failures::{FailureCount, FailureView, FailureWorker, KnownFailure, KnownFailures};
 pub use ledger::Ledger;
 pub use record::CallRecord;
 pub use ring::Ring;
+pub use spawn_tree::{Nesting, SpawnTotals, SpawnTree, SpawnView};
 pub use swarm::Swarm;
 pub use swarm_parts::SwarmParts;
 pub use swarm_state::{SwarmCall, SwarmFingerprint, SwarmState, SwarmWorker};
+pub use whole_session::WholeSession;
 
 /// Number of calls in a history: enough for three laps of a cycle of fourteen.
 pub const WINDOW: usize = 44;

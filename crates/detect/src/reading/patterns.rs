@@ -1,4 +1,4 @@
-//! Names that deloop recognizes: test files, plan files, plan tools, and the states of a task.
+//! Names that deloop recognizes: test files, plan files, tools for plans and subagents, and the states of a task.
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -20,6 +20,8 @@ pub enum PatternOf {
     PlanTool,
     /// Tools that set the state of a task.
     TaskTool,
+    /// Tools that start a subagent.
+    SpawnTool,
     /// States of a task that is being worked on.
     Started,
     /// States of a task that is over.

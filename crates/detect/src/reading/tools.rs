@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Vocabulary;
+use super::{PatternOf, Vocabulary};
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct ToolRule {
     /// How many times the same call may be made in a row before it counts as repeated. For a poll, its budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<u64>,
+    /// Whether it starts a subagent. By default, its name tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spawns: Option<bool>,
 }
 
 /// Everything known about tools, commands and outputs: the vocabulary and the user's declarations.
@@ -102,6 +105,22 @@ impl Tools {
     #[must_use]
     pub fn kind(&self, tool: &str) -> ToolKind {
         self.rule(tool).and_then(|rule| rule.kind).unwrap_or_else(|| self.vocabulary.kind(tool))
+    }
+
+    /// Returns whether a tool starts a subagent: as declared, else according to its name.
+    ///
+    /// ```
+    /// use deloop_detect::Tools;
+    /// let tools = Tools::default();
+    /// assert!(tools.spawns("Agent") && tools.spawns("spawn_agent"));
+    /// assert!(!tools.spawns("wait_agent") && !tools.spawns("mcp__jira__task"));
+    /// ```
+    #[must_use]
+    pub fn spawns(&self, tool: &str) -> bool {
+        let declared = self.rule(tool).and_then(|rule| rule.spawns);
+        // A server's `task` may be anything that its users call a task.
+        let named = || !tool.contains("__") && self.vocabulary.is_a(PatternOf::SpawnTool, tool);
+        declared.unwrap_or_else(named)
     }
 }
 

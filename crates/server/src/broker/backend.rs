@@ -23,8 +23,14 @@ use crate::project::Project;
 use crate::shared::{ServerNotice, TellFn};
 
 /// How much a file keeps. A session takes a few KiB.
-const BOUNDS: Bounds =
-    Bounds { sessions: 1_000_000, idle: 7 * 24 * 3_600_000, swarms: 1_000, decisions: 0, bytes: 16 << 30 };
+const BOUNDS: Bounds = Bounds {
+    sessions: 1_000_000,
+    idle: 7 * 24 * 3_600_000,
+    swarms: 1_000,
+    projects: 10_000,
+    decisions: 0,
+    bytes: 16 << 30,
+};
 
 /// Holds sessions and swarms.
 pub(crate) enum Backend {

@@ -298,7 +298,8 @@ mod tests {
     use super::*;
 
     fn open(folder: &Path) -> (LocalStore, Engine, Project) {
-        let bounds = Bounds { sessions: 9_000, idle: 9, swarms: 9, decisions: 0, bytes: 1 << 30 };
+        let bounds =
+            Bounds { sessions: 9_000, idle: 9, swarms: 9, projects: 9, decisions: 0, bytes: 1 << 30 };
         let file = folder.join("server.db");
         let store = LocalStore::open(&file, bounds, BudgetLimits::default(), Millis(0), |_, _| {}).unwrap();
         let engine = Engine::new(Profile::named("default").unwrap(), Options::default());

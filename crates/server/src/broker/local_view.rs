@@ -1,4 +1,4 @@
-use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_detect::{FailureNote, KnownFailures, Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_engine::Session;
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{Millis, SessionId};
@@ -120,6 +120,25 @@ impl Store<Session> for LocalView<'_> {
             self.store.swarms.drop_unknown(&name);
         }
         Ok(seen)
+    }
+
+    // The failures of a project change rarely, and entering one twice does no harm, so they aren't kept in memory.
+    fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {
+        Store::<Session>::failures(&*self.store.sqlite, &self.name(project))
+    }
+
+    fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {
+        Store::<Session>::note_failure(&*self.store.sqlite, &self.name(project), note)
+    }
+
+    fn forget_project(&self, project: &str) -> Result<(), StoreError> {
+        Store::<Session>::forget_project(&*self.store.sqlite, &self.name(project))
+    }
+
+    fn projects(&self) -> Result<Vec<String>, StoreError> {
+        let prefix = self.name("");
+        let stored: Vec<String> = Store::<Session>::projects(&*self.store.sqlite)?;
+        Ok(stored.into_iter().filter_map(|name| name.strip_prefix(&prefix).map(str::to_owned)).collect())
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {

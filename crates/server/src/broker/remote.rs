@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_detect::{FailureNote, KnownFailures, Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_engine::Session;
 use deloop_store::{
     Codec, RedisStore, SessionStored, SessionWrite, Store, StoreError, SwarmTurn, VersionedSession,
@@ -237,6 +237,22 @@ impl Store<Session> for RemoteView {
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
         self.ask(|store| Store::<Session>::look_swarm(store, swarm, see))
+    }
+
+    fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {
+        self.ask(|store| Store::<Session>::failures(store, project))
+    }
+
+    fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {
+        self.ask(|store| Store::<Session>::note_failure(store, project, note))
+    }
+
+    fn forget_project(&self, project: &str) -> Result<(), StoreError> {
+        self.ask(|store| Store::<Session>::forget_project(store, project))
+    }
+
+    fn projects(&self) -> Result<Vec<String>, StoreError> {
+        self.ask(Store::<Session>::projects)
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {

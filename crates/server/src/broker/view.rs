@@ -1,4 +1,4 @@
-use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_detect::{FailureNote, KnownFailures, Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_engine::Session;
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{Millis, SessionId};
@@ -98,6 +98,22 @@ impl Store<Session> for ProjectView<'_> {
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
         either!(self, view => view.look_swarm(swarm, see))
+    }
+
+    fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {
+        either!(self, view => view.failures(project))
+    }
+
+    fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {
+        either!(self, view => view.note_failure(project, note))
+    }
+
+    fn forget_project(&self, project: &str) -> Result<(), StoreError> {
+        either!(self, view => view.forget_project(project))
+    }
+
+    fn projects(&self) -> Result<Vec<String>, StoreError> {
+        either!(self, view => view.projects())
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use deloop_types::SessionId;
 use redis::Cmd;
 
+use super::failures::FAILURES_TTL;
 use super::scripts::{COUNT_LISTED, LIST, UNLIST, eval};
 use super::{RedisStore, millis};
 use crate::StoreError;
@@ -44,9 +45,13 @@ impl RecentlyListed {
 }
 
 impl RedisStore {
-    /// Returns how long an entry is kept: as long as a session (`s`) or swarm (`w`) that was renewed just after.
+    /// Returns how long an entry is kept: as long as a session (`s`), a swarm (`w`) or the failures of a project (`f`).
     fn listed_for(&self, kind: char) -> u64 {
-        let ttl = if kind == 's' { self.options.session_ttl } else { self.options.swarm_ttl };
+        let ttl = match kind {
+            's' => self.options.session_ttl,
+            'f' => FAILURES_TTL,
+            _ => self.options.swarm_ttl,
+        };
         millis(ttl.saturating_add(RENEWED))
     }
 

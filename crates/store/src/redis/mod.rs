@@ -1,6 +1,7 @@
 //! Stores everything in Redis, so that many machines can share sessions and swarms.
 
 mod address;
+mod failures;
 mod keys;
 mod link;
 mod listing;
@@ -18,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_detect::{FailureNote, KnownFailures, Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 
 use crate::{Codec, Store, StoreError};
@@ -157,6 +158,25 @@ impl<T: Send> Store<T> for RedisStore {
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
         let parts = self.link.run(eval(READ_SWARM, &self.keys.swarm(swarm)), self.until())?;
         Ok(swarm::assemble(parts).map(|swarm| see(&swarm)))
+    }
+
+    fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {
+        Ok(failures::read(&self.failures_text(project, self.until())?))
+    }
+
+    fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {
+        self.enter_failure(project, note)
+    }
+
+    fn forget_project(&self, project: &str) -> Result<(), StoreError> {
+        let mut delete = redis::cmd("DEL");
+        delete.arg(self.keys.first('f', project));
+        let commands = vec![delete, self.unlist_command('f', project)];
+        self.link.run_all::<()>(commands, self.until()).into_iter().collect()
+    }
+
+    fn projects(&self) -> Result<Vec<String>, StoreError> {
+        self.names('f')
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {

@@ -34,6 +34,12 @@ pub(super) const READ_SWARM: &str = "
 return {redis.call('HGETALL', KEYS[1]), redis.call('LRANGE', KEYS[2], 0, -1),
   redis.call('LRANGE', KEYS[4], 0, -1), redis.call('ZRANGE', KEYS[7], 0, -1)}";
 
+/// Stores the failures of a project if they are still ARGV[1]. Returns whether it did.
+pub(super) const STORE_FAILURES: &str = "
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return 1";
+
 /// Lists names. KEYS: the names in order, and by when they were listed. ARGV: for how long they are, and the names. Drops
 /// up to 100 names that weren't listed again in time.
 pub(super) const LIST: &str = "

@@ -1,6 +1,7 @@
 //! Stores everything in one SQLite file, which many processes can use at the same time and people can open.
 
 mod batch;
+mod failures;
 mod file;
 mod listing;
 mod record_tables;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmWorker};
+use deloop_detect::{FailureNote, KnownFailures, Swarm, SwarmCall, SwarmCount, SwarmWorker};
 use deloop_types::{Millis, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -48,6 +49,8 @@ pub struct Bounds {
     pub idle: u64,
     /// Maximum number of swarms.
     pub swarms: u64,
+    /// Maximum number of projects whose failures are remembered, at most 8 KiB each.
+    pub projects: u64,
     /// Maximum number of decisions in the journal. The oldest are dropped first.
     pub decisions: u64,
     /// Maximum size in bytes. In a larger file, the older half of the sessions is dropped.
@@ -57,7 +60,7 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         let week = 7 * 24 * 3_600_000;
-        Self { sessions: 5_000, idle: week, swarms: 500, decisions: 10_000, bytes: 256 << 20 }
+        Self { sessions: 5_000, idle: week, swarms: 500, projects: 200, decisions: 10_000, bytes: 256 << 20 }
     }
 }
 
@@ -280,6 +283,24 @@ impl<T: Send> Store<T> for SqliteStore {
         // As in a change, state written by another release is an empty swarm.
         let state = text.map(|text| serde_json::from_str::<Swarm>(&text).unwrap_or_default());
         Ok(state.map(|state| see(&state)))
+    }
+
+    fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {
+        self.see(|connection| failures::read(connection, project))
+    }
+
+    fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {
+        self.change_with(|connection| failures::enter(connection, project, note, self.bounds.projects))
+    }
+
+    fn forget_project(&self, project: &str) -> Result<(), StoreError> {
+        self.change(|connection| {
+            connection.execute("DELETE FROM projects WHERE project = ?1", [project]).map(drop)
+        })
+    }
+
+    fn projects(&self) -> Result<Vec<String>, StoreError> {
+        self.see(failures::projects)
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {

@@ -26,6 +26,9 @@ pub(super) const MIGRATIONS: &[&str] = &[
     DROP TABLE IF EXISTS sources;
     DROP TABLE IF EXISTS pardons;
 ",
+    "
+    CREATE TABLE projects(project TEXT PRIMARY KEY, touched INTEGER NOT NULL, failures TEXT NOT NULL);
+",
 ];
 
 /// Migrates the file to this release's schema.

@@ -80,6 +80,8 @@ pub(super) struct Line<'a> {
     controller: Option<Cow<'a, str>>,
     /// The task the session works on.
     task: Option<String>,
+    /// The project the session works on. What keeps failing is remembered per project, across sessions.
+    project: Option<String>,
     /// The time: RFC 3339, or milliseconds since 1970.
     #[cfg_attr(feature = "schema", schemars(with = "Option<super::schema::TimeText>"))]
     ts: Option<Time>,
@@ -299,6 +301,7 @@ impl Line<'_> {
             swarm: self.swarm.map(limits::name),
             controller: self.controller.map(|s| s.into_owned().into()),
             task: self.task.map(limits::name),
+            project: self.project.map(limits::name),
             ts: self.ts.map(|t| t.0),
             body,
         })

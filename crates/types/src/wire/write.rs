@@ -25,6 +25,7 @@ impl Serialize for Step {
         put(&mut map, "swarm", self.swarm.as_ref())?;
         put(&mut map, "controller", self.controller.as_ref())?;
         put(&mut map, "task", self.task.as_ref())?;
+        put(&mut map, "project", self.project.as_ref())?;
         put(&mut map, "ts", self.ts)?;
         match &self.body {
             Body::Turn(turn) => put_turn(&mut map, turn)?,

@@ -79,8 +79,12 @@ impl SqliteJournal {
             }
             let swarm = session.map(|session| subagent_swarm(&session.into()));
             connection.execute("DELETE FROM swarms WHERE ?1 IS NULL OR swarm = ?1", [swarm])?;
+            connection.execute("DELETE FROM projects WHERE ?1 IS NULL", [session])?;
             connection.execute("DELETE FROM sessions WHERE ?1 IS NULL OR session = ?1", [session])
         })?;
+        if let Some(session) = session {
+            self.store.forget_failures_of(&session.into())?;
+        }
         // Deleted rows stay in the file and its log until those are rewritten.
         self.see(|connection| connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"))?;
         Ok(gone)
