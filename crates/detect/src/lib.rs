@@ -12,16 +12,18 @@ mod moment;
 mod progress;
 mod reading;
 mod registry;
+mod usage_amounts;
 
 pub use detector::{AnyDetector, Detector, Memory, Streak, Tuned};
 pub use detectors::similar_call::{LoopDetails, RecordedAction};
 pub use fingerprint::{Fingerprint, SCHEME, short_hash};
 pub use fold::{FoldContext, fold, signature};
 pub use history::{
-    CallRecord, History, Ledger, Ring, Swarm, SwarmCall, SwarmFingerprint, SwarmParts, SwarmState,
-    SwarmWorker, ToolTally, WINDOW,
+    ActiveTime, CallRecord, History, LONGEST_PAUSE, Ledger, Ring, Swarm, SwarmCall, SwarmFingerprint,
+    SwarmParts, SwarmState, SwarmWorker, ToolTally, WINDOW,
 };
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use progress::Progress;
 pub use reading::*;
 pub use registry::{DETECTORS, detector};
+pub use usage_amounts::{LimitShare, RAISE, UsageAmounts};

@@ -48,7 +48,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         let step: Step = line.parse().unwrap_or_else(|e| panic!("{e}: {line}"));
         let session = step.session.to_string();
         let (index, ledger) = sessions.entry(session.clone()).or_default();
-        ledger.tick(step.ts);
+        ledger.tick(&step);
         let mut counts = Vec::new();
         match &step.body {
             Body::Usage(usage) => {
@@ -73,7 +73,9 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
             _ => {}
         }
         let key = (session.clone(), step.agent.clone());
+        ledger.subagents += u64::from(step.agent.is_some() && !agents.contains_key(&key));
         let (history, memory) = agents.entry(key).or_insert_with(|| (History::default(), tuned.fresh()));
+        let turns = history.turns();
         let mut last = None;
         fold(history, FoldContext { ledger, tools: &tools }, &step, *index, &counts, &mut |moment| {
             if let (Some(swarm), Happening::Result(view)) = (&step.swarm, &moment.event)
@@ -84,6 +86,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
             }
             last = tuned.look(moment, memory).or(last.take());
         });
+        ledger.turns += history.turns() - turns;
         found.extend(last.map(|finding| (session, *index, finding)));
         *index += 1;
     }

@@ -14,6 +14,9 @@ pub struct LadderState {
     pub(crate) episodes: Vec<Episode>,
     /// The current stop, until a person writes or the session ends.
     pub(crate) stopped: Option<Box<Decision>>,
+    /// Whether a limit led to that stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) stopped_by_limit: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +41,12 @@ pub(crate) struct Episode {
     pub(crate) lost: bool,
     /// The turn in which the pattern was last seen.
     pub(crate) seen: u64,
+    /// The step of the first action. It identifies the episode among those of the agent.
+    #[serde(default)]
+    pub(crate) began: u64,
+    /// Whether it is about a limit, not about a loop. Then it lasts until the limit is raised.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) of_limit: bool,
 }
 
 impl LadderState {
@@ -88,13 +97,15 @@ impl LadderState {
     /// during this pattern, or one that is active in the same turn. Several detectors may find the same loop, and a
     /// cycle consists of several calls.
     pub(crate) fn episode(&mut self, watch: u16, pattern: u64, since: u64, turn: u64) -> &mut Episode {
-        self.episodes.retain(|e| turn.saturating_sub(e.seen) <= GAP);
-        let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
-        let index = own
-            .or_else(|| self.episodes.iter().position(|e| e.rung > 0 && (since <= e.step || e.seen == turn)));
+        self.episodes.retain(|e| e.of_limit || turn.saturating_sub(e.seen) <= GAP);
+        let of_loop = |e: &Episode| !e.of_limit;
+        let find = |test: &dyn Fn(&Episode) -> bool| self.episodes.iter().position(|e| of_loop(e) && test(e));
+        let own = find(&|e| e.watch == watch && e.pattern == pattern);
+        let index = own.or_else(|| find(&|e| e.rung > 0 && (since <= e.step || e.seen == turn)));
         let index = index.unwrap_or_else(|| {
             if self.episodes.len() >= MOST {
-                self.episodes.remove(0);
+                let oldest = self.episodes.iter().position(of_loop).unwrap_or(0);
+                self.episodes.remove(oldest);
             }
             self.episodes.push(Episode { watch, pattern, ..Episode::default() });
             self.episodes.len() - 1
@@ -104,25 +115,39 @@ impl LadderState {
         episode
     }
 
+    /// Returns the episode of a limit. It is separate from those of loops, so that neither hides the other. `pattern`
+    /// counts how often the limit was raised: each time, the episode starts over.
+    pub(crate) fn limit_episode(&mut self, watch: u16, pattern: u64) -> &mut Episode {
+        self.episodes.retain(|e| !e.of_limit || e.watch != watch || e.pattern == pattern);
+        let known = self.episodes.iter().position(|e| e.of_limit && e.watch == watch);
+        let index = known.unwrap_or_else(|| {
+            self.episodes.push(Episode { watch, pattern, of_limit: true, ..Episode::default() });
+            self.episodes.len() - 1
+        });
+        &mut self.episodes[index]
+    }
+
     /// Starts over after a person wrote or intervened: current episodes end, and a stop is lifted.
     pub fn start_over(&mut self) {
-        self.episodes.clear();
+        self.compacted();
         self.stopped = None;
+        self.stopped_by_limit = false;
     }
 
     /// Starts over after the agent's context was cut: deloop's messages are no longer in it.
     pub fn compacted(&mut self) {
-        self.episodes.clear();
+        self.episodes.retain(|e| e.of_limit);
     }
 
     /// Returns whether the agent already got a message in this turn, at an earlier step.
     pub(crate) fn told(&self, turn: u64, step: u64) -> bool {
-        self.episodes.iter().any(|e| e.rung > 0 && !e.lost && e.turn == turn && e.step != step)
+        let given = |e: &Episode| e.rung > 0 && !e.lost && !e.of_limit;
+        self.episodes.iter().any(|e| given(e) && e.turn == turn && e.step != step)
     }
 
     /// Records whether the message of the decision at `step` reached the agent.
     pub fn delivered(&mut self, step: u64, ok: bool) {
-        for episode in self.episodes.iter_mut().filter(|e| e.step == step && e.rung > 0) {
+        for episode in self.episodes.iter_mut().filter(|e| e.step == step && e.rung > 0 && !e.of_limit) {
             episode.lost = !ok;
         }
     }

@@ -9,6 +9,7 @@ use crate::reading::{Sketch, Vocabulary, read_result};
 use crate::{Ending, Progress};
 
 mod about;
+mod active_time;
 mod ledger;
 mod packed;
 mod record;
@@ -18,6 +19,7 @@ mod swarm_parts;
 mod swarm_state;
 
 use about::About;
+pub use active_time::{ActiveTime, LONGEST_PAUSE};
 pub use ledger::Ledger;
 pub use record::CallRecord;
 pub use ring::Ring;
