@@ -183,14 +183,14 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         }
     }
 
-    /// Returns the decision about the project's ceilings, if it is stronger than the one so far.
+    /// Returns the decision about the project's ceilings, if it is stronger than the one so far, with an event if it is new.
     pub(crate) fn judge_day(
         &self,
         ceiling: &mut CeilingState,
         agent: &mut AgentState,
         usage: Option<&DayUsage>,
         point: &CeilingPoint<'_>,
-    ) -> Result<Option<(Decision, Event)>, StoreError> {
+    ) -> Result<Option<(Decision, Option<Event>)>, StoreError> {
         let (Some(usage), Some(limits)) = (usage.filter(|_| point.at_call), self.day_limits()) else {
             return Ok(None);
         };
@@ -244,7 +244,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         let mut event = event(&decision, level);
         event.agent = point.subagent.map(str::to_owned);
         event.ts = Some(self.context.now);
-        Ok(Some((decision, event)))
+        Ok(Some((decision, is_new.then_some(event))))
     }
 }
 

@@ -240,7 +240,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         let usage = usage.filter(|_| !self.exemptions.paused);
         let point = CeilingPoint::of(self.agent, event, &self.session, &decision);
         if let Some((judged, about)) = live.judge_day(&mut ceiling, agent, usage.as_ref(), &point)? {
-            handled.events.push(about);
+            handled.events.extend(about);
             decision = if judged.action > decision.action { judged } else { decision };
         }
         let reply = self.answer(

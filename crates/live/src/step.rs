@@ -172,7 +172,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         let point = CeilingPoint { program, session: &session, subagent, at_call, call, action, step };
         let usage = usage.filter(|_| !exemptions.paused);
         if let Some((judged, about)) = self.judge_day(&mut ceiling, agent, usage.as_ref(), &point)? {
-            events.push(about);
+            events.extend(about);
             decision = if judged.action > decision.action { judged } else { decision };
         }
         if takes_messages && decision.action < Action::Nudge && !exemptions.paused {

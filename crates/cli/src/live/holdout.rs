@@ -63,7 +63,8 @@ impl HoldoutReport {
             }
             match row.outcome.as_deref() {
                 Some("left" | "ended") => {
-                    (figures.episodes, figures.exits) = (figures.episodes + 1, figures.exits + 1)
+                    figures.episodes += 1;
+                    figures.exits += 1;
                 }
                 Some("continued") => figures.episodes += 1,
                 _ => figures.not_counted += 1,
