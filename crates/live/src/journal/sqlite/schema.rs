@@ -164,4 +164,25 @@ mod tests {
             .unwrap();
         assert_eq!(kept, 5);
     }
+
+    #[test]
+    fn tables_of_version_2_become_current() {
+        let connection = Connection::open_in_memory().unwrap();
+        for tables in [TABLES, RUNS, EMBEDDINGS] {
+            connection.execute_batch(tables).unwrap();
+        }
+        connection
+            .execute_batch("CREATE TABLE journal(version INTEGER); INSERT INTO journal VALUES(2)")
+            .unwrap();
+        let old = "INSERT INTO decisions(id, session, agent, step, ts, action, level) VALUES('d1', 's', 'codex', 1, 1, 'nudge', 1)";
+        connection.execute(old, []).unwrap();
+        assert!(!is_current(&connection).unwrap());
+        migrate(&connection).unwrap();
+        migrate(&connection).unwrap();
+        assert!(is_current(&connection).unwrap());
+        let kept: Option<String> =
+            connection.query_row("SELECT side FROM decisions WHERE id = 'd1'", [], |r| r.get(0)).unwrap();
+        assert_eq!(kept, None);
+        connection.execute("INSERT INTO day_usage VALUES('/p', 1, 0, 0.0, 0, 0, 0.0, 0)", []).unwrap();
+    }
 }
