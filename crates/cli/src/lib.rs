@@ -7,6 +7,7 @@ mod args;
 mod audit;
 #[cfg(feature = "serve")]
 mod budget;
+mod ceilings;
 mod config;
 mod demo;
 mod doctor;
@@ -26,6 +27,7 @@ mod live;
 mod notes;
 mod print;
 mod profiles;
+mod project;
 mod project_id;
 mod purge;
 mod redaction;

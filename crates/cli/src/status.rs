@@ -1,4 +1,4 @@
-//! `deloop status`: which agents are installed, which have hooks, and when each hook last ran.
+//! `deloop status`: which agents are installed, which have hooks, when each hook last ran, and what projects used today.
 
 use std::io::Write;
 
@@ -9,6 +9,7 @@ use deloop_types::Millis;
 use serde::Serialize;
 
 use crate::args::RuleArgs;
+use crate::ceilings;
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::install::args::{Scope, StatusArgs};
@@ -59,7 +60,8 @@ struct Installation {
 }
 
 pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let (calls, decisions) = match State::here()?.existing()? {
+    let store = State::here()?.existing()?;
+    let (calls, decisions) = match &store {
         Some(store) => {
             let told = |e: deloop_store::StoreError| Failure::new(e.to_string());
             (store.calls().map_err(told)?, store.decisions(&DecisionFilter::default(), ALL).map_err(told)?)
@@ -77,6 +79,7 @@ pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure>
     }
     print(&rows, out)?;
     print_server(&calls, out)?;
+    ceilings::print_today(store.as_ref(), out)?;
     Ok(exit::OK)
 }
 

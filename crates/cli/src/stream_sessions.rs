@@ -91,7 +91,7 @@ impl SharedSessions {
                 }
                 self.missed += 1;
                 let decision = Decision::go_on(step.session.clone(), 0);
-                Observed { decision, events: Vec::new(), judged: None, standing: false }
+                Observed::elsewhere(decision)
             }
         }
     }
@@ -118,7 +118,7 @@ impl ServedSessions {
         let decided = self.link.decide(&[step]).and_then(|answer| answer.decisions.into_iter().next());
         if let Some(decision) = decided {
             self.missed = 0;
-            return Observed { decision, events: Vec::new(), judged: None, standing: false };
+            return Observed::elsewhere(decision);
         }
         if self.missed == 0 {
             let why = self.link.take_failures().join("; ");

@@ -12,17 +12,19 @@ mod moment;
 mod progress;
 mod reading;
 mod registry;
+mod usage_amounts;
 
 pub use detector::{AnyDetector, Detector, Memory, Streak, Tuned};
 pub use detectors::similar_call::{LoopDetails, RecordedAction};
 pub use fingerprint::{Fingerprint, SCHEME, short_hash};
 pub use fold::{FoldContext, fold, signature};
 pub use history::{
-    CallRecord, FailureCount, FailureNote, FailureView, FailureWorker, History, KnownFailure, KnownFailures,
-    Ledger, Nesting, Ring, SpawnTotals, SpawnTree, SpawnView, Swarm, SwarmCall, SwarmFingerprint, SwarmParts,
-    SwarmState, SwarmWorker, ToolTally, WINDOW, WholeSession,
+    ActiveTime, CallRecord, FailureCount, FailureNote, FailureView, FailureWorker, History, KnownFailure,
+    KnownFailures, LONGEST_PAUSE, Ledger, Nesting, Ring, SpawnTotals, SpawnTree, SpawnView, Swarm, SwarmCall,
+    SwarmFingerprint, SwarmParts, SwarmState, SwarmWorker, ToolTally, WINDOW, WholeSession,
 };
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use progress::Progress;
 pub use reading::*;
 pub use registry::{DETECTORS, detector};
+pub use usage_amounts::{LimitShare, RAISE, UsageAmounts};

@@ -51,7 +51,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         let step: Step = line.parse().unwrap_or_else(|e| panic!("{e}: {line}"));
         let session = step.session.to_string();
         let (index, ledger) = sessions.entry(session.clone()).or_default();
-        ledger.tick(step.ts);
+        ledger.tick(&step);
         let mut counts = Vec::new();
         match &step.body {
             Body::Usage(usage) => {
@@ -76,7 +76,9 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
             _ => {}
         }
         let key = (session.clone(), step.agent.clone());
+        ledger.subagents += u64::from(step.agent.is_some() && !agents.contains_key(&key));
         let (history, memory) = agents.entry(key).or_insert_with(|| (History::default(), tuned.fresh()));
+        let turns = history.turns();
         let mut last = None;
         let above = step.controller.as_ref().map(|controller| {
             let tree = wholes.get(controller.as_str()).and_then(|whole| whole.tree.as_ref());
@@ -109,6 +111,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
             let project = step.project.as_ref().and_then(|project| projects.get_mut(project));
             project.unwrap_or_else(|| whole.failures.get_or_insert_default()).enter(&note);
         }
+        ledger.turns += history.turns() - turns;
         found.extend(last.map(|finding| (session, *index, finding)));
         *index += 1;
     }

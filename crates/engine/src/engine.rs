@@ -5,7 +5,7 @@ use deloop_detect::{
     SwarmWorker, WholeSession, fold, signature, target,
 };
 use deloop_policy::{
-    AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Ladders, Profile, decide, events,
+    AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Ladders, Profile, Rules, decide, events,
 };
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{
@@ -13,7 +13,7 @@ use deloop_types::{
 };
 
 use crate::Checkpoint;
-use crate::session::{Agent, Session};
+use crate::session::{Agent, Session, note_limit};
 use crate::surroundings::Surroundings;
 
 /// The mode, and what the caller can do.
@@ -26,13 +26,23 @@ pub struct Options {
     pub attended: bool,
     /// Where the caller can put a message for the agent. A nudge's `role` is one of these.
     pub roles: Roles,
+    /// Whether a limit that is reached is enforced in mode `nudge`, too. A limit is what the user set, not a judgement
+    /// about the agent.
+    pub limits_hold: bool,
 }
 
 impl Options {
     /// Creates options with this mode, for an attended or unattended run.
     #[must_use]
     pub fn new(mode: Mode, attended: bool) -> Self {
-        Self { mode, attended, roles: Roles::default() }
+        Self { mode, attended, roles: Roles::default(), limits_hold: false }
+    }
+
+    /// Enforces limits that are reached in mode `nudge`, too.
+    #[must_use]
+    pub fn with_limits_held(mut self) -> Self {
+        self.limits_hold = true;
+        self
     }
 
     /// Limits where messages can be put.
@@ -54,6 +64,17 @@ pub struct Observed {
     pub judged: Option<CallRecord>,
     /// Whether the decision is a stop that applied before this step.
     pub standing: bool,
+    /// The step that the episode began at, which identifies it among those of the agent; `None` if the decision isn't
+    /// about an episode of a loop.
+    pub episode: Option<u64>,
+}
+
+impl Observed {
+    /// Creates the result of a decision that was made elsewhere.
+    #[must_use]
+    pub fn elsewhere(decision: Decision) -> Self {
+        Self { decision, events: Vec::new(), judged: None, standing: false, episode: None }
+    }
 }
 
 /// Returns the embedding of a text, or `None` if it has none at hand. It runs while a step waits for its decision.
@@ -242,7 +263,7 @@ impl Engine {
             decision.step = index;
             let nothing = Decision::go_on(step.session.clone(), index);
             let events = events(step, &nothing, &ledger, session.controller.as_ref(), alerts);
-            return Folded::of(Observed { decision, events, judged: None, standing: true });
+            return Folded::of(Observed { events, standing: true, ..Observed::elsewhere(decision) });
         }
         match &step.body {
             Body::Compact => ladder.compacted(),
@@ -252,6 +273,7 @@ impl Engine {
             }
             _ => {}
         }
+        let turns = history.turns();
         let state = FoldState { history, whole: &mut session.whole, memories, ledger: &ledger };
         let Looked { found, in_vain, judged, failure } = self.look(state, step, index, around);
         let context = DecisionContext {
@@ -263,11 +285,17 @@ impl Engine {
             attended: self.options.attended,
             roles: self.options.roles,
             at_result: matches!(step.body, Body::Result(_)),
+            limits_hold: self.options.limits_hold,
         };
+        session.ledger.turns += history.turns().saturating_sub(turns);
         let mut whole = session.ladder.take().unwrap_or_default();
         let ladders = Ladders { agent: ladder, session: &mut whole };
-        let Decided { decision, clear, ends_session, by } = decide(&self.profile, found, ladders, &context);
+        let Decided { decision, clear, ends_session, by, episode, of_limit } =
+            decide(&self.profile, found, ladders, &context);
         session.ladder = (!whole.is_empty()).then_some(whole);
+        if self.profile.rules == Rules::Episodes {
+            note_limit(&mut session.ledger, &decision, of_limit, judged.as_ref());
+        }
         if let (Some(by), Some(ts)) = (by.filter(|_| decision.action >= Action::Nudge), step.ts) {
             self.profile.watches[by].detector.warned(&mut memories[by], ts);
         }
@@ -285,7 +313,7 @@ impl Engine {
             ended.findings.clear();
             session.ended = Some(Box::new(ended));
         }
-        Folded { in_vain, failure, ..Folded::of(Observed { decision, events, judged, standing }) }
+        Folded { in_vain, failure, ..Folded::of(Observed { decision, events, judged, standing, episode }) }
     }
 
     /// Adds a step to an agent's history and asks all detectors about it.

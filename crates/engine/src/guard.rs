@@ -88,12 +88,9 @@ impl Guard {
     /// # Ok::<(), deloop_policy::ProfileError>(())
     /// ```
     pub fn observe_all(&self, step: &Step) -> Observed {
-        self.engine.observe(&self.store, step).unwrap_or_else(|_| Observed {
+        self.engine.observe(&self.store, step).unwrap_or_else(|_| {
             // The memory store doesn't fail. If it ever did, the agent would continue.
-            decision: Decision::go_on(step.session.clone(), 0),
-            events: Vec::new(),
-            judged: None,
-            standing: false,
+            Observed::elsewhere(Decision::go_on(step.session.clone(), 0))
         })
     }
 

@@ -114,6 +114,6 @@ impl Engine {
             let state = serde_json::to_value(self.swarm_state(store, swarm)?).unwrap_or(Value::Null);
             decision.extra.insert(SWARM_STATE.to_owned(), state);
         }
-        Ok(Observed { decision, events: Vec::new(), judged: None, standing: false })
+        Ok(Observed::elsewhere(decision))
     }
 }

@@ -1,6 +1,6 @@
-use deloop_detect::{FailureNote, History, Ledger, Memory, WholeSession};
+use deloop_detect::{CallRecord, Ending, FailureNote, History, Ledger, Memory, WholeSession};
 use deloop_policy::{AlertsSent, LadderState};
-use deloop_types::{Body, ControllerNotice, Decision, Origin, SessionId, Step};
+use deloop_types::{Action, Body, ControllerNotice, Decision, Origin, SessionId, Step};
 
 /// Maximum number of undelivered notices per session. The oldest are dropped first.
 const NOTICES: usize = 8;
@@ -85,7 +85,7 @@ impl Session {
         self.steps += 1;
         // An embedding belongs to a step that was counted.
         if !matches!(step.body, Body::Embedding(_)) {
-            self.ledger.tick(step.ts);
+            self.ledger.tick(step);
         }
         if let Body::Usage(usage) = &step.body {
             self.ledger.charge(usage);
@@ -119,6 +119,7 @@ impl Session {
             Body::Intervention => self.ended = None,
             _ => return,
         }
+        self.ledger.raise(self.steps - 1);
         let all = step.agent.is_none();
         if all {
             self.ladder = None;
@@ -136,11 +137,32 @@ impl Session {
             let oldest = (0..self.agents.len()).min_by_key(|i| self.agents[*i].seen).unwrap_or(0);
             self.agents.swap_remove(oldest);
         }
+        self.ledger.subagents += u64::from(name.is_some());
         // Most sessions have one agent, so room for more is allocated only when needed.
         if self.agents.is_empty() {
             self.agents.reserve_exact(1);
         }
         self.agents.push(fresh());
         self.agents.len() - 1
+    }
+}
+
+/// Notes that a decision warned, asked or stopped because of a limit. When a call that was asked about has run, a person allowed it.
+pub(crate) fn note_limit(
+    ledger: &mut Ledger,
+    decision: &Decision,
+    of_limit: bool,
+    judged: Option<&CallRecord>,
+) {
+    let asked = |record: &CallRecord| ledger.reached_at.is_some_and(|at| u64::from(record.step) >= at);
+    let ran = |record: &CallRecord| !matches!(record.ending, Ending::Refused | Ending::CalledOff);
+    // While a stop stands, a call may run because the agent can't be kept from it.
+    if decision.action < Action::Ask && judged.is_some_and(|record| asked(record) && ran(record)) {
+        ledger.raise(decision.step);
+    } else if of_limit && decision.action >= Action::Ask {
+        ledger.reached_at.get_or_insert(decision.step);
+    } else if of_limit && decision.action == Action::Warn {
+        // Once per session: its agents have ladders of their own.
+        ledger.warned = true;
     }
 }

@@ -51,14 +51,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         decision.message = Some(message.to_owned());
         decision.role = Some(deloop_types::Role::User);
         if is_new {
-            let origin = DecisionOrigin {
-                agent: program,
-                subagent: None,
-                now: self.context.now,
-                run: Some(run),
-                held: None,
-                recent_calls: "[]",
-            };
+            let origin = DecisionOrigin::new(program, self.context.now, Some(run));
             self.journal.record(&decision, &origin)?;
         }
         Ok(Some(decision))

@@ -3,10 +3,12 @@
 use deloop_detect::short_hash;
 use deloop_engine::Session;
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
-use deloop_policy::{Rules, TASK_UPDATE, notice};
+use deloop_policy::{Rules, TASK_UPDATE};
 use deloop_store::{Store, StoreError};
-use deloop_types::{Action, Body, ControllerNotice, Decision, Event, Role, SessionId, Step};
+use deloop_types::{Action, Body, Decision, Event, SessionId, Step};
 
+use crate::ceilings::{CeilingPoint, CeilingState, is_about_limit, refused_at_limit};
+use crate::controller_notices::with_notices;
 use crate::exemptions::Exemptions;
 use crate::journal::{Journal, SessionSource};
 use crate::live::{EventContext, Live, subagent_swarm};
@@ -115,7 +117,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
                 Rules::Episodes => state.forget_decisions(),
             }
             live.close(state, NudgeOutcome::Unknown)?;
+            live.person_wrote(&mut state.ceiling)?;
         }
+        live.calls_ran(event, &mut state.ceiling)?;
         if event.kind == HookKind::SessionEnd {
             live.close(state, NudgeOutcome::Ended)?;
             live.forget_subagents(&self.session)?;
@@ -134,6 +138,10 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         }
         transcript::attach(news.text, event, &mut steps);
         steps.splice(..0, news.usage);
+        steps.splice(
+            ..0,
+            transcript::subagent_usage(self.agent, event, &mut agent.transcript, live.context.open),
+        );
         steps.splice(..0, live.arrived_embedding(&self.session, agent));
         let refused = agent.refuse.take_if(|_| steps.iter().any(|s| matches!(s.body, Body::Turn(_))));
         let refused = refused.filter(|r| event.calls.iter().any(|c| fingerprint(c) == r.call));
@@ -185,6 +193,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
     ) -> Result<Reply, StoreError> {
         let (live, event) = (self.live, &self.event);
         let EventPlan { steps: plan, refused } = plan;
+        let folder = event.cwd.as_deref().or(live.context.project);
+        let usage = live.count_usage(state, event.subagent.as_deref(), folder, &plan.steps)?;
+        let mut ceiling = std::mem::take(&mut state.ceiling);
         if plan.need_decisions() {
             state.decided_by(event.subagent.as_deref(), answer.as_ref());
         }
@@ -228,7 +239,21 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         if self.exemptions.paused || self.cap(agent) < Action::Nudge {
             notices.clear();
         }
-        self.answer(with_notices(decision, &notices), refused.as_ref(), handoff.as_ref(), agent)
+        let usage = usage.filter(|_| !self.exemptions.paused);
+        let point = CeilingPoint::of(self.agent, event, &self.session, &decision);
+        if let Some((judged, about)) = live.judge_day(&mut ceiling, agent, usage.as_ref(), &point)? {
+            handled.events.extend(about);
+            decision = if judged.action > decision.action { judged } else { decision };
+        }
+        let reply = self.answer(
+            with_notices(decision, &notices),
+            refused.as_ref(),
+            handoff.as_ref(),
+            agent,
+            &mut ceiling,
+        );
+        state.ceiling = ceiling;
+        reply
     }
 
     /// Returns the strongest action that is carried out. A server has applied the mode itself.
@@ -266,6 +291,7 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         refused: Option<&StandingRefusal>,
         handoff: Option<&Decision>,
         agent: &mut AgentState,
+        ceiling: &mut CeilingState,
     ) -> Result<Reply, StoreError> {
         let (live, event) = (self.live, &self.event);
         let mut about = patterns(&decision);
@@ -283,7 +309,12 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
                 by_server = server;
             }
         }
-        let Encoded { reply, carried } = self.agent.encode(event, &decision);
+        let Encoded { mut reply, mut carried } = self.agent.encode(event, &decision);
+        if decision.action == Action::Ask && carried < Action::Ask && is_about_limit(&decision) {
+            decision = refused_at_limit(decision);
+            ceiling.not_asked();
+            Encoded { reply, carried } = self.agent.encode(event, &decision);
+        }
         if let Some(id) = decision.id.as_ref().filter(|_| carried > Action::Continue) {
             live.journal.delivered(id, &event.name)?;
         }
@@ -365,21 +396,4 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         let observed = self.live.observe(&planned.step)?;
         self.live.enter(self.agent.name(), planned, observed, agent, &self.exemptions).map(drop)
     }
-}
-
-/// Returns the decision with notices about other agents added to its message. They need no action of their own, so they
-/// go out as a nudge if there is nothing stronger.
-pub(crate) fn with_notices(mut decision: Decision, notices: &[ControllerNotice]) -> Decision {
-    if notices.is_empty() || decision.action == Action::Stop {
-        return decision;
-    }
-    let mut lines: Vec<String> = notices.iter().map(notice).collect();
-    if decision.action >= Action::Nudge {
-        lines.splice(..0, decision.message.take());
-    } else {
-        decision.action = Action::Nudge;
-        decision.role = Some(Role::User);
-    }
-    decision.message = Some(lines.join("\n\n"));
-    decision
 }

@@ -6,9 +6,12 @@
 //! [`Journal`], for hooks ([`Live::hook_event`]) and for programs that send Steps ([`Live::step`]). A server can decide in
 //! place of the engine ([`RemoteDecisions`]); everything else stays here.
 
+mod ceilings;
+mod controller_notices;
 mod embedding;
 mod exemptions;
 mod handoff;
+mod holdout;
 mod hook_event;
 mod journal;
 mod live;
@@ -20,6 +23,7 @@ mod session_state;
 mod step;
 mod transcript;
 
+pub use ceilings::{DayUsage, day_of};
 pub use embedding::{AwaitedEmbedding, EmbeddingSource};
 pub use exemptions::{CALL, InvalidPattern, check_pattern};
 pub use hook_event::Handled;

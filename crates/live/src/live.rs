@@ -4,6 +4,7 @@ use deloop_types::{Action, Body, Decision, Event, Millis, Mode, SessionId, Step,
 
 use crate::embedding::{AwaitedEmbedding, EmbeddingSource};
 use crate::exemptions::{Exemptions, Reason};
+use crate::holdout::HoldoutSide;
 use crate::journal::{DecisionOrigin, Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, Pattern, TrackedNudge};
 use crate::planned_steps::{Audience, PlannedStep};
@@ -34,6 +35,8 @@ pub struct EventContext<'a> {
     pub project: Option<&'a str>,
     /// Identifies the project that the agent works on, for steps that don't name one.
     pub project_id: Option<&'a str>,
+    /// Returns the project that a folder belongs to, by the project's folder.
+    pub project_of: fn(&str) -> String,
     /// Provides embeddings, if the profile compares turns by them.
     pub embeddings: Option<&'a dyn EmbeddingSource>,
     /// Decides in place of the engine, if the user configured a server.
@@ -130,7 +133,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         let informed = !planned.of_agent
             && decision.uncapped().action == Action::Continue
             && decision.notices.is_empty();
-        let observed = Observed { decision, events: Vec::new(), judged: None, standing: false };
+        let observed = Observed::elsewhere(decision);
         let entered = match informed {
             true => (observed.decision, observed.events),
             false => self.enter(program, planned, observed, agent, exemptions)?,
@@ -158,7 +161,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         exemptions: &Exemptions,
     ) -> Result<(Decision, Vec<Event>), StoreError> {
         let PlannedStep { step, awaited, .. } = planned;
-        let Observed { decision, judged, events, .. } = observed;
+        let Observed { decision, judged, events, episode, .. } = observed;
         if matches!(step.body, Body::Turn(_)) {
             agent.awaited = awaited.map(|awaited| awaited.at(decision.step));
         }
@@ -174,21 +177,28 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         }
         let calls = recent_calls::about(&agent.recent_calls, &step, decision.step);
         let reason = exemptions.reason(&decision, &calls);
-        if reason != Some(Reason::Pardoned) {
+        let side = match reason {
+            None => HoldoutSide::of(&step, &decision, episode, self.engine.profile().holdout),
+            Some(_) => None,
+        };
+        let held_out = side == Some(HoldoutSide::Holdout);
+        let known = held_out && agent.held_out == episode;
+        if reason != Some(Reason::Pardoned) && !known {
             let origin = DecisionOrigin {
-                agent: program,
                 subagent: step.agent.as_deref(),
-                now: self.context.now,
-                run: self.context.run,
-                held: reason.map(|_| "paused"),
+                held: reason.map(|_| "paused").or(held_out.then_some(HoldoutSide::Holdout.as_str())),
                 recent_calls: &recent_calls::json(&agent.recent_calls),
+                episode,
+                side: side.map(HoldoutSide::as_str),
+                ..DecisionOrigin::new(program, self.context.now, self.context.run)
             };
             self.journal.record(&decision, &origin)?;
         }
-        if reason.is_none() {
+        if held_out {
+            self.hold_out(&decision, episode, agent)?;
+        } else if reason.is_none() {
             return Ok((decision, events));
-        }
-        if full.action == Action::Stop {
+        } else if full.action == Action::Stop {
             // The engine would repeat it at every step.
             self.intervention(&step.session, agent)?;
         }

@@ -1,10 +1,11 @@
 //! The delivery state of a session between two events: undelivered messages, standing refusals, tracked nudges.
 
-use deloop_detect::Fingerprint;
+use deloop_detect::{Fingerprint, short_hash};
 use deloop_formats::hooks::{HookCall, Seen};
 use deloop_types::{Action, ControllerNotice, Decision, Mode};
 use serde::{Deserialize, Serialize};
 
+use crate::ceilings::CeilingState;
 use crate::embedding::AwaitedEmbedding;
 use crate::handoff::HandoffState;
 use crate::outcome_tracking::{Pattern, TrackedNudge};
@@ -28,6 +29,9 @@ pub(crate) struct SessionState {
     /// The mode of the server that last decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_mode: Option<Mode>,
+    /// What it must remember of its project's ceilings.
+    #[serde(skip_serializing_if = "CeilingState::is_empty")]
+    pub(crate) ceiling: CeilingState,
 }
 
 /// A notice about the configuration, and whether the user has seen it.
@@ -73,6 +77,21 @@ pub(crate) struct AgentState {
     /// What the server knows and must still be told; `None` if the engine here decided last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<ServerState>,
+    /// Whether it was counted as a subagent of its project.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) counted: bool,
+    /// Hash of its latest turn's id; 0 if that has none.
+    #[serde(skip_serializing_if = "is_zero")]
+    turn: u64,
+    /// The day and the raises when it was last asked about or stopped because of its project's ceilings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limit_reached: Option<(i64, u32)>,
+    /// How far a subagent's own transcript has been read.
+    #[serde(skip_serializing_if = "TranscriptPosition::is_new")]
+    pub(crate) transcript: TranscriptPosition,
+    /// The episode that deloop stays silent in, by the step it began at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) held_out: Option<u64>,
 }
 
 /// A message that hasn't been delivered yet.
@@ -162,10 +181,21 @@ impl AgentState {
         self.name.as_deref()
     }
 
+    /// Notes the turn of a step. Returns whether it is a new one: hooks report each parallel call of a turn.
+    pub(crate) fn begins_turn(&mut self, id: Option<&str>) -> bool {
+        let turn = id.map_or(0, |id| short_hash(id.as_bytes()).max(1));
+        std::mem::replace(&mut self.turn, turn) != turn || turn == 0
+    }
+
     pub(crate) fn forget_decisions(&mut self) {
         (self.pending, self.refuse) = (None, None);
         self.let_through = None;
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Identifies a call.

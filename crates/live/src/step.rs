@@ -1,9 +1,11 @@
+use deloop_detect::Fingerprint;
 use deloop_engine::{Observed, Session};
 use deloop_store::{Store, StoreError};
 use deloop_types::{Action, Body, Decision, Event, Origin, SessionId, Step};
 
+use crate::ceilings::CeilingPoint;
+use crate::controller_notices::with_notices;
 use crate::exemptions::Exemptions;
-use crate::hook_event::with_notices;
 use crate::journal::{Journal, SessionSource};
 use crate::live::{EventContext, Live, subagent_swarm};
 use crate::outcome_tracking::{NudgeOutcome, patterns};
@@ -90,6 +92,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         match &step.body {
             Body::User(user) if user.origin == Origin::Human => {
                 self.close(&mut state, NudgeOutcome::Unknown)?;
+                self.person_wrote(&mut state.ceiling)?;
             }
             Body::End => self.close(&mut state, NudgeOutcome::Ended)?,
             _ => {}
@@ -128,6 +131,16 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             return Ok((Decision::go_on(session, 0), Vec::new()));
         }
         state.decided_by(name.as_deref(), answer.as_ref());
+        let usage = self.count_usage(&mut state, name.as_deref(), self.context.project, &steps.steps)?;
+        let mut ceiling = std::mem::take(&mut state.ceiling);
+        let (at_call, call) = match steps.steps.last().map(|planned| &planned.step.body) {
+            Some(Body::Turn(turn)) => {
+                let call = turn.calls.first().map(|call| Fingerprint::of_call(&call.tool, &call.args));
+                (call.is_some(), call)
+            }
+            Some(Body::Result(_)) => (true, None),
+            _ => (false, None),
+        };
         let agent = state.agent(name.as_deref());
         let mut answers = answer.map(|answer| answer.decisions.into_iter());
         let (mut decision, mut events) = (Decision::go_on(session.clone(), 0), Vec::new());
@@ -154,6 +167,14 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         if takes_messages && may_message {
             decision = with_notices(decision, &std::mem::take(&mut agent.notices));
         }
+        let Decision { action, step, .. } = decision;
+        let subagent = name.as_deref();
+        let point = CeilingPoint { program, session: &session, subagent, at_call, call, action, step };
+        let usage = usage.filter(|_| !exemptions.paused);
+        if let Some((judged, about)) = self.judge_day(&mut ceiling, agent, usage.as_ref(), &point)? {
+            events.extend(about);
+            decision = if judged.action > decision.action { judged } else { decision };
+        }
         if takes_messages && decision.action < Action::Nudge && !exemptions.paused {
             decision = self.give_handoff(program, decision, agent)?;
         }
@@ -165,6 +186,9 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
                 self.track(&decision, patterns(&decision), agent)?;
             }
         }
+        // Whoever carries out the decision decides how to ask, so what follows isn't known.
+        ceiling.not_asked();
+        state.ceiling = ceiling;
         self.end(&session, &state)?;
         Ok((decision, events))
     }

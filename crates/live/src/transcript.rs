@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 
 use deloop_detect::short_hash;
 use deloop_formats::hooks::{HookAgent, HookEvent, HookKind};
-use deloop_formats::{Item, Shape, Source};
+use deloop_formats::{Format, Item, Shape, Source};
 use deloop_types::{Body, SessionId, Step};
 use serde::{Deserialize, Serialize};
 
@@ -61,15 +61,34 @@ pub(crate) fn since(
     let (Some(path), Some(format)) = (path, format) else { return TranscriptNews::default() };
     let begins = matches!(event.kind, HookKind::SessionStart | HookKind::Prompt);
     let Some(bytes) = fresh(path, position, begins, open) else { return TranscriptNews::default() };
+    let mut items = read(format, path, bytes);
+    items.retain(|item| item.step.agent.is_none());
+    news(items, event, position)
+}
+
+/// Reads what a subagent used from its own transcript, if it has one.
+pub(crate) fn subagent_usage(
+    agent: &dyn HookAgent,
+    event: &HookEvent,
+    position: &mut TranscriptPosition,
+    open: OpenTranscript,
+) -> Vec<Step> {
+    let path = event.subagent.as_deref().zip(event.transcript.as_deref());
+    let path = path.and_then(|(subagent, session)| agent.subagent_transcript(session, subagent));
+    let format = deloop_formats::find(agent.name()).filter(|f| f.shape() == Shape::Lines);
+    let (Some(path), Some(format)) = (path, format) else { return Vec::new() };
+    let Some(bytes) = fresh(&path, position, false, open) else { return Vec::new() };
+    let mut usage = news(read(format, &path, bytes), event, position).usage;
+    usage.iter_mut().for_each(|step| step.agent.clone_from(&event.subagent));
+    usage
+}
+
+fn read(format: &'static dyn Format, path: &str, bytes: Vec<u8>) -> Vec<Item> {
     let bytes = deloop_formats::bound_lines(bytes);
     let source = Source { path: Some(std::path::Path::new(path)) };
     let mut items: Vec<Item> = Vec::new();
-    deloop_formats::read(format, &bytes, &source, &mut |item| {
-        if item.step.agent.is_none() {
-            items.push(item);
-        }
-    });
-    news(items, event, position)
+    deloop_formats::read(format, &bytes, &source, &mut |item| items.push(item));
+    items
 }
 
 /// Returns the complete lines written since the last read, or the last of them if there are too many.
@@ -158,6 +177,11 @@ fn belongs(turn: &deloop_types::Turn, event: &HookEvent) -> bool {
 }
 
 impl TranscriptPosition {
+    /// Returns whether nothing was read yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.read.is_none()
+    }
+
     fn remember(&mut self, message: (u64, u64)) {
         self.messages.retain(|m| *m != message);
         if self.messages.len() >= MESSAGES {

@@ -3,8 +3,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, ServeBlock,
-    ServerBlock, StopEnds, SwarmBlock,
+    AgentBlock, CeilingsBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules,
+    ServeBlock, ServerBlock, StopEnds, SwarmBlock,
 };
 
 /// The part of the schema that doesn't depend on the detectors.
@@ -40,6 +40,11 @@ pub(crate) struct ConfigShape {
     tools: Option<std::collections::BTreeMap<String, deloop_detect::ToolRule>>,
     /// Word lists about tools, commands and outputs: your own, and which built-in ones to turn off.
     vocabulary: Option<deloop_detect::Lists>,
+    /// How much one session, and one project per day, may use.
+    ceilings: Option<CeilingsBlock>,
+    /// The share of episodes, 0 to 1, in which hooks and plugins stay silent and only record, so that you can measure
+    /// whether messages help; 0 if absent.
+    holdout: Option<f64>,
     /// The `agent` block of the turn-hash profile.
     agent: Option<AgentBlock>,
     /// Where the behavioral hook writes its notes.

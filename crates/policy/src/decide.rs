@@ -36,6 +36,8 @@ pub struct DecisionContext<'a> {
     pub roles: Roles,
     /// Whether the step is a result, to which a message can be appended.
     pub at_result: bool,
+    /// Whether a limit that is reached is enforced in mode `nudge`, too.
+    pub limits_hold: bool,
 }
 
 /// The ladders that a step can climb.
@@ -63,6 +65,8 @@ struct Candidate<'a> {
     level: u32,
     action: Action,
     rung: &'a Rung,
+    /// The step that its episode began at, if the profile counts episodes and it isn't about a limit.
+    episode: Option<u64>,
 }
 
 /// A decision and its effect on stored state.
@@ -76,6 +80,11 @@ pub struct Decided {
     pub ends_session: bool,
     /// The index of the detector whose ladder led to it.
     pub by: Option<usize>,
+    /// The step that the episode began at, which identifies it among those of the agent; `None` if the decision isn't
+    /// about an episode of a loop.
+    pub episode: Option<u64>,
+    /// Whether it is about a limit that is nearly or fully used.
+    pub of_limit: bool,
 }
 
 /// Decides about one step from its findings and the ladders. The strongest rung wins, then the detector that comes
@@ -91,20 +100,24 @@ pub fn decide(
         one.finding.summary = summary(&one.finding);
         one.finding.evidence.advisory = profile.watches[one.watch].ladder.rungs.is_empty();
     }
-    let done = |decision: Decision, clear| {
-        let decision = with_user_message(capped(decision, context.mode));
+    let done = |decision: Decision, clear, mode| {
+        let decision = with_user_message(capped(decision, mode));
         let ends_session = decision.action == Action::Stop && profile.stop_ends == StopEnds::Session;
-        Decided { decision, clear, ends_session, by: None }
+        Decided { decision, clear, ends_session, by: None, episode: None, of_limit: false }
     };
     let mut decision = Decision::go_on(context.session.clone(), context.step);
     if let Some(stopped) = ladders.stopped() {
         decision = stopped.clone();
         decision.step = context.step;
         decision.findings = found.into_iter().map(|f| f.finding).collect();
-        return done(decision, false);
+        let of_limit = ladders.agent.stopped_by_limit || ladders.session.stopped_by_limit;
+        if of_limit {
+            limits_first(&mut decision.findings);
+        }
+        return done(decision, false, context.mode_for(of_limit));
     }
     if found.is_empty() {
-        return done(decision, false);
+        return done(decision, false, context.mode);
     }
     let candidates: Vec<Candidate<'_>> = found
         .iter()
@@ -116,10 +129,18 @@ pub fn decide(
         (c.action, c.level, first)
     });
     let by = strongest.map(|best| found[best.found].watch);
+    let episode = strongest.and_then(|best| best.episode);
+    let of_limit = strongest.is_some_and(|best| found[best.found].finding.is_budget());
+    let mode = context.mode_for(of_limit);
     let mut clear = false;
     if let Some(best) = strongest {
         let one = &found[best.found];
         let watch = &profile.watches[one.watch];
+        if of_limit && profile.rules == Rules::Episodes {
+            // Only now: a warning that another decision displaced is due at the next step.
+            let limit = ladders.of(watch).limit_episode(number(one), one.finding.evidence.pattern);
+            limit.rung = best.level;
+        }
         let variant = one.finding.evidence.variant.and_then(|v| best.rung.variants.get(v));
         let message = variant.unwrap_or(&best.rung.message);
         decision.action = best.action;
@@ -138,30 +159,54 @@ pub fn decide(
         decision.id = Some(decision_id(context.session, context.step));
         clear = best.rung.clear && best.action == Action::Stop;
         if matches!(best.action, Action::Block | Action::Ask) {
-            // Parallel calls that would all fail again are refused together.
-            let climbed = |n: usize| candidates.iter().any(|c| c.found == n && c.action == best.action);
-            let reaches = |f: &DetectorHit| match profile.watches[f.watch].ladder.by {
-                RungUnit::Severity => f.finding.evidence.severity >= best.rung.at,
-                _ => f.finding.count >= best.rung.at,
-            };
-            let too = |f: &DetectorHit| reaches(f) && fits(best.action, f);
-            let refused = found.iter().enumerate().filter(|(n, f)| climbed(*n) || too(f));
-            decision.calls = refused.filter_map(|(_, f)| f.call.clone()).collect();
-            decision.calls.dedup();
+            decision.calls = refused_calls(profile, best, &candidates, &found);
         }
         if let Some(update) = TaskUpdate::of(&one.finding).filter(|_| best.rung.task_update) {
             decision.extra.insert(TASK_UPDATE.to_owned(), update);
         }
-        if best.action == Action::Stop && profile.stop_ends == StopEnds::Run && context.mode == Mode::Enforce
-        {
-            ladders.of(watch).stopped = Some(Box::new(with_user_message(decision.clone())));
+        if best.action == Action::Stop && profile.stop_ends == StopEnds::Run && mode == Mode::Enforce {
+            let ladder = ladders.of(watch);
+            ladder.stopped = Some(Box::new(with_user_message(decision.clone())));
+            ladder.stopped_by_limit = of_limit;
         }
     }
-    if profile.rules == Rules::Episodes && context.mode == Mode::Nudge && decision.action > Action::Nudge {
-        decision = held_back(decision, &found);
+    if profile.rules == Rules::Episodes && mode == Mode::Nudge && decision.action > Action::Nudge {
+        decision = held_back(decision, &found, of_limit);
     }
     decision.findings = listed(found);
-    Decided { by, ..done(decision, clear) }
+    if of_limit && profile.rules == Rules::Episodes {
+        limits_first(&mut decision.findings);
+    }
+    Decided { by, episode, of_limit, ..done(decision, clear, mode) }
+}
+
+impl DecisionContext<'_> {
+    /// Returns the mode that applies. A limit is what the user set, not a judgement, so mode `nudge` can enforce it.
+    fn mode_for(&self, of_limit: bool) -> Mode {
+        match self.mode {
+            Mode::Nudge if of_limit && self.limits_hold => Mode::Enforce,
+            mode => mode,
+        }
+    }
+}
+
+/// Returns the calls to refuse. Parallel calls that would all fail again are refused together.
+fn refused_calls(
+    profile: &Profile,
+    best: &Candidate<'_>,
+    candidates: &[Candidate<'_>],
+    found: &[DetectorHit],
+) -> Vec<String> {
+    let climbed = |n: usize| candidates.iter().any(|c| c.found == n && c.action == best.action);
+    let reaches = |f: &DetectorHit| match profile.watches[f.watch].ladder.by {
+        RungUnit::Severity => f.finding.evidence.severity >= best.rung.at,
+        _ => f.finding.count >= best.rung.at,
+    };
+    let too = |f: &DetectorHit| reaches(f) && fits(best.action, f);
+    let refused = found.iter().enumerate().filter(|(n, f)| climbed(*n) || too(f));
+    let mut calls: Vec<String> = refused.filter_map(|(_, f)| f.call.clone()).collect();
+    calls.dedup();
+    calls
 }
 
 const WARNED_TWICE: &str = ", and two warnings didn't help";
@@ -173,6 +218,12 @@ fn after_warnings(finding: &Finding) -> &'static str {
 
 /// Returns the question to ask in place of a refusal. The rung's own text would claim that it has happened.
 fn question(finding: &Finding) -> String {
+    if finding.is_budget() {
+        return format!(
+            "[deloop] {}. That is this session's ceiling. Continue? If you allow this call, the ceiling is raised by half.",
+            finding.summary
+        );
+    }
     format!("[deloop] {}{}. Run this call once more?", finding.summary, after_warnings(finding))
 }
 
@@ -186,15 +237,20 @@ fn warning(finding: &Finding) -> String {
 
 /// Turns a decision that mode nudge doesn't allow into a warning. The agent doesn't get the text, which would claim a
 /// refusal or a stop; people learn what the mode held back.
-fn held_back(decision: Decision, found: &[DetectorHit]) -> Decision {
+fn held_back(decision: Decision, found: &[DetectorHit], of_limit: bool) -> Decision {
     let what = match decision.action {
         Action::Stop => "stopped the run",
         _ => "blocked this call",
     };
-    let decides = found.iter().find(|f| !f.finding.evidence.advisory).or(found.first());
+    let decides = found.iter().find(|f| f.finding.is_budget() == of_limit && !f.finding.evidence.advisory);
+    let decides = decides.or(found.first());
     let summary = decides.map_or("it repeats itself", |f| f.finding.summary.as_str());
-    let warned = decides.map_or(WARNED_TWICE, |f| after_warnings(&f.finding));
-    let message = format!("[deloop] {summary}{warned}. In enforce mode, deloop would have {what}.");
+    let tried = match decides {
+        _ if of_limit => "",
+        Some(hit) => after_warnings(&hit.finding),
+        None => WARNED_TWICE,
+    };
+    let message = format!("[deloop] {summary}{tried}. In enforce mode, deloop would have {what}.");
     let mut held = decision.clone();
     held.would = Some(Box::new(decision));
     held.action = Action::Warn;
@@ -226,7 +282,7 @@ fn climb<'a>(
     context: &DecisionContext<'_>,
 ) -> Option<Candidate<'a>> {
     let watch: &Watch = &profile.watches[found.watch];
-    let number = u16::try_from(found.watch).unwrap_or(u16::MAX);
+    let number = number(found);
     let finding = &found.finding;
     let evidence = &finding.evidence;
     let ladder = ladders.of(watch);
@@ -238,8 +294,19 @@ fn climb<'a>(
             ladder.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
         }
     };
-    let (level, rung) = match profile.rules {
-        Rules::Counter => watch.ladder.reach(count)?,
+    let (level, rung, began) = match profile.rules {
+        Rules::Counter => watch.ladder.reach(count).map(|(level, rung)| (level, rung, None))?,
+        Rules::Episodes if finding.is_budget() => {
+            let (level, rung) = watch.ladder.reach(count)?;
+            // A person is asked about a call, and about every call until one is allowed.
+            let asks =
+                context.attended && rung.action >= Action::Ask && context.mode_for(true) == Mode::Enforce;
+            let known = level <= ladder.limit_episode(number, evidence.pattern).rung;
+            if (known && !asks) || (asks && found.call.is_none()) || !fits(rung.action, found) {
+                return None;
+            }
+            (level, rung, None)
+        }
         Rules::Episodes if watch.ladder.by == RungUnit::Severity => {
             by_severity(watch, found, ladder, context)?
         }
@@ -258,11 +325,14 @@ fn climb<'a>(
             if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {
                 return None;
             }
+            if episode.rung == 0 {
+                episode.began = context.step;
+            }
             episode.rung = next + 1;
             episode.turn = context.turns;
             episode.step = context.step;
             episode.lost = false;
-            (next + 1, rung)
+            (next + 1, rung, Some(episode.began))
         }
     };
     if !ladder.take(number, watch.ladder.limit) {
@@ -273,7 +343,12 @@ fn climb<'a>(
         Action::Block | Action::Stop if context.attended && profile.rules == Rules::Episodes => Action::Ask,
         action => action,
     };
-    (action > Action::Continue).then_some(Candidate { found: index, level, action, rung })
+    (action > Action::Continue).then_some(Candidate { found: index, level, action, rung, episode: began })
+}
+
+/// Returns the number of a hit's detector in the state of the ladders.
+fn number(found: &DetectorHit) -> u16 {
+    u16::try_from(found.watch).unwrap_or(u16::MAX)
 }
 
 /// Returns the rung with this index. A shared episode may have climbed a longer ladder than this one, whose stop then
@@ -289,9 +364,9 @@ fn by_severity<'a>(
     found: &DetectorHit,
     ladder: &mut LadderState,
     context: &DecisionContext<'_>,
-) -> Option<(u32, &'a Rung)> {
+) -> Option<(u32, &'a Rung, Option<u64>)> {
     let evidence = &found.finding.evidence;
-    let number = u16::try_from(found.watch).unwrap_or(u16::MAX);
+    let number = number(found);
     // Several agents take turns in a session, so its steps stand for turns.
     let turn = if watch.detector.whole_session() { context.step } else { context.turns };
     let (reached, _) = watch.ladder.reach(evidence.severity)?;
@@ -304,8 +379,11 @@ fn by_severity<'a>(
     if known || !fits(rung.action, found) {
         return None;
     }
+    if episode.rung == 0 {
+        episode.began = context.step;
+    }
     (episode.rung, episode.turn, episode.step, episode.lost) = (level.max(given), turn, context.step, false);
-    Some((level, rung))
+    Some((level, rung, Some(episode.began)))
 }
 
 /// Returns whether a finding justifies this action. Refusing needs a call to refuse and strong evidence; messages wait
@@ -317,6 +395,11 @@ fn fits(action: Action, found: &DetectorHit) -> bool {
         Action::Ask | Action::Block => evidence.hard && found.call.is_some(),
         Action::Stop => evidence.hard,
     }
+}
+
+/// Puts the findings about limits first, because they led to the decision.
+fn limits_first(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| !finding.is_budget());
 }
 
 /// Keeps one finding per detector and pattern: the one with the highest count. Findings that decide nothing come last.

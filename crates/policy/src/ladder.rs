@@ -48,7 +48,7 @@ pub struct Rung {
     /// The action to take.
     pub action: Action,
     /// The message, with placeholders: `{count}`, `{tool}`, `{pattern}`, `{alternatives}`, `{workers}`,
-    /// `{summary}` (for people), `{told}` and `{advice}` (for the agent), `{unit}`, `{similarity}`.
+    /// `{summary}` (for people), `{told}` and `{advice}` (for the agent), `{unit}`, `{setting}`, `{similarity}`.
     pub message: String,
     /// Alternative messages, by the variant that the detector reports.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -19,6 +19,9 @@ pub struct LadderState {
     /// Whether the agent's context was cut before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     compacted: bool,
+    /// Whether a limit led to that stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) stopped_by_limit: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +49,12 @@ pub(crate) struct Episode {
     /// Whether a pattern that is found once a round belongs to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) rounds: bool,
+    /// The step of the first action. It identifies the episode among those of the agent.
+    #[serde(default)]
+    pub(crate) began: u64,
+    /// Whether it is about a limit, not about a loop. Then it lasts until the limit is raised.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) of_limit: bool,
 }
 
 impl LadderState {
@@ -97,13 +106,15 @@ impl LadderState {
     /// cycle consists of several calls.
     pub(crate) fn episode(&mut self, watch: u16, pattern: u64, since: u64, turn: u64) -> &mut Episode {
         let gap = |e: &Episode| if e.rounds { ROUNDS_GAP } else { GAP };
-        self.episodes.retain(|e| turn.saturating_sub(e.seen) <= gap(e));
-        let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
-        let index = own
-            .or_else(|| self.episodes.iter().position(|e| e.rung > 0 && (since <= e.step || e.seen == turn)));
+        self.episodes.retain(|e| e.of_limit || turn.saturating_sub(e.seen) <= gap(e));
+        let of_loop = |e: &Episode| !e.of_limit;
+        let find = |test: &dyn Fn(&Episode) -> bool| self.episodes.iter().position(|e| of_loop(e) && test(e));
+        let own = find(&|e| e.watch == watch && e.pattern == pattern);
+        let index = own.or_else(|| find(&|e| e.rung > 0 && (since <= e.step || e.seen == turn)));
         let index = index.unwrap_or_else(|| {
             if self.episodes.len() >= MOST {
-                self.episodes.remove(0);
+                let oldest = self.episodes.iter().position(of_loop).unwrap_or(0);
+                self.episodes.remove(oldest);
             }
             self.episodes.push(Episode { watch, pattern, ..Episode::default() });
             self.episodes.len() - 1
@@ -118,7 +129,8 @@ impl LadderState {
         let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
         let index = own.unwrap_or_else(|| {
             if self.episodes.len() >= MOST {
-                self.episodes.remove(0);
+                let oldest = self.episodes.iter().position(|e| !e.of_limit).unwrap_or(0);
+                self.episodes.remove(oldest);
             }
             self.episodes.push(Episode { watch, pattern, ..Episode::default() });
             self.episodes.len() - 1
@@ -134,28 +146,42 @@ impl LadderState {
         *self == Self::default()
     }
 
+    /// Returns the episode of a limit. It is separate from those of loops, so that neither hides the other. `pattern`
+    /// counts how often the limit was raised: each time, the episode starts over.
+    pub(crate) fn limit_episode(&mut self, watch: u16, pattern: u64) -> &mut Episode {
+        self.episodes.retain(|e| !e.of_limit || e.watch != watch || e.pattern == pattern);
+        let known = self.episodes.iter().position(|e| e.of_limit && e.watch == watch);
+        let index = known.unwrap_or_else(|| {
+            self.episodes.push(Episode { watch, pattern, of_limit: true, ..Episode::default() });
+            self.episodes.len() - 1
+        });
+        &mut self.episodes[index]
+    }
+
     /// Starts over after a person wrote or intervened: current episodes end, and a stop is lifted.
     pub fn start_over(&mut self) {
-        self.episodes.clear();
+        self.episodes.retain(|e| e.of_limit);
         self.stopped = None;
+        self.stopped_by_limit = false;
     }
 
     /// Starts over after the agent's context was cut for the first time: deloop's messages are no longer in it. Later
     /// episodes outlast further cuts, because a loop may consist of them.
     pub fn compacted(&mut self) {
         if !std::mem::replace(&mut self.compacted, true) {
-            self.episodes.clear();
+            self.episodes.retain(|e| e.of_limit);
         }
     }
 
     /// Returns whether the agent already got a message in this turn, at an earlier step.
     pub(crate) fn told(&self, turn: u64, step: u64) -> bool {
-        self.episodes.iter().any(|e| e.rung > 0 && !e.lost && e.turn == turn && e.step != step)
+        let given = |e: &Episode| e.rung > 0 && !e.lost && !e.of_limit;
+        self.episodes.iter().any(|e| given(e) && e.turn == turn && e.step != step)
     }
 
     /// Records whether the message of the decision at `step` reached the agent.
     pub fn delivered(&mut self, step: u64, ok: bool) {
-        for episode in self.episodes.iter_mut().filter(|e| e.step == step && e.rung > 0) {
+        for episode in self.episodes.iter_mut().filter(|e| e.step == step && e.rung > 0 && !e.of_limit) {
             episode.lost = !ok;
         }
     }

@@ -6,11 +6,13 @@
 
 mod agent_block;
 mod alert_routes;
+mod ceilings_block;
 #[cfg(feature = "schema")]
 mod config_shape;
 mod decide;
 mod document;
 mod events;
+mod holdout;
 mod ladder;
 mod ladder_state;
 mod prices;
@@ -26,9 +28,11 @@ mod words;
 
 pub use agent_block::AGENT_VARIABLES;
 pub use alert_routes::{AlertKind, AlertLevel, AlertRouteBlock, AlertSinkKind};
+pub use ceilings_block::CeilingsBlock;
 pub use decide::{Decided, DecisionContext, DetectorHit, Ladders, decide, decision_id};
 pub use document::{DocumentError, merge, unknown_key};
 pub use events::{AlertsSent, events};
+pub use holdout::is_held_out;
 pub use ladder::{Ladder, Rung, RungUnit};
 pub use ladder_state::LadderState;
 pub use prices::{Prices, undated};

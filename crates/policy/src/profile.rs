@@ -7,10 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{DocumentError, Ladder, config_schema, template, unknown_key};
+use crate::{CeilingsBlock, DocumentError, Ladder, config_schema, template, unknown_key};
 
 /// Why a document isn't a valid profile. The message names the fix.
 pub type ProfileError = DocumentError;
+
+/// The detector that watches the ceilings of a session.
+const LIMITED: &str = "over-budget";
 
 /// The built-in profiles: name and TOML text.
 pub static PROFILES: &[(&str, &str)] = &[
@@ -65,6 +68,10 @@ pub struct Profile {
     pub watches: Vec<Watch>,
     /// Tool kinds and word lists.
     pub tools: Tools,
+    /// How much one session, and one project per day, may use.
+    pub ceilings: CeilingsBlock,
+    /// The share of episodes in which deloop stays silent and only records, 0 to 1.
+    pub holdout: f64,
 }
 
 /// One detector of a profile.
@@ -141,6 +148,10 @@ struct ProfileDocument {
     tools: BTreeMap<String, ToolRule>,
     #[serde(default)]
     vocabulary: Option<Lists>,
+    #[serde(default)]
+    ceilings: Option<CeilingsBlock>,
+    #[serde(default)]
+    holdout: Option<f64>,
 }
 
 /// Returns the TOML text of a built-in profile.
@@ -212,9 +223,16 @@ impl Profile {
             ladders,
             tools,
             vocabulary,
+            ceilings,
+            holdout,
         } = serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
         for (name, ladder) in &ladders {
             check_ladder(name, ladder)?;
+        }
+        let (ceilings, holdout) = (ceilings.unwrap_or_default(), holdout.unwrap_or(0.0));
+        ceilings.check()?;
+        if !(0.0..=1.0).contains(&holdout) {
+            return Err(DocumentError("`holdout` is a share of episodes, from 0 to 1".to_owned()));
         }
         let mut watches = Vec::with_capacity(order.len());
         for (at, name) in order.iter().enumerate() {
@@ -229,6 +247,9 @@ impl Profile {
                 )));
             };
             let mut params = detectors.get(name).cloned().unwrap_or_default();
+            if name == LIMITED {
+                ceilings.apply(&mut params);
+            }
             let ladder = match params.remove("ladder") {
                 None => Ladder::default(),
                 Some(Value::String(ladder)) => ladders.get(&ladder).cloned().ok_or_else(|| {
@@ -255,7 +276,7 @@ impl Profile {
             Some(lists) => tools.speaking(Arc::new(Vocabulary::new(&lists))),
             None => tools,
         };
-        Ok(Self { name, about, rules, stop_ends, tell_controller, watches, tools })
+        Ok(Self { name, about, rules, stop_ends, tell_controller, watches, tools, ceilings, holdout })
     }
 }
 

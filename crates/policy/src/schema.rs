@@ -24,8 +24,19 @@ pub const CONFIG_KEYS: [&str; 13] = [
 
 /// The keys of a profile.
 #[cfg(not(feature = "schema"))]
-const PROFILE_KEYS: [&str; 9] =
-    ["name", "about", "rules", "stop_ends", "tell_controller", "order", "ladders", "tools", "vocabulary"];
+const PROFILE_KEYS: [&str; 11] = [
+    "name",
+    "about",
+    "rules",
+    "stop_ends",
+    "tell_controller",
+    "order",
+    "ladders",
+    "tools",
+    "vocabulary",
+    "ceilings",
+    "holdout",
+];
 
 /// What happens when deloop itself fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 const MOST: usize = 2000;
 
 /// The known placeholders.
-pub(crate) const PLACEHOLDERS: [&str; 10] = [
+pub(crate) const PLACEHOLDERS: [&str; 11] = [
     "count",
     "tool",
     "pattern",
@@ -18,6 +18,7 @@ pub(crate) const PLACEHOLDERS: [&str; 10] = [
     "advice",
     "unit",
     "similarity",
+    "setting",
 ];
 
 /// Returns the first unknown placeholder of a template.

@@ -75,7 +75,8 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::KnownFailure => format!("{} failed here{}", call(), as_before(finding)),
         _ => {
             let [used, limit, unit] = ["used", "limit", "unit"].map(|name| field(finding, name));
-            format!("{used} of {limit} {unit} used ({count} %)")
+            let by = if field(finding, "per") == "day" { " by this project today" } else { "" };
+            format!("{used} of {limit} {unit} used{by} ({count} %)")
         }
     }
 }

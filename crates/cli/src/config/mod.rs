@@ -25,8 +25,8 @@ use serde_json::Value;
 
 pub(crate) use self::document::{is_file_name, parse};
 pub(crate) use self::show::run;
-pub(crate) use self::sources::state_folder;
 use self::sources::{Layer, Reach, Sources};
+pub(crate) use self::sources::{own_file, state_folder};
 pub(crate) use self::swarm::SwarmSettings;
 use crate::args::RuleArgs;
 use crate::exit::Failure;

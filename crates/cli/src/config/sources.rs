@@ -118,6 +118,12 @@ fn user_folder() -> Option<PathBuf> {
     base.map(|base| base.join("deloop"))
 }
 
+/// Returns the user's configuration file, or where it would be.
+pub(crate) fn own_file() -> Option<PathBuf> {
+    let folder = user_folder()?;
+    Some(first_in(&folder).unwrap_or_else(|| folder.join(NAMES[0])))
+}
+
 /// Returns deloop's state folder of the user.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     let base = if cfg!(windows) {

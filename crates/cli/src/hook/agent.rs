@@ -18,6 +18,7 @@ use crate::config::{self, Config, SwarmSettings};
 use crate::embedding::{self, EmbeddingRequests, HookEmbeddings};
 use crate::exit::{self, Failure};
 use crate::notes;
+use crate::project;
 use crate::project_id;
 use crate::safe_file::{self, Links};
 use crate::server_link::ServerLink;
@@ -61,6 +62,7 @@ pub(crate) fn load(rules: &RuleArgs) -> Config {
     if run_id().is_some() {
         config.options = Options::new(run_mode(), false);
     }
+    config.options = config.options.with_limits_held();
     config
 }
 
@@ -175,6 +177,7 @@ pub(crate) fn live_context<'a>(
         controller: CONTROLLER_NAME.as_deref().filter(|name| !name.is_empty()),
         project: None,
         project_id: None,
+        project_of: project::of_folder,
         embeddings: None,
         remote: None,
         notice,

@@ -13,6 +13,7 @@ use similar::TextDiff;
 use self::args::{InstallArgs, Scope, UninstallArgs};
 use self::file::SettingsFile;
 use crate::args::RuleArgs;
+use crate::ceilings;
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::server_link::check_url;
@@ -68,6 +69,8 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
             writeln!(out, "{title}: {}", plan.agent.wiring.then)?;
         }
     }
+    let rules = RuleArgs { profile: args.profile.clone(), ..RuleArgs::default() };
+    ceilings::print_installed(&config::load_for_hook(&rules).profile, out)?;
     if args.dry_run {
         writeln!(out, "Dry run: nothing was changed.")?;
     }

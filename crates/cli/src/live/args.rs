@@ -9,7 +9,7 @@ Examples:
   deloop log                          the last 20 decisions, newest last
   deloop log --since 2h --agent codex
   deloop log --session 3f2a -n 100 --json
-  deloop log --summary                how often agents left the loop after a nudge
+  deloop log --summary                totals and, with a holdout, whether messages help
   deloop log --weekly                 how often each agent and project loops, with a trend
 
 Each line shows the time (UTC), agent, session, action, what repeated, whether the message was
@@ -91,7 +91,7 @@ pub(crate) struct LogArgs {
     /// Keep printing new decisions
     #[arg(long, conflicts_with = "summary")]
     pub(crate) follow: bool,
-    /// Print totals: what was done, and what agents did next
+    /// Print totals: what was decided and done and, with a holdout, whether messages help
     #[arg(long)]
     pub(crate) summary: bool,
     /// Print how often each agent and project loops per week, and the trend

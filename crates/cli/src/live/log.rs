@@ -152,6 +152,6 @@ fn object(row: &RecordedDecision, attempt: Option<u64>, redaction: &Redaction) -
         "subagent": row.subagent, "run": row.run, "attempt": attempt, "step": row.step, "action": row.action, "would": row.would,
         "level": row.level, "rung": row.rung, "detector": row.detector, "summary": masked(&row.summary),
         "message": masked(&row.message), "status": row.status, "delivered": row.delivered, "held": row.held,
-        "outcome": row.outcome, "wrong": row.wrong, "findings": parsed(&row.findings), "recent_calls": parsed(&row.recent_calls),
+        "outcome": row.outcome, "episode": row.episode, "side": row.side, "wrong": row.wrong, "findings": parsed(&row.findings), "recent_calls": parsed(&row.recent_calls),
     })
 }

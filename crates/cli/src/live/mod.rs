@@ -3,6 +3,7 @@
 pub(crate) mod allow;
 pub(crate) mod args;
 pub(crate) mod explain;
+mod holdout;
 pub(crate) mod log;
 mod named;
 pub(crate) mod pause;

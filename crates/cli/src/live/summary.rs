@@ -6,8 +6,8 @@ use std::io::Write;
 use deloop_live::RecordedDecision;
 use serde::Serialize;
 
+use super::holdout::HoldoutReport;
 use crate::exit::Failure;
-use deloop_live::TURNS;
 
 /// Sums over decisions.
 #[derive(Debug, Default, Serialize)]
@@ -20,19 +20,21 @@ pub(super) struct Summary {
     not_done: BTreeMap<&'static str, u64>,
     nudges: Nudges,
     wrong: u64,
+    /// The comparison with episodes in which deloop stayed silent; null without a holdout.
+    holdout: Option<HoldoutReport>,
+    /// Why there is no comparison.
+    no_holdout: Option<&'static str>,
 }
 
-/// What agents did after they were told.
+/// The messages that agents got about loops.
 #[derive(Debug, Default, Serialize)]
 struct Nudges {
     delivered: u64,
-    left: u64,
-    continued: u64,
-    ended: u64,
-    unknown: u64,
-    /// It is too early to tell.
-    open: u64,
 }
+
+/// Why there is no rate of success without a holdout.
+const NO_HOLDOUT: &str = "Whether messages help: not known, because about half of all agents leave a loop without one, and \
+                          there is no holdout to compare with (`holdout = 0.1` in deloop.toml starts one)";
 
 impl Summary {
     pub(super) fn of(rows: &[RecordedDecision]) -> Self {
@@ -42,6 +44,7 @@ impl Summary {
         for row in rows {
             summary.wrong += u64::from(row.wrong);
             let why = match (&row.held, row.action.as_str(), &row.delivered) {
+                (Some(why), ..) if why == "holdout" => Some("held out"),
                 (Some(_), ..) => Some("paused"),
                 (None, "continue", _) => Some("shadow"),
                 (None, _, None) => Some("not delivered"),
@@ -55,35 +58,19 @@ impl Summary {
             // The hand-off of a retried run has no loop that the agent could leave.
             if row.action == "nudge" && row.detector.is_some() {
                 summary.nudges.delivered += 1;
-                let sum = match row.outcome.as_deref() {
-                    Some("left") => &mut summary.nudges.left,
-                    Some("continued") => &mut summary.nudges.continued,
-                    Some("ended") => &mut summary.nudges.ended,
-                    Some(_) => &mut summary.nudges.unknown,
-                    None => &mut summary.nudges.open,
-                };
-                *sum += 1;
             }
         }
+        summary.holdout = HoldoutReport::of(rows);
+        summary.no_holdout = summary.holdout.is_none().then_some(NO_HOLDOUT);
         summary
     }
 
     pub(super) fn print(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let many = |count, what| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         writeln!(out, "{} in {}", many(self.decisions, "decision"), many(self.sessions as u64, "session"))?;
-        let Nudges { delivered, left, continued, ended, unknown, open } = self.nudges;
+        let Nudges { delivered } = self.nudges;
         if delivered > 0 {
-            write!(out, "{delivered} nudges delivered: {left} left the loop within {TURNS} turns")?;
-            let others = [
-                (continued, "continued it"),
-                (ended, "ended their turn"),
-                (unknown, "unknown"),
-                (open, "too early to tell"),
-            ];
-            for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
-                write!(out, ", {count} {what}")?;
-            }
-            writeln!(out)?;
+            writeln!(out, "{} delivered", many(delivered, "nudge"))?;
         }
         for (action, count) in self.delivered.iter().filter(|(action, _)| *action != "nudge") {
             writeln!(out, "{count} × {action} delivered")?;
@@ -93,6 +80,11 @@ impl Summary {
         }
         if self.wrong > 0 {
             writeln!(out, "{} marked as wrong", self.wrong)?;
+        }
+        match &self.holdout {
+            Some(holdout) => holdout.print(out)?,
+            None if delivered > 0 => writeln!(out, "{NO_HOLDOUT}")?,
+            None => {}
         }
         Ok(())
     }

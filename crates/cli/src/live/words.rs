@@ -29,6 +29,7 @@ pub(super) fn action(row: &RecordedDecision) -> String {
 /// Whether it reached the agent.
 pub(super) fn delivery(row: &RecordedDecision) -> String {
     match (&row.held, row.action.as_str(), &row.delivered) {
+        (Some(why), ..) if why == "holdout" => "held out, not carried out".to_owned(),
         (Some(_), ..) => "paused, not carried out".to_owned(),
         (None, "continue", _) => "shadow mode, not carried out".to_owned(),
         (None, _, Some(event)) => format!("delivered at {}", deloop_detect::clean(event, 40)),

@@ -102,6 +102,8 @@ mod tests {
             run: None,
             held: None,
             outcome: None,
+            episode: None,
+            side: None,
         };
         let text = message(&stop, Some(Path::new(&"/p".repeat(500))), Some(&"word\u{7} ".repeat(2000)));
         assert!(text.starts_with("[deloop] ") && text.contains("3 times (error)"), "{text}");

@@ -118,6 +118,11 @@ impl<'a> Runner<'a> {
             return stopped;
         }
         match self.args.on_stop {
+            // Another attempt would have a ceiling of its own.
+            OnStop::Retry if stop.detector.as_deref() == Some("over-budget") => {
+                say("not starting another attempt: a ceiling was reached");
+                stopped
+            }
             OnStop::Retry if attempts.len() < self.args.attempts() => {
                 say(&format!("starting attempt {} of {}", attempts.len() + 1, self.args.attempts()));
                 Ok(AfterAttempt::Again(retry(last, stop, None)))

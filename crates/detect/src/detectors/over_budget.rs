@@ -3,7 +3,10 @@ use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Detector, Happening, Moment};
+use crate::{Detector, Happening, Moment, UsageAmounts};
+
+/// The percentage at which a limit is reached.
+const EXHAUSTED: u64 = 100;
 
 /// Finds sessions that have used most or all of their budget.
 pub(crate) struct OverBudget;
@@ -19,15 +22,19 @@ pub(crate) struct OverBudgetParams {
     usd: f64,
     /// Maximum number of steps.
     steps: u64,
-    /// Maximum number of minutes between the first and the last step.
+    /// Maximum number of minutes in which the session did something.
     minutes: f64,
+    /// Maximum number of turns, those of subagents included.
+    turns: u64,
+    /// Maximum number of subagents.
+    subagents: u64,
     /// Percentage of a limit that makes a finding.
     at: u64,
 }
 
 impl Default for OverBudgetParams {
     fn default() -> Self {
-        Self { tokens: 0, usd: 0.0, steps: 0, minutes: 0.0, at: 80 }
+        Self { tokens: 0, usd: 0.0, steps: 0, minutes: 0.0, turns: 0, subagents: 0, at: 80 }
     }
 }
 
@@ -48,39 +55,36 @@ impl Detector for OverBudget {
         include_str!("over-budget.md")
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "percents need no more")]
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
-        // The calls of a turn use nothing that the turn did not.
-        if matches!(moment.event, Happening::Call(_)) {
-            return None;
-        }
         let ledger = moment.ledger;
-        let parts = [
-            ("tokens", ledger.tokens as f64, params.tokens as f64),
-            ("dollars", ledger.usd, params.usd),
-            ("steps", ledger.steps as f64, params.steps as f64),
-            ("minutes", ledger.minutes(), params.minutes),
-        ];
-        let share = |part: &(&str, f64, f64)| if part.2 > 0.0 { part.1 / part.2 } else { 0.0 };
-        let most = parts.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let percent = (share(most) * 100.0).floor() as u64;
-        (params.at > 0 && percent >= params.at).then(|| {
-            let (unit, used, limit) = *most;
-            let amount = |n: f64| if unit == "dollars" { format!("{n:.2}") } else { format!("{n:.0}") };
-            {
-                let mut found = Finding::new(self.name(), percent);
-                found.period = 0;
-                found.score = 1.0;
-                found.since = 0;
-                found.repeats = Repeats::Budget;
-                found.evidence = Evidence {
-                    fields: vec![("unit", unit.to_owned()), ("used", amount(used)), ("limit", amount(limit))],
-                    hard: true,
-                    ..Evidence::default()
-                };
-                found
-            }
+        let OverBudgetParams { tokens, usd, steps, minutes, turns, subagents, at } = *params;
+        let limits = UsageAmounts { tokens, usd, steps, turns, subagents, minutes };
+        let closest = ledger.amounts().closest(&limits, ledger.raises)?;
+        let percent = closest.percent();
+        // The calls of a turn use nothing that the turn did not, but they are what can be refused.
+        let is_due = match moment.event {
+            Happening::Call(_) => percent >= EXHAUSTED,
+            _ if percent < EXHAUSTED && ledger.warned => false,
+            _ => at > 0 && percent >= at,
+        };
+        is_due.then(|| {
+            let mut found = Finding::new(self.name(), percent);
+            found.period = 0;
+            found.score = 1.0;
+            found.since = ledger.raised_at;
+            found.repeats = Repeats::Budget;
+            found.evidence = Evidence {
+                pattern: u64::from(ledger.raises),
+                fields: vec![
+                    ("unit", closest.unit.to_owned()),
+                    ("used", closest.amount(closest.used)),
+                    ("limit", closest.amount(closest.limit)),
+                    ("setting", closest.key.to_owned()),
+                ],
+                hard: true,
+                ..Evidence::default()
+            };
+            found
         })
     }
 }

@@ -1,5 +1,8 @@
-use deloop_types::{Millis, Usage};
+use deloop_types::{Millis, Step, Usage};
 use serde::{Deserialize, Serialize};
+
+use super::ActiveTime;
+use crate::UsageAmounts;
 
 /// Tokens, dollars, steps and time of a whole session, including its subagents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -20,13 +23,35 @@ pub struct Ledger {
     /// The latest time seen.
     #[cfg_attr(feature = "schema", schemars(with = "Option<i64>"))]
     pub last: Option<Millis>,
+    /// The time in which it did something.
+    #[serde(default)]
+    pub active: ActiveTime,
+    /// Turns of all agents before the current step.
+    #[serde(default)]
+    pub turns: u64,
+    /// Subagents so far.
+    #[serde(default)]
+    pub subagents: u64,
+    /// How often a person let the session continue after it had reached a limit.
+    #[serde(default)]
+    pub raises: u32,
+    /// The step of the last time.
+    #[serde(default)]
+    pub raised_at: u64,
+    /// Whether people were warned about a limit since then.
+    #[serde(default)]
+    pub warned: bool,
+    /// The first step that was asked about or stopped because of a limit, until a person lets the session continue.
+    #[serde(default)]
+    pub reached_at: Option<u64>,
 }
 
 impl Ledger {
-    /// Records a step's time. If the clock goes backwards, the start moves, so the duration never shrinks.
-    pub fn tick(&mut self, ts: Option<Millis>) {
+    /// Counts a step and records its time. If the clock goes backwards, the start moves, so the duration never shrinks.
+    pub fn tick(&mut self, step: &Step) {
         self.steps += 1;
-        if let Some(ts) = ts {
+        self.active.enter(step);
+        if let Some(ts) = step.ts {
             self.first = Some(self.first.map_or(ts, |first| first.min(ts)));
             self.last = Some(self.last.map_or(ts, |last| last.max(ts)));
         }
@@ -40,13 +65,25 @@ impl Ledger {
         self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
     }
 
-    /// Returns the minutes between the earliest and the latest step.
+    /// Raises the limits, because a person let the session continue at `step` after it had reached one.
+    pub fn raise(&mut self, step: u64) {
+        if self.reached_at.take().is_some() {
+            self.raises = self.raises.saturating_add(1);
+            self.raised_at = step;
+            self.warned = false;
+        }
+    }
+
+    /// Returns what can be limited.
     #[must_use]
-    pub fn minutes(&self) -> f64 {
-        match (self.first, self.last) {
-            #[expect(clippy::cast_precision_loss, reason = "minutes need no more")]
-            (Some(first), Some(last)) => last.since(first) as f64 / 60_000.0,
-            _ => 0.0,
+    pub fn amounts(&self) -> UsageAmounts {
+        UsageAmounts {
+            tokens: self.tokens,
+            usd: self.usd,
+            steps: self.steps,
+            turns: self.turns,
+            subagents: self.subagents,
+            minutes: self.active.minutes(),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::{Ending, Progress};
 mod about;
 mod failure_note;
 mod known_failures;
+mod active_time;
 mod ledger;
 mod packed;
 mod record;
@@ -23,6 +24,7 @@ mod swarm_state;
 mod whole_session;
 
 use about::About;
+pub use active_time::{ActiveTime, LONGEST_PAUSE};
 pub use failure_note::FailureNote;
 pub(crate) use failure_note::{is_own_failure, last_failure, same_here, times_here};
 pub use known_failures::{FailureCount, FailureView, FailureWorker, KnownFailure, KnownFailures};

@@ -54,6 +54,12 @@ pub trait HookAgent: Send + Sync {
         rehearsal::plain(session, lap)
     }
 
+    /// Returns the transcript of a subagent, if it has one of its own next to its session's. What both are called comes
+    /// from the agent.
+    fn subagent_transcript(&self, _session: &str, _subagent: &str) -> Option<String> {
+        None
+    }
+
     /// Encodes the reply that makes the program carry out the decision, as far as it can at this event.
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded;
 }

@@ -4,9 +4,11 @@ mod null;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+use deloop_detect::UsageAmounts;
 use deloop_store::StoreError;
 use deloop_types::{Decision, Millis};
 
+use crate::DayUsage;
 pub use null::NullJournal;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteJournal, WatchedSession};
@@ -54,6 +56,12 @@ pub trait Journal {
 
     /// Returns the patterns of ignored calls.
     fn allowed(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Adds to what a project used on a day. Returns the day's total.
+    fn add_usage(&self, project: &str, day: i64, used: &UsageAmounts) -> Result<DayUsage, StoreError>;
+
+    /// Records that a person let a project's work continue on a day, after it had reached a limit.
+    fn raise_day(&self, project: &str, day: i64) -> Result<(), StoreError>;
 }
 
 /// A recorded decision.
@@ -97,10 +105,14 @@ pub struct RecordedDecision {
     pub recent_calls: Option<String>,
     /// The `deloop run` that it belongs to.
     pub run: Option<String>,
-    /// Why it wasn't carried out: `paused`.
+    /// Why it wasn't carried out: `paused` or `holdout`.
     pub held: Option<String>,
     /// What the agent did next: a [`NudgeOutcome`](crate::NudgeOutcome); `None` while unknown.
     pub outcome: Option<String>,
+    /// The step that its episode began at, if it is about an episode of a loop.
+    pub episode: Option<u64>,
+    /// The side of the holdout that its episode is on: `message` or `holdout`; `None` without a holdout.
+    pub side: Option<String>,
 }
 
 /// The origin of a decision.
@@ -118,6 +130,18 @@ pub struct DecisionOrigin<'a> {
     pub held: Option<&'a str>,
     /// The calls that led to it, as JSON.
     pub recent_calls: &'a str,
+    /// The step that its episode began at, if it is about an episode of a loop.
+    pub episode: Option<u64>,
+    /// The side of the holdout that its episode is on.
+    pub side: Option<&'static str>,
+}
+
+impl<'a> DecisionOrigin<'a> {
+    /// Creates the origin of a decision about an agent's main session; set the other fields as needed.
+    #[must_use]
+    pub fn new(agent: &'a str, now: Millis, run: Option<&'a str>) -> Self {
+        Self { agent, subagent: None, now, run, held: None, recent_calls: "[]", episode: None, side: None }
+    }
 }
 
 /// Filters decisions; matches all by default.

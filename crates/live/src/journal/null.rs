@@ -1,8 +1,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use deloop_detect::UsageAmounts;
 use deloop_store::StoreError;
 use deloop_types::{Decision, Millis};
+
+use crate::DayUsage;
 
 use super::{DecisionOrigin, Journal, Pardon, SessionSource};
 
@@ -74,5 +77,13 @@ impl Journal for NullJournal {
 
     fn allowed(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
+    }
+
+    fn add_usage(&self, project: &str, _: i64, used: &UsageAmounts) -> Result<DayUsage, StoreError> {
+        Ok(DayUsage { project: project.to_owned(), used: *used, raises: 0 })
+    }
+
+    fn raise_day(&self, _: &str, _: i64) -> Result<(), StoreError> {
+        Ok(())
     }
 }

@@ -97,6 +97,12 @@ impl HookAgent for ClaudeCodeHook {
         ]
     }
 
+    fn subagent_transcript(&self, session: &str, subagent: &str) -> Option<String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let folder = session.strip_suffix(".jsonl").filter(|_| subagent.chars().all(is_plain))?;
+        Some(format!("{folder}/subagents/agent-{subagent}.jsonl"))
+    }
+
     fn encode(&self, event: &HookEvent, decision: &Decision) -> Encoded {
         use Action::{Ask, Block, Continue, Nudge, Stop, Warn};
         use HookKind::{Batch, Failure, PostCall, PreCall, Prompt, SessionStart};

@@ -59,6 +59,10 @@ const start = () => {
   }
 }
 
+/** Returns whether a person must answer before more is spent. Plugins can't ask, so the session waits for a message. */
+const isOver = (decision) =>
+  decision?.action === "ask" && decision.findings?.some((found) => found.repeats === "budget" && found.count >= 100)
+
 /** Returns how a call ended, if opencode reports it. */
 const outcome = (metadata) => {
   if (typeof metadata?.exit === "number") return metadata.exit === 0 ? "ok" : "error"
@@ -108,11 +112,11 @@ export const Deloop = async ({ client }) => {
       const turn_id = turns.get(id)
       const decision = await ask({ type: "turn", session, text: words.get(turn_id), calls: [{ id, tool, args }], turn_id })
       if (decision?.action === "warn") told(decision.user_message ?? "deloop: the agent repeats itself")
-      if (decision?.action === "block" || decision?.action === "stop") {
+      if (decision?.action === "block" || decision?.action === "stop" || isOver(decision)) {
         open.delete(id)
         await ask({ type: "result", session, id, outcome: "denied" })
         told(decision.user_message ?? "deloop blocked a call")
-        if (decision.action === "stop") await stop(session)
+        if (decision.action !== "block") await stop(session)
         throw new Error(decision.message ?? "[deloop] Blocked: this call repeats itself.")
       }
       keep(session, decision)
@@ -162,7 +166,7 @@ export const Deloop = async ({ client }) => {
       }
       if (part?.type === "step-finish" && part.tokens) {
         const { input, output, reasoning = 0, cache } = part.tokens
-        await ask({
+        const decision = await ask({
           type: "usage",
           session: part.sessionID,
           input_tokens: input,
@@ -170,6 +174,8 @@ export const Deloop = async ({ client }) => {
           cache_read_tokens: cache?.read ?? 0,
           cost_usd: part.cost ?? 0,
         })
+        if (["warn", "stop"].includes(decision?.action)) told(decision.user_message ?? "deloop: a ceiling is near")
+        if (decision?.action === "stop") await stop(part.sessionID)
       }
     },
   }

@@ -9,7 +9,7 @@ use super::{SqliteJournal, signed};
 use crate::{DecisionFilter, DecisionOrigin, RecordedDecision};
 
 const COLUMNS: &str = "id, session, agent, subagent, step, ts, action, would, level, detector, summary, message, \
-                       status, delivered, wrong, rung, findings, recent_calls, run, held, outcome";
+                       status, delivered, wrong, rung, findings, recent_calls, run, held, outcome, episode, side";
 
 impl RecordedDecision {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -36,6 +36,8 @@ impl RecordedDecision {
             run: row.get(18)?,
             held: row.get(19)?,
             outcome: row.get(20)?,
+            episode: row.get::<_, Option<i64>>(21)?.map(number),
+            side: row.get(22)?,
         })
     }
 }
@@ -69,7 +71,7 @@ impl SqliteJournal {
             connection
                 .prepare_cached(&format!(
                     "INSERT OR IGNORE INTO decisions({COLUMNS})
-                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, NULL, 0, ?14, ?15, ?16, ?17, ?18, NULL)"
+                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, NULL, 0, ?14, ?15, ?16, ?17, ?18, NULL, ?19, ?20)"
                 ))?
                 .execute(params![
                     id,
@@ -90,6 +92,8 @@ impl SqliteJournal {
                     at.recent_calls,
                     at.run,
                     at.held,
+                    at.episode.map(signed),
+                    at.side,
                 ])?;
             Ok(())
         })

@@ -1,5 +1,6 @@
 //! The journal in the SQLite file that also stores the sessions, so that both change in one transaction.
 
+mod day_usage;
 mod decisions;
 mod embeddings;
 mod exemptions;
@@ -13,11 +14,13 @@ mod weeks;
 use std::path::Path;
 use std::sync::Arc;
 
+use deloop_detect::UsageAmounts;
 use deloop_store::{Bounds, SqliteStore, StoreError};
 use deloop_types::{Decision, Millis};
 use rusqlite::Connection;
 
 use super::{DecisionOrigin, Journal, Pardon, SessionSource};
+use crate::DayUsage;
 use crate::live::subagent_swarm;
 pub use weeks::WatchedSession;
 
@@ -75,7 +78,9 @@ impl SqliteJournal {
             connection
                 .execute("DELETE FROM runs WHERE ?1 IS NULL OR session = ?1 OR after = ?1", [session])?;
             if session.is_none() {
-                connection.execute_batch("DELETE FROM embeddings; DELETE FROM embedding_failures")?;
+                connection.execute_batch(
+                    "DELETE FROM embeddings; DELETE FROM embedding_failures; DELETE FROM day_usage",
+                )?;
             }
             let swarm = session.map(|session| subagent_swarm(&session.into()));
             connection.execute("DELETE FROM swarms WHERE ?1 IS NULL OR swarm = ?1", [swarm])?;
@@ -140,6 +145,14 @@ impl Journal for SqliteJournal {
 
     fn allowed(&self) -> Result<Vec<String>, StoreError> {
         self.allowed_patterns()
+    }
+
+    fn add_usage(&self, project: &str, day: i64, used: &UsageAmounts) -> Result<DayUsage, StoreError> {
+        self.add_day_usage(project, day, used)
+    }
+
+    fn raise_day(&self, project: &str, day: i64) -> Result<(), StoreError> {
+        self.raise_limits(project, day)
     }
 }
 

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// The version of the tables, stored in the table `journal`.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const TABLES: &str = "
     CREATE TABLE decisions(
@@ -85,6 +85,23 @@ const EMBEDDINGS: &str = "
 const SINCE_1: &str =
     "ALTER TABLE sources ADD COLUMN project TEXT; ALTER TABLE sources ADD COLUMN first_ms INTEGER;";
 
+/// A table and columns that version 2 didn't have.
+const SINCE_2: &str = "
+    ALTER TABLE decisions ADD COLUMN episode INTEGER;
+    ALTER TABLE decisions ADD COLUMN side TEXT;
+    CREATE TABLE day_usage(
+        project TEXT NOT NULL,
+        day INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        usd REAL NOT NULL,
+        turns INTEGER NOT NULL,
+        subagents INTEGER NOT NULL,
+        minutes REAL NOT NULL,
+        raises INTEGER NOT NULL,
+        PRIMARY KEY(project, day)
+    );
+";
+
 /// Returns whether the tables exist in this version.
 pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(version(connection)? >= Some(VERSION))
@@ -103,16 +120,21 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
 /// Creates the tables, or brings those of an earlier version up to date.
 pub(super) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     // Two processes may find no tables at the same time: the second one checks again once it has the lock.
-    match version(connection)? {
+    let before = version(connection)?;
+    match before {
         None => {
             connection.execute_batch(TABLES)?;
             connection.execute_batch("CREATE TABLE journal(version INTEGER)")?;
         }
         Some(1) => connection.execute_batch(SINCE_1)?,
+        Some(2) => {}
         Some(_) => return Ok(()),
     }
-    connection.execute_batch(RUNS)?;
-    connection.execute_batch(EMBEDDINGS)?;
+    if before != Some(2) {
+        connection.execute_batch(RUNS)?;
+        connection.execute_batch(EMBEDDINGS)?;
+    }
+    connection.execute_batch(SINCE_2)?;
     connection.execute_batch(&format!("DELETE FROM journal; INSERT INTO journal VALUES({VERSION})"))
 }
 
@@ -141,5 +163,26 @@ mod tests {
             .query_row("SELECT since_ms FROM sources WHERE project IS NULL", [], |r| r.get(0))
             .unwrap();
         assert_eq!(kept, 5);
+    }
+
+    #[test]
+    fn tables_of_version_2_become_current() {
+        let connection = Connection::open_in_memory().unwrap();
+        for tables in [TABLES, RUNS, EMBEDDINGS] {
+            connection.execute_batch(tables).unwrap();
+        }
+        connection
+            .execute_batch("CREATE TABLE journal(version INTEGER); INSERT INTO journal VALUES(2)")
+            .unwrap();
+        let old = "INSERT INTO decisions(id, session, agent, step, ts, action, level) VALUES('d1', 's', 'codex', 1, 1, 'nudge', 1)";
+        connection.execute(old, []).unwrap();
+        assert!(!is_current(&connection).unwrap());
+        migrate(&connection).unwrap();
+        migrate(&connection).unwrap();
+        assert!(is_current(&connection).unwrap());
+        let kept: Option<String> =
+            connection.query_row("SELECT side FROM decisions WHERE id = 'd1'", [], |r| r.get(0)).unwrap();
+        assert_eq!(kept, None);
+        connection.execute("INSERT INTO day_usage VALUES('/p', 1, 0, 0.0, 0, 0, 0.0, 0)", []).unwrap();
     }
 }
