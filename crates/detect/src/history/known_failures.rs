@@ -96,7 +96,7 @@ impl FailureView<'_> {
 
 impl KnownFailure {
     fn counts_at(&self, now: Option<Millis>) -> bool {
-        !self.last.zip(now).is_some_and(|(last, now)| now.since(last) > KEPT)
+        self.last.zip(now).is_none_or(|(last, now)| now.since(last) <= KEPT)
     }
 
     fn add(&mut self, worker: FailureWorker, ts: Option<Millis>) {
