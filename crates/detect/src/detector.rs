@@ -85,6 +85,11 @@ pub trait Detector: Send + Sync + 'static {
     /// Checks what just happened.
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding>;
 
+    /// Returns whether a memory holds something. One that doesn't takes no room; it must be the default one.
+    fn remembers(&self, _memory: &Self::Memory) -> bool {
+        true
+    }
+
     /// Returns the current streak, for detectors that count calls in a row. By default there is none.
     fn streak(&self, _params: &Self::Params, _memory: &Self::Memory) -> Option<Streak> {
         None
@@ -159,8 +164,8 @@ pub trait Tuned: Send + Sync {
     fn warned(&self, memory: &mut Memory, at: Millis);
 }
 
-/// The state that a session stores for one detector.
-pub struct Memory(Box<dyn ErasedMemory>);
+/// The state that a session stores for one detector; nothing for the default state of a detector that says so.
+pub struct Memory(Option<Box<dyn ErasedMemory>>);
 
 impl Memory {
     /// Serializes the memory as JSON, for a checkpoint.
@@ -168,12 +173,16 @@ impl Memory {
     /// # Errors
     /// When the detector's memory can't be serialized as JSON.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
-        self.0.to_json()
+        self.0.as_ref().map_or(Ok(Value::Null), |memory| memory.to_json())
+    }
+
+    fn of<D: Detector>(detector: &D, memory: D::Memory) -> Self {
+        Self(detector.remembers(&memory).then(|| Box::new(memory) as Box<dyn ErasedMemory>))
     }
 
     fn own_mut<D: Detector>(&mut self) -> Option<&mut D::Memory> {
         // `as_any_mut` on the box itself would return the box, which is a memory too.
-        self.0.as_mut().as_any_mut().downcast_mut::<D::Memory>()
+        self.0.as_mut()?.as_mut().as_any_mut().downcast_mut::<D::Memory>()
     }
 }
 
@@ -242,19 +251,26 @@ impl<D: Detector> Tuned for With<D> {
     }
 
     fn fresh(&self) -> Memory {
-        Memory(Box::<D::Memory>::default())
+        Memory::of(self.detector, D::Memory::default())
     }
 
     fn restore(&self, json: Value) -> Result<Memory, serde_json::Error> {
-        Ok(Memory(Box::new(serde_json::from_value::<D::Memory>(json)?)))
+        Ok(Memory::of(self.detector, serde_json::from_value::<D::Memory>(json)?))
     }
 
     fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
-        self.detector.look(&self.params, moment, memory.own_mut::<D>()?)
+        if memory.0.is_some() {
+            return self.detector.look(&self.params, moment, memory.own_mut::<D>()?);
+        }
+        let mut own = D::Memory::default();
+        let found = self.detector.look(&self.params, moment, &mut own);
+        *memory = Memory::of(self.detector, own);
+        found
     }
 
     fn streak(&self, memory: &Memory) -> Option<Streak> {
-        self.detector.streak(&self.params, memory.0.as_ref().as_any().downcast_ref::<D::Memory>()?)
+        let own = memory.0.as_ref()?.as_ref().as_any().downcast_ref::<D::Memory>()?;
+        self.detector.streak(&self.params, own)
     }
 
     fn warned(&self, memory: &mut Memory, at: Millis) {

@@ -91,6 +91,10 @@ impl Detector for CompactionSpiral {
         include_str!("compaction-spiral.md")
     }
 
+    fn remembers(&self, memory: &Self::Memory) -> bool {
+        memory.is_some()
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let Some(rounds) = memory else {
             if matches!(moment.event, Happening::Compact) {

@@ -88,6 +88,10 @@ impl Detector for PersistenceLoop {
         include_str!("persistence-loop.md")
     }
 
+    fn remembers(&self, memory: &Self::Memory) -> bool {
+        memory.is_some()
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         if let Happening::User(user) = &moment.event {
             match user.origin {
