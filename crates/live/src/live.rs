@@ -7,10 +7,10 @@ use crate::exemptions::{Exemptions, Reason};
 use crate::journal::{DecisionOrigin, Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, Pattern, TrackedNudge};
 use crate::planned_steps::{Audience, PlannedStep};
-use crate::recent_calls;
 use crate::remote::RemoteDecisions;
 use crate::session_state::{AgentState, SessionState};
 use crate::transcript::OpenTranscript;
+use crate::{recent_calls, running_calls};
 
 /// The context of an event or a step.
 #[derive(Clone)]
@@ -161,6 +161,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             agent.awaited = awaited.map(|awaited| awaited.at(decision.step));
         }
         recent_calls::enter(&mut agent.recent_calls, &step, decision.step, judged.as_ref());
+        running_calls::enter(&mut agent.running, &step);
         if let Some(known) = agent.nudge.as_mut().and_then(|nudge| nudge.enter(&step, &decision))
             && let Some(nudge) = agent.nudge.take()
         {

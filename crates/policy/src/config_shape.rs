@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, ServeBlock,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules, RunBlock, ServeBlock,
     ServerBlock, StopEnds, SwarmBlock,
 };
 
@@ -52,6 +52,8 @@ pub(crate) struct ConfigShape {
     events: Option<EventsBlock>,
     /// The swarm of the sessions that deloop's hooks and plugins guard.
     swarm: Option<SwarmBlock>,
+    /// The settings of `deloop run`. Only your own configuration can have them.
+    run: Option<RunBlock>,
     /// The settings of `deloop serve`. Only your own configuration can have them.
     serve: Option<ServeBlock>,
     /// The server that hooks and plugins report to.

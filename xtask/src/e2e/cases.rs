@@ -15,7 +15,7 @@ use super::seen::Seen;
 use super::server::RunServer;
 use super::setup::Agents;
 use super::stand_in::Want;
-use super::{documents, healthy, retry, server_visit};
+use super::{documents, healthy, retry, server_visit, stall};
 
 /// One column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,10 @@ pub(super) enum Case {
     ReadOnly,
     /// `deloop run` starts the agent again after a stop, and the new session is told why.
     Retry,
+    /// The model never answers: `deloop run` ends the run.
+    SilentModel,
+    /// A tool never returns: `deloop run` ends the run, with what the tool started.
+    EndlessCall,
     /// A `deloop serve` decides: its ladder messages the model and ends the run.
     Server,
     /// An operator writes to the agent through a `deloop serve` while it works.
@@ -84,7 +88,7 @@ const BROKEN_LOOP: usize = 2;
 
 impl Case {
     /// Every case, in the order of the table.
-    pub(super) const ALL: [Self; 21] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::Baseline,
         Self::Nudge,
         Self::Block,
@@ -98,6 +102,8 @@ impl Case {
         Self::Hanging,
         Self::ReadOnly,
         Self::Retry,
+        Self::SilentModel,
+        Self::EndlessCall,
         Self::Server,
         Self::Message,
         Self::ServerGone,
@@ -124,6 +130,8 @@ impl Case {
             Self::Hanging => "hanging",
             Self::ReadOnly => "read-only",
             Self::Retry => "retry",
+            Self::SilentModel => "silent-model",
+            Self::EndlessCall => "endless-call",
             Self::Server => "server",
             Self::Message => "message",
             Self::ServerGone => "server-gone",
@@ -154,7 +162,7 @@ impl Case {
             Self::Behavioral | Self::Signature | Self::DoomLoop | Self::TurnSimilarity | Self::TurnHash => {
                 Some(Want::Stop)
             }
-            Self::Healthy => Some(Want::Quiet),
+            Self::Healthy | Self::SilentModel | Self::EndlessCall => Some(Want::Quiet),
             // With a hook that works these would refuse calls, so that a fault that was not there shows.
             Self::Block | Self::Paused | Self::Allowed | Self::Wrong => Some(Want::Block),
             Self::Missing | Self::Killed | Self::Hanging | Self::ReadOnly => Some(Want::Block),
@@ -173,6 +181,7 @@ impl Case {
         match self {
             Self::Healthy => return healthy::script(&place.work),
             Self::Message | Self::ServerGone => return server_visit::script(self),
+            Self::SilentModel | Self::EndlessCall => return stall::script(self),
             _ if self.profile().is_some() => return documents::script(self),
             _ => {}
         }
@@ -189,7 +198,8 @@ pub(super) fn run(case: Case, agent: &dyn Agent, agents: &Agents, hooks: &dyn Ho
     if let Some(why) = agent.cannot(case) {
         return Verdict::Unsupported(why);
     }
-    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry);
+    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong)
+        || matches!(case, Case::Retry | Case::SilentModel | Case::EndlessCall);
     if hooks.speaks_at().is_some() && (commands || case.has_server() || case.profile().is_some()) {
         return Verdict::Unsupported("a stand-in has no commands and no profiles");
     }
@@ -286,8 +296,10 @@ fn launcher(
     place: &Place,
     server: Option<&RunServer>,
 ) -> Vec<String> {
-    if case == Case::Retry {
-        return retry::launcher(place);
+    match case {
+        Case::Retry => return retry::launcher(place),
+        Case::SilentModel | Case::EndlessCall => return stall::launcher(place),
+        _ => {}
     }
     let words = case.want().map_or(&[][..], |want| hooks.launcher(agent, want));
     let mut words: Vec<String> = words.iter().map(ToString::to_string).collect();

@@ -15,6 +15,7 @@ mod seen;
 mod server;
 mod server_visit;
 mod setup;
+mod stall;
 mod stand_in;
 mod table;
 

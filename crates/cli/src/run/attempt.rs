@@ -1,14 +1,13 @@
-//! One attempt: the agent is started, watched, and ended when deloop decides to stop.
+//! One attempt: the agent is started and watched, and how it ended is reported.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use deloop_detect::Fingerprint;
-use deloop_live::{RecordedDecision, RunAttempt, SessionSource, SqliteJournal};
+use deloop_live::{RecordedDecision, RunAttempt, STALLED, SessionSource, SqliteJournal};
 use deloop_types::{Millis, Mode};
 
-use super::child::{AgentProcess, Happened, Processes, Push};
+use super::child::Push;
 use super::guarded;
 use super::handoff::{self, End, HandoffRun};
 use super::{Runner, say, words};
@@ -16,11 +15,6 @@ use crate::exit::Failure;
 use crate::hook::{RUN, RUN_HANDOFF, RUN_MODE};
 use crate::server_link::SERVER;
 use crate::state::now;
-
-/// How often the state is checked.
-const BEAT: Duration = Duration::from_millis(100);
-/// How long an agent that its hook can stop gets to exit, at most.
-const BY_ITSELF: f64 = 2.0;
 
 /// An attempt that is over.
 pub(super) struct Attempt {
@@ -40,14 +34,6 @@ pub(super) struct Attempt {
     pub(super) signalled: bool,
     /// Why the agent couldn't be started.
     pub(super) error: Option<std::io::Error>,
-}
-
-/// How the watched agent ended.
-struct Watched {
-    status: ExitStatus,
-    /// The last signal that deloop ended it with.
-    pushed: Option<Push>,
-    signalled: bool,
 }
 
 /// What an attempt follows: an attempt that was stopped, and what its agent must know of it.
@@ -87,7 +73,7 @@ impl Runner<'_> {
             input.feed(stdin);
         }
         let store = self.store.as_ref();
-        let watched = watch(&self.processes, &process, store, &attempt.run, self.args.grace)?;
+        let watched = self.watch(&process, &attempt.run)?;
         attempt.ended = now();
         attempt.exit_code = Some(code(watched.status));
         attempt.signalled = watched.signalled;
@@ -100,7 +86,7 @@ impl Runner<'_> {
             attempt.source = (!sources.is_empty()).then(|| sources.swap_remove(stopped.unwrap_or(0)));
         }
         if attempt.stop.is_some() && watched.pushed.is_some() {
-            process.clear_away();
+            process.clear_away(&format!("{RUN}={}", attempt.run));
         }
         self.report(&mut attempt, number, watched.pushed);
         Ok(attempt)
@@ -152,7 +138,8 @@ impl Runner<'_> {
             return;
         };
         let summary = stop.summary.as_deref().unwrap_or("it repeats itself");
-        say(&format!("stopped the run: {} ({})", deloop_detect::clean(summary, 200), stop.id));
+        let ended = if is_stall(stop) { "ended the run" } else { "stopped the run" };
+        say(&format!("{ended}: {} ({})", deloop_detect::clean(summary, 200), stop.id));
         let run = HandoffRun {
             id: &attempt.run,
             command: &self.args.command,
@@ -181,48 +168,13 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(format!("{stem}.{number}{extension}"))
 }
 
-/// Waits until the agent exits, and ends it when deloop decides to stop.
-fn watch(
-    processes: &Processes,
-    agent: &AgentProcess,
-    store: Option<&SqliteJournal>,
-    run: &str,
-    grace: f64,
-) -> Result<Watched, Failure> {
-    let grace = if grace.is_finite() { grace.clamp(0.0, 3600.0) } else { 5.0 };
-    let beats = |seconds: f64| (seconds / BEAT.as_secs_f64()).ceil();
-    let mut patience: Option<f64> = None;
-    let (mut pushed, mut signalled) = (None, false);
-    loop {
-        match processes.next(BEAT)? {
-            Happened::Ended(status) => return Ok(Watched { status, pushed, signalled }),
-            Happened::Signal(signal) => {
-                signalled = true;
-                agent.pass_on(signal);
-            }
-            Happened::Line(_) => {}
-            Happened::Nothing => match &mut patience {
-                None => {
-                    let stop = store.and_then(|store| stop_of(store, run));
-                    let by_itself = |stop: RecordedDecision| match guarded::ends_by_itself(&stop.agent) {
-                        true => beats(grace.min(BY_ITSELF)),
-                        false => 0.0,
-                    };
-                    patience = stop.map(by_itself);
-                }
-                Some(left) if *left > 0.0 => *left -= 1.0,
-                Some(left) => {
-                    let push = Push::after(pushed);
-                    agent.push(push);
-                    pushed = Some(push);
-                    *left = beats(grace);
-                }
-            },
-        }
-    }
+/// Returns whether a run was ended because nothing happened.
+pub(super) fn is_stall(stop: &RecordedDecision) -> bool {
+    stop.status.as_deref() == Some(STALLED)
 }
 
-fn stop_of(store: &SqliteJournal, run: &str) -> Option<RecordedDecision> {
+/// Returns the decision that ended a run, if there is one.
+pub(super) fn stop_of(store: &SqliteJournal, run: &str) -> Option<RecordedDecision> {
     // A failed check is repeated.
     store.stop_of_run(run).ok().flatten()
 }

@@ -8,6 +8,7 @@ use deloop_formats::hooks::installable;
 use deloop_live::{DecisionFilter, RecordedDecision, SessionSource, SqliteJournal};
 use deloop_types::{Body, Millis};
 
+use super::attempt::is_stall;
 use super::child::Push;
 use crate::exit::Failure;
 use crate::live::explain::{ended, read};
@@ -84,7 +85,8 @@ fn text(
         }
         Some(Push::Kill) => "deloop killed the agent because it didn't exit when terminated".to_owned(),
     };
-    put(format_args!("# deloop stopped this run\n\n"));
+    let stalled = is_stall(stop);
+    put(format_args!("# deloop {} this run\n\n", if stalled { "ended" } else { "stopped" }));
     put(format_args!("- command: `{}`\n", code(&redaction.line(&command.join(" "), 300))));
     put(format_args!("- from {} to {}; {how}\n", time(run.started), time(run.ended)));
     put(format_args!("- the task is not finished\n"));
@@ -92,8 +94,9 @@ fn text(
     let summary = redaction.line(stop.summary.as_deref().unwrap_or("it repeats itself"), 300);
     let status = stop.status.as_deref().map(|s| format!(" ({s})")).unwrap_or_default();
     put(format_args!(
-        "\n## Where it looped{status}\n\n{}. Run `deloop explain {}` for details.\n",
-        md(&summary),
+        "\n## Where it {}{status}\n\n{}. Run `deloop explain {}` for details.\n",
+        if stalled { "stalled" } else { "looped" },
+        md(&upper(&summary)),
         stop.id
     ));
 
@@ -137,10 +140,16 @@ fn text(
             code(&deloop_detect::clean(transcript, 400))
         ));
     }
-    put(format_args!(
-        "- if this wasn't a loop, run `deloop wrong {} --was legit` and start again\n",
-        stop.id
-    ));
+    if stalled {
+        put(format_args!(
+            "- if it was still working, start again with a longer limit, such as `--stall 6h`\n"
+        ));
+    } else {
+        put(format_args!(
+            "- if this wasn't a loop, run `deloop wrong {} --was legit` and start again\n",
+            stop.id
+        ));
+    }
     out
 }
 
@@ -155,6 +164,12 @@ fn last_words(path: &str, session: &str) -> Option<String> {
         Body::Turn(turn) if step.agent.is_none() => turn.said().map(str::to_owned),
         _ => None,
     })
+}
+
+/// Returns text that begins with a capital letter.
+fn upper(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// Returns text that can't end its backticks.

@@ -9,15 +9,19 @@ mod guarded;
 mod handoff;
 mod input;
 mod person;
+mod process_table;
 pub(crate) mod result;
+mod stall;
 mod then_command;
+mod watch;
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use deloop_live::{RecordedDecision, SqliteJournal};
 
 use self::args::{OnStop, RunArgs};
-use self::attempt::{Attempt, Retry};
+use self::attempt::{Attempt, Retry, is_stall};
 use self::child::Processes;
 use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
@@ -36,6 +40,10 @@ struct Runner<'a> {
     processes: Processes,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
+    /// How long nothing may happen; zero for any time.
+    stall: Duration,
+    /// Whether a person may be asked.
+    at_terminal: bool,
 }
 
 /// What follows an attempt.
@@ -83,13 +91,19 @@ impl<'a> Runner<'a> {
         } else if let Some(problem) = guarded::problem(&args.command[0]) {
             say(&problem);
         }
-        if let Some(notice) = config::load_for_hook(&RuleArgs::default()).notice() {
+        let config = config::load_for_hook(&RuleArgs::default());
+        if let Some(notice) = config.notice() {
             say(&notice);
         }
+        let stall = match config::is_off() {
+            true => Duration::ZERO,
+            false => stall::limit(args.stall.as_deref().or(config.run.stall.as_deref()))?,
+        };
         let processes = Processes::new()?;
-        let repeats = args.on_stop == OnStop::Retry && !std::io::stdin().is_terminal();
+        let at_terminal = std::io::stdin().is_terminal();
+        let repeats = args.on_stop == OnStop::Retry && !at_terminal;
         let input = repeats.then(RepeatableInput::read);
-        Ok(Self { args, state, store, processes, input })
+        Ok(Self { args, state, store, processes, input, stall, at_terminal })
     }
 
     /// Decides what follows the last attempt.
@@ -112,7 +126,8 @@ impl<'a> Runner<'a> {
             };
             return Ok(AfterAttempt::End(outcome, code));
         };
-        let stopped = Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED));
+        let (outcome, code) = stopped(stop);
+        let stopped = Ok(ended(stop));
         if last.signalled {
             // Whoever sent the signal wants the run to end, not to begin again.
             return stopped;
@@ -124,16 +139,25 @@ impl<'a> Runner<'a> {
             }
             OnStop::End | OnStop::Retry => stopped,
             OnStop::Run => {
-                let code = self.then(
-                    last,
-                    stop,
-                    &RunResult::new(attempts, RunOutcome::Stopped, exit::STOPPED, None),
-                )?;
+                let code = self.then(last, stop, &RunResult::new(attempts, outcome, code, None))?;
                 Ok(AfterAttempt::End(RunOutcome::Handled, code))
             }
             OnStop::Person => self.ask(last, stop),
         }
     }
+}
+
+/// Returns the outcome and the exit code of a run that deloop ended.
+fn stopped(stop: &RecordedDecision) -> (RunOutcome, u8) {
+    match is_stall(stop) {
+        true => (RunOutcome::Stalled, exit::STALLED),
+        false => (RunOutcome::Stopped, exit::STOPPED),
+    }
+}
+
+fn ended(stop: &RecordedDecision) -> AfterAttempt {
+    let (outcome, code) = stopped(stop);
+    AfterAttempt::End(outcome, code)
 }
 
 /// Returns what the next attempt follows.

@@ -36,6 +36,8 @@ pub(crate) enum RunOutcome {
     Failed,
     /// deloop stopped the last attempt.
     Stopped,
+    /// deloop ended the last attempt because nothing happened for too long.
+    Stalled,
     /// deloop stopped an attempt, and a later one ended by itself, with exit code 0.
     Retried,
     /// deloop stopped the run, and the command of `--then` took over.
@@ -59,13 +61,13 @@ pub(crate) struct AttemptResult {
     ended: String,
     /// The agent's own exit code, or 128+N if signal N ended it; null if it couldn't be started.
     exit_code: Option<u8>,
-    /// Whether deloop stopped it.
+    /// Whether deloop ended it.
     stopped: bool,
-    /// The status that the profile gives the stop, such as `LOOP_DETECTED`.
+    /// The status that the profile gives the stop, such as `LOOP_DETECTED`; `STALLED` if nothing happened for too long.
     status: Option<String>,
     /// The id of the decision to stop, for `deloop explain`.
     decision: Option<String>,
-    /// What repeated, in one line.
+    /// What repeated, or what was going on when nothing happened any more, in one line.
     summary: Option<String>,
     /// The path of the hand-off file.
     handoff: Option<PathBuf>,

@@ -34,6 +34,7 @@ mod redis_server;
 mod reproductions;
 mod run;
 mod run_routing;
+mod run_stall;
 mod scan;
 mod scan_files;
 mod scan_privacy;
