@@ -25,19 +25,29 @@ pub struct Options {
     pub attended: bool,
     /// Where the caller can put a message for the agent. A nudge's `role` is one of these.
     pub roles: Roles,
+    /// Whether the caller can take steps out of the conversation. A decision then has a `rollback` when the agent ignored
+    /// two nudges.
+    pub rollback: bool,
 }
 
 impl Options {
     /// Creates options with this mode, for an attended or unattended run.
     #[must_use]
     pub fn new(mode: Mode, attended: bool) -> Self {
-        Self { mode, attended, roles: Roles::default() }
+        Self { mode, attended, roles: Roles::default(), rollback: false }
     }
 
     /// Limits where messages can be put.
     #[must_use]
     pub fn with_roles(mut self, roles: Roles) -> Self {
         self.roles = roles;
+        self
+    }
+
+    /// Says that the caller can take steps out of the conversation, as [`Decision::rollback`] asks for.
+    #[must_use]
+    pub fn with_rollback(mut self) -> Self {
+        self.rollback = true;
         self
     }
 }
@@ -275,6 +285,7 @@ impl Engine {
             attended: self.options.attended,
             roles: self.options.roles,
             at_result: matches!(step.body, Body::Result(_)),
+            rollback: self.options.rollback,
         };
         let Decided { decision, clear, ends_session, by } = decide(&self.profile, found, ladder, &context);
         if let (Some(by), Some(ts)) = (by.filter(|_| decision.action >= Action::Nudge), step.ts) {

@@ -15,7 +15,7 @@ use super::seen::Seen;
 use super::server::RunServer;
 use super::setup::Agents;
 use super::stand_in::Want;
-use super::{documents, healthy, retry, server_visit, stall};
+use super::{documents, healthy, recovery, retry, server_visit, stall};
 
 /// One column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,10 @@ pub(super) enum Case {
     SilentModel,
     /// A tool never returns: `deloop run` ends the run, with what the tool started.
     EndlessCall,
+    /// `deloop run` starts an agent that ignored two nudges again, with another model.
+    Recover,
+    /// Repeated turns are taken out of what the model is sent.
+    Rollback,
     /// A `deloop serve` decides: its ladder messages the model and ends the run.
     Server,
     /// An operator writes to the agent through a `deloop serve` while it works.
@@ -88,7 +92,7 @@ const BROKEN_LOOP: usize = 2;
 
 impl Case {
     /// Every case, in the order of the table.
-    pub(super) const ALL: [Self; 23] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::Baseline,
         Self::Nudge,
         Self::Block,
@@ -104,6 +108,8 @@ impl Case {
         Self::Retry,
         Self::SilentModel,
         Self::EndlessCall,
+        Self::Recover,
+        Self::Rollback,
         Self::Server,
         Self::Message,
         Self::ServerGone,
@@ -132,6 +138,8 @@ impl Case {
             Self::Retry => "retry",
             Self::SilentModel => "silent-model",
             Self::EndlessCall => "endless-call",
+            Self::Recover => "recover",
+            Self::Rollback => "rollback",
             Self::Server => "server",
             Self::Message => "message",
             Self::ServerGone => "server-gone",
@@ -158,19 +166,20 @@ impl Case {
         match self {
             Self::Baseline => None,
             Self::Nudge | Self::Message | Self::ServerGone => Some(Want::Nudge),
-            Self::Stop | Self::Retry | Self::Server => Some(Want::Stop),
+            Self::Stop | Self::Retry | Self::Recover | Self::Server => Some(Want::Stop),
             Self::Behavioral | Self::Signature | Self::DoomLoop | Self::TurnSimilarity | Self::TurnHash => {
                 Some(Want::Stop)
             }
             Self::Healthy | Self::SilentModel | Self::EndlessCall => Some(Want::Quiet),
             // With a hook that works these would refuse calls, so that a fault that was not there shows.
-            Self::Block | Self::Paused | Self::Allowed | Self::Wrong => Some(Want::Block),
+            Self::Block | Self::Rollback | Self::Paused | Self::Allowed | Self::Wrong => Some(Want::Block),
             Self::Missing | Self::Killed | Self::Hanging | Self::ReadOnly => Some(Want::Block),
         }
     }
 
     pub(super) fn calls(self) -> usize {
         match self {
+            Self::Rollback => 8,
             Self::Block | Self::Stop | Self::Paused | Self::Allowed | Self::Wrong | Self::Server => LONG_LOOP,
             Self::Hanging => BROKEN_LOOP,
             _ => LOOP,
@@ -186,7 +195,7 @@ impl Case {
             _ => {}
         }
         let acts = agent.stuck_on().iter().map(|command| Act::Shell(command.to_string())).collect();
-        if self == Self::Retry {
+        if matches!(self, Self::Retry | Self::Recover) {
             return retry::script(acts);
         }
         Script::Loop { acts, max: self.calls() }
@@ -198,8 +207,11 @@ pub(super) fn run(case: Case, agent: &dyn Agent, agents: &Agents, hooks: &dyn Ho
     if let Some(why) = agent.cannot(case) {
         return Verdict::Unsupported(why);
     }
+    if case == Case::Rollback && (!agent.folds_turns() || hooks.speaks_at().is_some()) {
+        return Verdict::Unsupported("nothing here can change what the model was sent before");
+    }
     let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong)
-        || matches!(case, Case::Retry | Case::SilentModel | Case::EndlessCall);
+        || matches!(case, Case::Retry | Case::Recover | Case::SilentModel | Case::EndlessCall);
     if hooks.speaks_at().is_some() && (commands || case.has_server() || case.profile().is_some()) {
         return Verdict::Unsupported("a stand-in has no commands and no profiles");
     }
@@ -298,6 +310,7 @@ fn launcher(
 ) -> Vec<String> {
     match case {
         Case::Retry => return retry::launcher(place),
+        Case::Recover => return recovery::launcher(agent, place),
         Case::SilentModel | Case::EndlessCall => return stall::launcher(place),
         _ => {}
     }

@@ -9,6 +9,7 @@ mod model;
 mod passed;
 mod person;
 mod place;
+mod recovery;
 mod retry;
 mod sandbox;
 mod seen;

@@ -5,7 +5,7 @@ use super::model::Record;
 use super::model::script::CLOSING;
 use super::place::Place;
 use super::sandbox::Ended;
-use super::{documents, healthy, retry, server_visit, stall};
+use super::{documents, healthy, recovery, retry, server_visit, stall};
 
 /// One of these is on the screen after deloop ended a run.
 const SAID: [&str; 3] = ["deloop stopped the run", "[deloop] Stopped", "deloop is stopping the run"];
@@ -66,6 +66,8 @@ impl Seen<'_> {
                 self.went_on(case.calls())
             }
             Case::Retry => retry::judge(self),
+            Case::Recover => recovery::judge_fresh(self),
+            Case::Rollback => recovery::judge_rollback(self),
             Case::SilentModel | Case::EndlessCall => stall::judge(case, self),
             Case::Message | Case::ServerGone => server_visit::judge(case, self),
             Case::Behavioral | Case::Signature | Case::DoomLoop | Case::TurnSimilarity | Case::TurnHash => {

@@ -26,6 +26,9 @@ three times as long as ever before in the run, deloop warns at half of that time
 agent in the same way. A call that writes something, or that the agent itself gave more time,
 isn't a stall.
 
+With `--recover`, an agent that ignored two nudges isn't blocked until it is stopped: deloop ends it
+and starts it again in a new session, once per run, and tells it what the earlier one repeated.
+
 `--on-stop` says what happens next:
   end     deloop exits with 86, or with 88 after a stall
   retry   the same command starts again, in a new session, and its agent is told what the stopped
@@ -84,6 +87,10 @@ pub(crate) struct RunArgs {
     /// `[run]` of your configuration]
     #[arg(long, value_name = "TIME")]
     pub(crate) stall: Option<String>,
+    /// When the agent ignored two nudges: `fresh` starts it again in a new session, `model=NAME` does that with another
+    /// model [default: `recover` in `[run]` of your configuration]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) recover: Option<String>,
     /// How long the agent gets to exit after each signal
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     pub(crate) grace: f64,

@@ -28,6 +28,10 @@ pub(super) struct Attempt {
     pub(super) source: Option<SessionSource>,
     /// The decision that ended it.
     pub(super) stop: Option<RecordedDecision>,
+    /// The decision that shows that it ignored two nudges, if it was ended for that.
+    pub(super) ignored: Option<RecordedDecision>,
+    /// The model that was chosen for it, if it isn't the one in the command.
+    pub(super) model: Option<String>,
     /// The hand-off file, if it could be written.
     pub(super) handoff: Option<PathBuf>,
     /// Whether deloop received a signal meanwhile: someone wants the run to end.
@@ -40,6 +44,15 @@ pub(super) struct Attempt {
 pub(super) struct Retry {
     pub(super) after: String,
     pub(super) message: String,
+    /// The model to use, if it isn't the one in the command.
+    pub(super) model: Option<String>,
+}
+
+impl Attempt {
+    /// Returns the decision because of which deloop ended it.
+    pub(super) fn ended_by(&self) -> Option<&RecordedDecision> {
+        self.stop.as_ref().or(self.ignored.as_ref())
+    }
 }
 
 impl Runner<'_> {
@@ -50,6 +63,7 @@ impl Runner<'_> {
         let run = format!("{started}\0{}\0{number}", std::process::id());
         let run = format!("r{}", &Fingerprint::of_bytes(run.as_bytes()).to_string()[..12]);
         let first = earlier.first().map_or(&run, |attempt| &attempt.run).clone();
+        let model = retry.as_ref().and_then(|retry| retry.model.clone());
         self.record(&run, &first, number, retry, started);
         let mut attempt = Attempt {
             run,
@@ -58,11 +72,13 @@ impl Runner<'_> {
             exit_code: None,
             source: None,
             stop: None,
+            ignored: None,
+            model,
             handoff: None,
             signalled: false,
             error: None,
         };
-        let mut process = match self.processes.start(&mut self.command(&attempt.run, &first, number)) {
+        let mut process = match self.processes.start(&mut self.command(&attempt, &first, number)) {
             Ok(process) => process,
             Err(error) => {
                 attempt.error = Some(error);
@@ -73,19 +89,27 @@ impl Runner<'_> {
             input.feed(stdin);
         }
         let store = self.store.as_ref();
-        let watched = self.watch(&process, &attempt.run)?;
+        let watched = self.watch(&process, &attempt.run, earlier)?;
         attempt.ended = now();
         attempt.exit_code = Some(code(watched.status));
         attempt.signalled = watched.signalled;
         if let Some(store) = store {
             // It may have exited by itself between two checks.
             attempt.stop = stop_of(store, &attempt.run);
+            // A loop may be stopped between two checks; a fresh session is better than a stop.
+            let looped = attempt.stop.as_ref().is_some_and(|stop| !is_stall(stop));
+            if looped || (watched.ignores && watched.pushed.is_some()) {
+                attempt.ignored = self.ignores_nudges(&attempt.run, earlier);
+            }
+            if attempt.ignored.is_some() {
+                attempt.stop = None;
+            }
             let mut sources = store.sources_of_run(&attempt.run).unwrap_or_default();
             let stopped =
-                attempt.stop.as_ref().and_then(|stop| sources.iter().position(|s| s.session == stop.session));
+                attempt.ended_by().and_then(|stop| sources.iter().position(|s| s.session == stop.session));
             attempt.source = (!sources.is_empty()).then(|| sources.swap_remove(stopped.unwrap_or(0)));
         }
-        if attempt.stop.is_some() && watched.pushed.is_some() {
+        if attempt.ended_by().is_some() && watched.pushed.is_some() {
             process.clear_away(&format!("{RUN}={}", attempt.run));
         }
         self.report(&mut attempt, number, watched.pushed);
@@ -110,10 +134,10 @@ impl Runner<'_> {
         }
     }
 
-    fn command(&self, run: &str, first: &str, number: usize) -> Command {
+    fn command(&self, attempt: &Attempt, first: &str, number: usize) -> Command {
         let mode = Mode::from(self.args.mode).as_str();
         let mut command = Command::new(&self.args.command[0]);
-        command.args(&self.args.command[1..]).env(RUN, run).env(RUN_MODE, mode);
+        command.args(self.arguments(attempt.model.as_deref())).env(RUN, &attempt.run).env(RUN_MODE, mode);
         if let Some(url) = &self.args.server {
             command.env(SERVER, url);
         }
@@ -131,14 +155,18 @@ impl Runner<'_> {
     /// Tells the user how an attempt ended, and writes the hand-off of a stopped one.
     fn report(&self, attempt: &mut Attempt, number: usize, pushed: Option<Push>) {
         let Some(store) = &self.store else { return };
-        let Some(stop) = &attempt.stop else {
+        let Some(stop) = attempt.ended_by().cloned() else {
             if let Some(problem) = guarded::never_called(store, &attempt.run, &self.args.command[0]) {
                 say(&problem);
             }
             return;
         };
         let summary = stop.summary.as_deref().unwrap_or("it repeats itself");
-        let ended = if is_stall(stop) { "ended the run" } else { "stopped the run" };
+        let ended = match (is_stall(&stop), &attempt.ignored) {
+            (true, _) => "ended the run",
+            (false, Some(_)) => "ended the agent, which ignored two messages",
+            (false, None) => "stopped the run",
+        };
         say(&format!("{ended}: {} ({})", deloop_detect::clean(summary, 200), stop.id));
         let run = HandoffRun {
             id: &attempt.run,
@@ -148,7 +176,7 @@ impl Runner<'_> {
             end: End { status: attempt.exit_code.unwrap_or(u8::MAX), pushed },
         };
         let file = self.args.handoff.as_deref().map(|path| numbered(path, number));
-        match handoff::write(&run, stop, store, &self.state, file.as_deref()) {
+        match handoff::write(&run, &stop, store, &self.state, file.as_deref()) {
             Ok(path) => {
                 say(&format!("summary and next steps: {}", path.display()));
                 attempt.handoff = std::path::absolute(&path).ok().or(Some(path));

@@ -86,7 +86,12 @@ fn text(
         Some(Push::Kill) => "deloop killed the agent because it didn't exit when terminated".to_owned(),
     };
     let stalled = is_stall(stop);
-    put(format_args!("# deloop {} this run\n\n", if stalled { "ended" } else { "stopped" }));
+    let did = match (stalled, stop.action.as_str()) {
+        (true, _) => "ended this run",
+        (false, "stop") => "stopped this run",
+        _ => "ended this attempt and starts another",
+    };
+    put(format_args!("# deloop {did}\n\n"));
     put(format_args!("- command: `{}`\n", code(&redaction.line(&command.join(" "), 300))));
     put(format_args!("- from {} to {}; {how}\n", time(run.started), time(run.ended)));
     put(format_args!("- the task is not finished\n"));

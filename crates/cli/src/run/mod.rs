@@ -10,6 +10,7 @@ mod handoff;
 mod input;
 mod person;
 mod process_table;
+mod recover;
 pub(crate) mod result;
 mod stall;
 mod then_command;
@@ -19,6 +20,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use deloop_live::{RecordedDecision, SqliteJournal};
+use deloop_policy::RecoverWith;
 
 use self::args::{OnStop, RunArgs};
 use self::attempt::{Attempt, Retry, is_stall};
@@ -44,6 +46,8 @@ struct Runner<'a> {
     stall: Duration,
     /// Whether a person may be asked.
     at_terminal: bool,
+    /// What happens when the agent ignores two nudges.
+    recover: Option<RecoverWith>,
 }
 
 /// What follows an attempt.
@@ -99,11 +103,12 @@ impl<'a> Runner<'a> {
             true => Duration::ZERO,
             false => stall::limit(args.stall.as_deref().or(config.run.stall.as_deref()))?,
         };
+        let recover = args.recover.as_deref().map(recover::parse).transpose()?.or(config.run.recover);
         let processes = Processes::new()?;
         let at_terminal = std::io::stdin().is_terminal();
-        let repeats = args.on_stop == OnStop::Retry && !at_terminal;
+        let repeats = (args.on_stop == OnStop::Retry || recover.is_some()) && !at_terminal;
         let input = repeats.then(RepeatableInput::read);
-        Ok(Self { args, state, store, processes, input, stall, at_terminal })
+        Ok(Self { args, state, store, processes, input, stall, at_terminal, recover })
     }
 
     /// Decides what follows the last attempt.
@@ -116,6 +121,12 @@ impl<'a> Runner<'a> {
             let missing = error.kind() == std::io::ErrorKind::NotFound;
             let code = if missing { exit::NOT_FOUND } else { exit::NOT_STARTED };
             return Ok(AfterAttempt::End(RunOutcome::Failed, code));
+        }
+        if let Some(ignored) = &last.ignored {
+            return Ok(match last.signalled {
+                true => ended(ignored),
+                false => AfterAttempt::Again(self.fresh_start(last, ignored)),
+            });
         }
         let Some(stop) = &last.stop else {
             let code = last.exit_code.unwrap_or(u8::MAX);
@@ -132,9 +143,10 @@ impl<'a> Runner<'a> {
             // Whoever sent the signal wants the run to end, not to begin again.
             return stopped;
         }
+        let stops = attempts.iter().filter(|attempt| attempt.ignored.is_none()).count();
         match self.args.on_stop {
-            OnStop::Retry if attempts.len() < self.args.attempts() => {
-                say(&format!("starting attempt {} of {}", attempts.len() + 1, self.args.attempts()));
+            OnStop::Retry if stops < self.args.attempts() => {
+                say(&format!("starting attempt {} of {}", stops + 1, self.args.attempts()));
                 Ok(AfterAttempt::Again(retry(last, stop, None)))
             }
             OnStop::End | OnStop::Retry => stopped,
@@ -163,7 +175,7 @@ fn ended(stop: &RecordedDecision) -> AfterAttempt {
 /// Returns what the next attempt follows.
 fn retry(last: &Attempt, stop: &RecordedDecision, instruction: Option<&str>) -> Retry {
     let message = corrective::message(stop, last.handoff.as_deref(), instruction);
-    Retry { after: stop.session.clone(), message }
+    Retry { after: stop.session.clone(), message, model: None }
 }
 
 /// Prints a message for the user on standard error; standard output belongs to the agent.

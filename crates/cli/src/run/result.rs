@@ -10,6 +10,9 @@ use crate::exit::Failure;
 use crate::redaction::Redaction;
 use crate::safe_file;
 
+/// The status of an attempt that ignored two nudges.
+const IGNORED: &str = "NUDGES_IGNORED";
+
 /// The outcome of `deloop run`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(title = "File of deloop run --json")]
@@ -63,8 +66,11 @@ pub(crate) struct AttemptResult {
     exit_code: Option<u8>,
     /// Whether deloop ended it.
     stopped: bool,
-    /// The status that the profile gives the stop, such as `LOOP_DETECTED`; `STALLED` if nothing happened for too long.
+    /// The status that the profile gives the stop, such as `LOOP_DETECTED`; `STALLED` if nothing happened for too long;
+    /// `NUDGES_IGNORED` if a fresh session took its place.
     status: Option<String>,
+    /// The model that `--recover` chose for it; null for the command's own.
+    model: Option<String>,
     /// The id of the decision to stop, for `deloop explain`.
     decision: Option<String>,
     /// What repeated, or what was going on when nothing happened any more, in one line.
@@ -75,7 +81,7 @@ pub(crate) struct AttemptResult {
 
 impl AttemptResult {
     fn of(attempt: &Attempt) -> Self {
-        let stop = attempt.stop.as_ref();
+        let stop = attempt.ended_by();
         let redaction = Redaction::new(false);
         Self {
             run: attempt.run.clone(),
@@ -85,7 +91,11 @@ impl AttemptResult {
             ended: attempt.ended.to_string(),
             exit_code: attempt.exit_code,
             stopped: stop.is_some(),
-            status: stop.and_then(|stop| stop.status.clone()),
+            status: match attempt.ignored {
+                Some(_) => Some(IGNORED.to_owned()),
+                None => stop.and_then(|stop| stop.status.clone()),
+            },
+            model: attempt.model.clone(),
             decision: stop.map(|stop| stop.id.clone()),
             summary: stop.and_then(|stop| stop.summary.as_deref()).map(|text| redaction.line(text, 300)),
             handoff: attempt.handoff.clone(),

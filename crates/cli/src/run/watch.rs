@@ -6,7 +6,7 @@ use std::time::Duration;
 use deloop_live::{RecordedDecision, SqliteJournal};
 use deloop_types::Mode;
 
-use super::attempt::stop_of;
+use super::attempt::{Attempt, stop_of};
 use super::child::{AgentProcess, Happened, Push};
 use super::guarded;
 use super::stall::{self, StallNotice, StallWatch};
@@ -27,21 +27,28 @@ pub(super) struct Watched {
     /// The last signal that deloop ended it with.
     pub(super) pushed: Option<Push>,
     pub(super) signalled: bool,
+    /// Whether it was to be ended because it ignored two nudges.
+    pub(super) ignores: bool,
 }
 
 impl Runner<'_> {
     /// Waits until the agent exits, and ends it when it must end.
-    pub(super) fn watch(&self, agent: &AgentProcess, run: &str) -> Result<Watched, Failure> {
+    pub(super) fn watch(
+        &self,
+        agent: &AgentProcess,
+        run: &str,
+        earlier: &[Attempt],
+    ) -> Result<Watched, Failure> {
         let grace = self.args.grace;
         let grace = if grace.is_finite() { grace.clamp(0.0, 3600.0) } else { 5.0 };
         let beats = |seconds: f64| (seconds / BEAT.as_secs_f64()).ceil();
         let store = self.store.as_ref();
         let mut stall = store.and_then(|store| StallWatch::new(store, run, self.stall, stall::clock()));
         let mut patience: Option<f64> = None;
-        let (mut pushed, mut signalled, mut idle) = (None, false, 0_u32);
+        let (mut pushed, mut signalled, mut idle, mut ignores) = (None, false, 0_u32, false);
         loop {
             match self.processes.next(BEAT)? {
-                Happened::Ended(status) => return Ok(Watched { status, pushed, signalled }),
+                Happened::Ended(status) => return Ok(Watched { status, pushed, signalled, ignores }),
                 Happened::Signal(signal) => {
                     signalled = true;
                     agent.pass_on(signal);
@@ -60,7 +67,10 @@ impl Runner<'_> {
                                     true => beats(grace.min(BY_ITSELF)),
                                     false => 0.0,
                                 };
-                            patience = stop.map(by_itself).or_else(|| self.stalled(store?, run, &mut stall));
+                            ignores = self.ignores_nudges(run, earlier).is_some();
+                            // An agent that ignores messages won't exit by itself.
+                            patience = ignores.then_some(0.0).or_else(|| stop.map(by_itself));
+                            patience = patience.or_else(|| self.stalled(store?, run, &mut stall));
                         }
                         Some(left) if *left > 0.0 => *left -= 1.0,
                         Some(left) => {

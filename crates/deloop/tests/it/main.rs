@@ -28,6 +28,7 @@ mod limits;
 mod live;
 mod pages;
 mod purge;
+mod recovery;
 #[path = "../../../engine/tests/redis/server.rs"]
 #[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
 mod redis_server;
