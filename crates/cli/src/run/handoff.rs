@@ -126,36 +126,29 @@ fn text(
             put(format_args!("> {line}\n"));
         }
     }
-    put(format_args!("\n## Next steps\n\n"));
-    if let Some(agent) = installable(&stop.agent).filter(|a| !a.wiring.resume.is_empty()) {
-        let resume = agent.wiring.resume.replace("{session}", &deloop_detect::clean(&stop.session, 100));
-        put(format_args!(
-            "- resume the session with `{resume}`, and tell the agent what to do differently\n"
-        ));
-    } else {
-        put(format_args!(
-            "- the session was `{}` in {}\n",
-            deloop_detect::clean(&stop.session, 100),
-            stop.agent
-        ));
-    }
-    if let Some(transcript) = source.and_then(|s| s.transcript.as_deref()) {
-        put(format_args!(
-            "- see the whole session: `deloop show {}`\n",
-            code(&deloop_detect::clean(transcript, 400))
-        ));
-    }
-    if stalled {
-        put(format_args!(
-            "- if it was still working, start again with a longer limit, such as `--stall 6h`\n"
-        ));
-    } else {
-        put(format_args!(
-            "- if this wasn't a loop, run `deloop wrong {} --was legit` and start again\n",
-            stop.id
-        ));
-    }
-    out
+    out + &next_steps(stop, source)
+}
+
+/// Returns what a person can do now.
+fn next_steps(stop: &RecordedDecision, source: Option<&SessionSource>) -> String {
+    let session = deloop_detect::clean(&stop.session, 100);
+    let first = match installable(&stop.agent).filter(|agent| !agent.wiring.resume.is_empty()) {
+        Some(agent) => {
+            let resume = agent.wiring.resume.replace("{session}", &session);
+            format!("resume the session with `{resume}`, and tell the agent what to do differently")
+        }
+        None => format!("the session was `{session}` in {}", stop.agent),
+    };
+    let transcript = source.and_then(|source| source.transcript.as_deref());
+    let whole = transcript.map(|transcript| {
+        format!("see the whole session: `deloop show {}`", code(&deloop_detect::clean(transcript, 400)))
+    });
+    let otherwise = match is_stall(stop) {
+        true => "if it was still working, start again with a longer limit, such as `--stall 6h`".to_owned(),
+        false => format!("if this wasn't a loop, run `deloop wrong {} --was legit` and start again", stop.id),
+    };
+    let steps = [Some(first), whole, Some(otherwise)].into_iter().flatten();
+    steps.fold("\n## Next steps\n\n".to_owned(), |text, step| text + "- " + &step + "\n")
 }
 
 /// Returns the last text of the session in its transcript.
