@@ -155,11 +155,13 @@ impl SessionState {
     }
 
     /// Returns the calls of all agents that have no result yet, those of the most recently active agent last.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn running(&self) -> Vec<RunningCall> {
         self.agents.iter().flat_map(|agent| agent.running.iter().cloned()).collect()
     }
 
     /// Returns the last calls of the main agent.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn main_calls(&self) -> &[RecentCall] {
         let main = self.agents.iter().find(|agent| agent.name.is_none());
         main.map(|agent| agent.recent_calls.as_slice()).unwrap_or_default()

@@ -2,6 +2,7 @@
 //! the run's id.
 
 /// A row of the process table.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has a table that can be read"))]
 struct ProcessRow {
     id: u32,
     parent: u32,

@@ -172,6 +172,40 @@ fn the_limit_can_be_configured() {
     assert!(ran.stderr.contains("takes 30s, 90m, 3h or 0 for none"), "{}", ran.stderr);
 }
 
+/// At a terminal the agent may wait for a person, so deloop only reports it, unless the command line asks for more.
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn at_a_terminal_a_stall_is_only_reported() {
+    if !Path::new("/usr/bin/script").exists() {
+        eprintln!("skipped: there is no `script` to make a terminal with");
+        return;
+    }
+    let at_terminal = |options: &[&str]| {
+        let home = tempfile::tempdir().unwrap();
+        let config = home.path().join(".config/deloop");
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::write(config.join("deloop.toml"), "[run]\nstall = \"2s\"\n").unwrap();
+        let command = crate::run::command(home.path(), options, &format!("{STEPS}\nprompt; sleep 6; exit 9"));
+        let words: Vec<String> =
+            command.get_args().map(|word| format!("'{}'", word.to_string_lossy())).collect();
+        let line = format!("'{}' {}", env!("CARGO_BIN_EXE_deloop"), words.join(" "));
+        let mut terminal = std::process::Command::new("/usr/bin/script");
+        terminal.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+        terminal.current_dir(home.path()).env_clear().env("HOME", home.path());
+        terminal
+            .env("BIN", env!("CARGO_BIN_EXE_deloop"))
+            .env("PATH", "/usr/bin:/bin")
+            .env("SHELL", "/bin/sh");
+        let output = run(&mut terminal, b"");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, shown) = at_terminal(&[]);
+    assert_eq!(code, Some(9), "{shown}");
+    assert!(shown.contains("deloop doesn't end it at a terminal unless you set --stall"), "{shown}");
+    let (code, shown) = at_terminal(&["--stall", "2s"]);
+    assert_eq!(code, Some(88), "{shown}");
+}
+
 /// Without a mode that enforces, and before the first hook, deloop only watches.
 #[test]
 fn what_deloop_may_not_end_or_does_not_see_goes_on() {
