@@ -1,8 +1,9 @@
 // deloop's plugin for opencode, written by `deloop install opencode` and removed by `deloop uninstall opencode`.
 //
 // It sends every call and every result to one `deloop stream`, one line of JSON each way, and carries out the
-// decisions: a nudge is appended to a result, a blocked call throws, a stopped session is aborted. If deloop is
-// missing, crashes or is slow, opencode works as if the plugin weren't there.
+// decisions: a nudge is appended to a result, a blocked call throws, a stopped session is aborted, and turns that repeat
+// themselves are left out of what is sent to the model. If deloop is missing, crashes or is slow, opencode works as if the
+// plugin weren't there.
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 
@@ -14,7 +15,7 @@ const LATE = 3
 /** Starts deloop. Returns a function from a Step to its Decision, or to null if there is none. */
 const start = () => {
   const [program, ...words] = COMMAND
-  const child = spawn(program, words, { stdio: ["pipe", "pipe", "ignore"] })
+  const child = spawn(program, [...words, "--rollback"], { stdio: ["pipe", "pipe", "ignore"] })
   const waiting = []
   let gone = false
   let late = 0
@@ -78,6 +79,9 @@ export const Deloop = async ({ client }) => {
   const open = new Set()
   const turns = new Map()
   const words = new Map()
+  // The step of each call, and by session the calls that are left out of the conversation with the lines in their place.
+  const steps = new Map()
+  const folded = new Map()
 
   const keep = (session, decision) => {
     if (["nudge", "ask"].includes(decision?.action) && decision.message) untold.set(session, decision.message)
@@ -85,6 +89,13 @@ export const Deloop = async ({ client }) => {
   const remember = (map, key, value) => {
     map.set(key, value)
     if (map.size > 256) map.delete(map.keys().next().value)
+  }
+  const fold = (session, { from_step, to_step, summary }) => {
+    const calls = folded.get(session) ?? new Map()
+    for (const [id, call] of steps) {
+      if (call.session === session && call.step >= from_step && call.step <= to_step) calls.set(id, summary)
+    }
+    if (calls.size) remember(folded, session, calls)
   }
   const stop = async (session) => {
     try {
@@ -111,6 +122,8 @@ export const Deloop = async ({ client }) => {
       open.add(id)
       const turn_id = turns.get(id)
       const decision = await ask({ type: "turn", session, text: words.get(turn_id), calls: [{ id, tool, args }], turn_id })
+      if (typeof decision?.step === "number") remember(steps, id, { session, step: decision.step })
+      if (decision?.rollback) fold(session, decision.rollback)
       if (decision?.action === "warn") told(decision.user_message ?? "deloop: the agent repeats itself")
       if (decision?.action === "block" || decision?.action === "stop" || isOver(decision)) {
         open.delete(id)
@@ -141,11 +154,36 @@ export const Deloop = async ({ client }) => {
       }
     },
 
+    // Called before every request, with the messages as they are stored: what is left out stays stored.
+    "experimental.chat.messages.transform": async (_, output) => {
+      if (!folded.size) return
+      let user
+      const kept = output.messages.filter(({ info, parts }) => {
+        if (info.role === "user") user = { info, parts }
+        const calls = folded.get(info.sessionID)
+        const gone = parts.filter((part) => part.type === "tool" && calls?.has(part.callID))
+        if (info.role !== "assistant" || !gone.length || !user) return true
+        for (const line of new Set(gone.map((part) => calls.get(part.callID)))) {
+          if (user.parts.some((part) => part.text === line)) continue
+          const { id: messageID, sessionID } = user.info
+          user.parts.push({ id: `prt_deloop${user.parts.length}`, sessionID, messageID, type: "text", text: line, synthetic: true })
+        }
+        const left = parts.filter((part) => !gone.includes(part))
+        const others = left.some((part) => part.type === "tool")
+        parts.splice(0, parts.length, ...left)
+        // The words before a call that is gone would announce it again.
+        return others
+      })
+      // opencode goes on with the list it passed, not with another one in its place.
+      output.messages.splice(0, output.messages.length, ...kept)
+    },
+
     event: async ({ event }) => {
       const { type, properties } = event
       if (type === "session.compacted") await ask({ type: "compact", session: properties.sessionID })
       if (type === "session.deleted") {
         untold.delete(properties.info?.id)
+        folded.delete(properties.info?.id)
         await ask({ type: "end", session: properties.info?.id })
       }
       const part = type === "message.part.updated" ? properties.part : undefined

@@ -11,6 +11,8 @@ pub(crate) const COULD_NOT_RUN: u8 = 2;
 pub(crate) const STOPPED: u8 = 86;
 /// `deloop run --on-stop person`: deloop stopped the agent, and a person must continue.
 pub(crate) const HANDED_OVER: u8 = 87;
+/// `deloop run`: nothing happened for too long, and deloop ended the agent.
+pub(crate) const STALLED: u8 = 88;
 /// `deloop run`: the agent could not be started.
 pub(crate) const NOT_STARTED: u8 = 126;
 /// `deloop run`: there is no such agent.

@@ -101,6 +101,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         [] => options,
         roles => options.with_roles(roles.iter().map(|role| role.role()).collect()),
     };
+    let options = if args.rollback { options.with_rollback() } else { options };
     let ends_tasks = profile.watches.iter().flat_map(|w| &w.ladder.rungs).any(|rung| rung.task_update);
     let cost = Box::new(hook::cost_of(own_prices));
     let (agent, sessions) = match (args.agent.as_deref(), link) {
@@ -305,7 +306,9 @@ impl AgentStream {
         let handoff = run.filter(|_| step.agent.is_none());
         let handoff = handoff.and_then(|run| hook::handoff_for(&self.journal, run, step.session.as_str()));
         let mut context = hook::live_context(self.options, run, &self.swarm, None, &|_| None);
-        context.handoff = handoff.as_deref();
+        context.handoff = handoff.as_ref().map(|handoff| handoff.message.as_str());
+        context.loop_calls =
+            handoff.as_ref().map(|handoff| handoff.loop_calls.as_slice()).unwrap_or_default();
         context.project = self.project.as_deref();
         context.project_id = self.project_id.as_deref();
         context.embeddings = embeddings;

@@ -35,7 +35,8 @@ pub use deloop_engine::{
 pub use deloop_policy::{Ladder, PROFILES, Profile, ProfileError, ReachedRung, Registry, Rules, Rung};
 pub use deloop_types::{
     Action, Body, Call, CameBack, Decision, Delivery, Event, EventKind, Finding, Millis, Mode, Origin,
-    Outcome, Repeats, Role, Roles, SessionId, ShortCall, Step, StepError, ToolResult, Turn, Usage, UserText,
+    Outcome, Repeats, Role, Roles, Rollback, SessionId, ShortCall, Step, StepError, ToolResult, Turn, Usage,
+    UserText,
 };
 
 /// What you need for a detector of your own; `examples/custom_detector.rs` shows one.

@@ -29,13 +29,16 @@ pub struct Options {
     /// Whether a limit that is reached is enforced in mode `nudge`, too. A limit is what the user set, not a judgement
     /// about the agent.
     pub limits_hold: bool,
+    /// Whether the caller can take steps out of the conversation. A decision then has a `rollback` when the agent ignored
+    /// two nudges.
+    pub rollback: bool,
 }
 
 impl Options {
     /// Creates options with this mode, for an attended or unattended run.
     #[must_use]
     pub fn new(mode: Mode, attended: bool) -> Self {
-        Self { mode, attended, roles: Roles::default(), limits_hold: false }
+        Self { mode, attended, roles: Roles::default(), limits_hold: false, rollback: false }
     }
 
     /// Enforces limits that are reached in mode `nudge`, too.
@@ -49,6 +52,13 @@ impl Options {
     #[must_use]
     pub fn with_roles(mut self, roles: Roles) -> Self {
         self.roles = roles;
+        self
+    }
+
+    /// Says that the caller can take steps out of the conversation, as [`Decision::rollback`] asks for.
+    #[must_use]
+    pub fn with_rollback(mut self) -> Self {
+        self.rollback = true;
         self
     }
 }
@@ -286,6 +296,7 @@ impl Engine {
             roles: self.options.roles,
             at_result: matches!(step.body, Body::Result(_)),
             limits_hold: self.options.limits_hold,
+            rollback: self.options.rollback,
         };
         session.ledger.turns += history.turns().saturating_sub(turns);
         let mut whole = session.ladder.take().unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::journal::{DecisionOrigin, Journal};
 use crate::session_state::AgentState;
 
 /// The rung under which a hand-off is recorded.
-const RUNG: &str = "hand-off";
+pub(crate) const RUNG: &str = "hand-off";
 
 /// Whether a session has got the hand-off of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

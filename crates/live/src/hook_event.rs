@@ -321,6 +321,9 @@ impl<S: Store<Session>, J: Journal> Handler<'_, S, J> {
         let is_handoff = handoff.is_some_and(|handoff| handoff.id == decision.id);
         if let Some(state) = agent.handoff.as_mut().filter(|_| is_handoff) {
             state.delivered = carried >= Action::Nudge;
+            if state.delivered {
+                live.track(&decision, Vec::new(), agent)?;
+            }
         }
         match decision.action {
             _ if is_handoff => {}

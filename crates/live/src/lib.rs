@@ -19,6 +19,7 @@ mod outcome_tracking;
 mod planned_steps;
 mod recent_calls;
 mod remote;
+mod running_calls;
 mod session_state;
 mod step;
 mod transcript;
@@ -32,9 +33,10 @@ pub use journal::{
     SessionSource,
 };
 #[cfg(feature = "sqlite")]
-pub use journal::{SqliteJournal, WatchedSession};
+pub use journal::{RunActivity, STALLED, SqliteJournal, WatchedSession};
 pub use live::{EventContext, Live};
 pub use outcome_tracking::{NudgeOutcome, TURNS};
 pub use recent_calls::{RecentCall, repeated};
 pub use remote::{RemoteAnswer, RemoteDecisions};
+pub use running_calls::RunningCall;
 pub use transcript::{OpenTranscript, ReadSeek};

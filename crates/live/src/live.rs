@@ -8,10 +8,10 @@ use crate::holdout::HoldoutSide;
 use crate::journal::{DecisionOrigin, Journal, SessionSource};
 use crate::outcome_tracking::{NudgeOutcome, Pattern, TrackedNudge};
 use crate::planned_steps::{Audience, PlannedStep};
-use crate::recent_calls;
 use crate::remote::RemoteDecisions;
 use crate::session_state::{AgentState, SessionState};
 use crate::transcript::OpenTranscript;
+use crate::{handoff, recent_calls, running_calls};
 
 /// The context of an event or a step.
 #[derive(Clone)]
@@ -25,6 +25,8 @@ pub struct EventContext<'a> {
     /// What the main agent of the run's first session must know of the attempt before it. Only used together with
     /// `run`.
     pub handoff: Option<&'a str>,
+    /// Fingerprints of the calls that the attempt before it repeated, as in [`RecentCall::print`](crate::RecentCall::print).
+    pub loop_calls: &'a [String],
     /// The swarm: a group of workers with one goal, across sessions.
     pub swarm: Option<&'a str>,
     /// Whether the subagents of a session form a swarm of their own. A swarm that is named takes precedence.
@@ -166,6 +168,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             agent.awaited = awaited.map(|awaited| awaited.at(decision.step));
         }
         recent_calls::enter(&mut agent.recent_calls, &step, decision.step, judged.as_ref());
+        running_calls::enter(&mut agent.running, &step);
         if let Some(known) = agent.nudge.as_mut().and_then(|nudge| nudge.enter(&step, &decision))
             && let Some(nudge) = agent.nudge.take()
         {
@@ -225,7 +228,11 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         if agent.nudge.as_ref().is_some_and(|nudge| nudge.id == id) {
             return Ok(());
         }
-        let before = std::mem::replace(&mut agent.nudge, TrackedNudge::new(id, patterns));
+        let tracked = match decision.rung.as_deref() {
+            Some(handoff::RUNG) => TrackedNudge::of_calls(id, self.context.loop_calls),
+            _ => TrackedNudge::new(id, patterns),
+        };
+        let before = std::mem::replace(&mut agent.nudge, tracked);
         before.map_or(Ok(()), |nudge| self.outcome(&nudge, NudgeOutcome::Unknown))
     }
 

@@ -1,7 +1,9 @@
-//! Tracks what an agent does after a nudge: whether it leaves the loop.
+//! Tracks what an agent does after a nudge or a recovery: whether it leaves the loop.
 
 use deloop_types::{Body, Decision, Step};
 use serde::{Deserialize, Serialize};
+
+use crate::recent_calls::print;
 
 /// Number of turns without the pattern after which the agent has left the loop.
 pub const TURNS: u32 = 3;
@@ -14,7 +16,7 @@ pub(crate) fn patterns(decision: &Decision) -> Vec<Pattern> {
     decision.findings.iter().map(|f| (f.detector.clone(), f.evidence.pattern)).collect()
 }
 
-/// What the agent did after a nudge.
+/// What the agent did after a nudge or a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NudgeOutcome {
     /// The pattern didn't occur for [`TURNS`] turns.
@@ -46,18 +48,38 @@ pub(crate) struct TrackedNudge {
     pub(crate) id: String,
     patterns: Vec<Pattern>,
     turns: u32,
+    /// The calls that a new session must not repeat, after an attempt that did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<String>,
+    /// The number of turns in which it made one of them.
+    #[serde(default)]
+    again: u32,
 }
 
 impl TrackedNudge {
     /// Starts tracking the decision with this id and these patterns.
     pub(crate) fn new(id: &str, patterns: Vec<Pattern>) -> Option<Self> {
-        (!patterns.is_empty()).then(|| Self { id: id.to_owned(), patterns, turns: 0 })
+        (!patterns.is_empty()).then(|| Self { patterns, ..Self::with_id(id) })
+    }
+
+    /// Starts tracking the hand-off with this id: whether the new session repeats the calls of the attempt before it.
+    pub(crate) fn of_calls(id: &str, calls: &[String]) -> Option<Self> {
+        (!calls.is_empty()).then(|| Self { calls: calls.to_vec(), ..Self::with_id(id) })
+    }
+
+    fn with_id(id: &str) -> Self {
+        Self { id: id.to_owned(), patterns: Vec::new(), turns: 0, calls: Vec::new(), again: 0 }
     }
 
     /// Adds a step and its decision. Returns the outcome once it is known.
     pub(crate) fn enter(&mut self, step: &Step, decided: &Decision) -> Option<NudgeOutcome> {
-        if let Body::Turn(_) = step.body {
+        if let Body::Turn(turn) = &step.body {
             self.turns += 1;
+            self.again += u32::from(turn.calls.iter().any(|call| self.calls.contains(&print(call))));
+        }
+        // Once is a look at where things stand.
+        if self.again > 1 {
+            return Some(NudgeOutcome::Continued);
         }
         if self.turns > 0 && patterns(decided).iter().any(|p| self.patterns.contains(p)) {
             return Some(NudgeOutcome::Continued);

@@ -80,12 +80,17 @@ pub(crate) fn json(calls: &[RecentCall]) -> String {
     serde_json::to_string(calls).unwrap_or_default()
 }
 
+/// Returns the fingerprint of a call, as it is stored.
+pub(crate) fn print(call: &Call) -> String {
+    format!("{:08x}", Fingerprint::of_call(&call.tool, &call.args).short() >> 32)
+}
+
 fn short_form(call: &Call, step: u64) -> RecentCall {
     RecentCall {
         step,
         tool: quote(&call.tool, 40),
         call: short_call(&call.tool, &call.args).to_string(),
-        print: format!("{:08x}", Fingerprint::of_call(&call.tool, &call.args).short() >> 32),
+        print: print(call),
         came: None,
         output: None,
         evidence: None,

@@ -11,6 +11,7 @@ use crate::handoff::HandoffState;
 use crate::outcome_tracking::{Pattern, TrackedNudge};
 use crate::recent_calls::RecentCall;
 use crate::remote::{RemoteAnswer, ServerState};
+use crate::running_calls::RunningCall;
 use crate::transcript::TranscriptPosition;
 
 /// Maximum number of subagents stored per session. The one inactive longest is dropped first.
@@ -65,6 +66,9 @@ pub(crate) struct AgentState {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) put_off: bool,
     pub(crate) recent_calls: Vec<RecentCall>,
+    /// The calls that have no result yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) running: Vec<RunningCall>,
     /// The latest turn, if its embedding isn't known yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) awaited: Option<AwaitedEmbedding>,
@@ -167,6 +171,19 @@ impl SessionState {
             agent.forget_decisions();
             agent.put_off = true;
         }
+    }
+
+    /// Returns the calls of all agents that have no result yet, those of the most recently active agent last.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn running(&self) -> Vec<RunningCall> {
+        self.agents.iter().flat_map(|agent| agent.running.iter().cloned()).collect()
+    }
+
+    /// Returns the last calls of the main agent.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn main_calls(&self) -> &[RecentCall] {
+        let main = self.agents.iter().find(|agent| agent.name.is_none());
+        main.map(|agent| agent.recent_calls.as_slice()).unwrap_or_default()
     }
 
     /// Takes the tracked nudges of all agents.

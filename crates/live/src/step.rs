@@ -180,9 +180,10 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         }
         if decision.action >= Action::Nudge {
             if let Some(id) = &decision.id {
-                self.journal.delivered(id, "stream")?;
+                let at = if decision.rollback.is_some() { "stream, with a rollback" } else { "stream" };
+                self.journal.delivered(id, at)?;
             }
-            if decision.action == Action::Nudge {
+            if decision.action == Action::Nudge || decision.rollback.is_some() {
                 self.track(&decision, patterns(&decision), agent)?;
             }
         }

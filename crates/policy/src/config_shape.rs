@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentBlock, CeilingsBlock, EmbeddingsBlock, EventsBlock, Fail, Ladder, MemoryBlock, Price, Rules,
-    ServeBlock, ServerBlock, StopEnds, SwarmBlock,
+    RunBlock, ServeBlock, ServerBlock, StopEnds, SwarmBlock,
 };
 
 /// The part of the schema that doesn't depend on the detectors.
@@ -57,6 +57,8 @@ pub(crate) struct ConfigShape {
     events: Option<EventsBlock>,
     /// The swarm of the sessions that deloop's hooks and plugins guard.
     swarm: Option<SwarmBlock>,
+    /// The settings of `deloop run`. Only your own configuration can have them.
+    run: Option<RunBlock>,
     /// The settings of `deloop serve`. Only your own configuration can have them.
     serve: Option<ServeBlock>,
     /// The server that hooks and plugins report to.

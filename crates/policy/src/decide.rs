@@ -1,5 +1,5 @@
 use deloop_detect::{ToolTally, short_hash};
-use deloop_types::{Action, Decision, Finding, Mode, Role, Roles, SessionId};
+use deloop_types::{Action, Decision, Finding, Mode, Role, Roles, Rollback, SessionId};
 
 use crate::{
     LadderState, Profile, Rules, Rung, RungUnit, StopEnds, TASK_UPDATE, TaskUpdate, Watch, render, summary,
@@ -38,6 +38,8 @@ pub struct DecisionContext<'a> {
     pub at_result: bool,
     /// Whether a limit that is reached is enforced in mode `nudge`, too.
     pub limits_hold: bool,
+    /// Whether the caller can take steps out of the conversation.
+    pub rollback: bool,
 }
 
 /// The ladders that a step can climb.
@@ -161,6 +163,7 @@ pub fn decide(
         if matches!(best.action, Action::Block | Action::Ask) {
             decision.calls = refused_calls(profile, best, &candidates, &found);
         }
+        decision.rollback = rollback(profile, watch, best, &one.finding, context);
         if let Some(update) = TaskUpdate::of(&one.finding).filter(|_| best.rung.task_update) {
             decision.extra.insert(TASK_UPDATE.to_owned(), update);
         }
@@ -216,6 +219,29 @@ fn after_warnings(finding: &Finding) -> &'static str {
     if finding.evidence.severity == 0 { WARNED_TWICE } else { "" }
 }
 
+/// Returns the steps to take out of the conversation at the first rung after two nudges, if the caller can do that. It
+/// needs the same evidence as the refusal that it comes with.
+fn rollback(
+    profile: &Profile,
+    watch: &Watch,
+    best: &Candidate<'_>,
+    finding: &Finding,
+    context: &DecisionContext<'_>,
+) -> Option<Rollback> {
+    let able = context.rollback && context.mode == Mode::Enforce && profile.rules == Rules::Episodes;
+    let ignored = watch.ladder.rungs.get(..best.level.saturating_sub(1) as usize)?;
+    let refuses = matches!(best.action, Action::Block | Action::Ask);
+    if !able || !refuses || ignored.len() < 2 || ignored.iter().any(|rung| rung.action != Action::Nudge) {
+        return None;
+    }
+    let to = context.step.checked_sub(1).filter(|to| *to > finding.since)?;
+    let summary = finding.summary.trim_end_matches('.');
+    let line = format!(
+        "[deloop] {summary}. The turns that repeated it were removed from this conversation. Take a different approach."
+    );
+    Some(Rollback::new(finding.since, to, line))
+}
+
 /// Returns the question to ask in place of a refusal. The rung's own text would claim that it has happened.
 fn question(finding: &Finding) -> String {
     if finding.is_budget() {
@@ -256,6 +282,7 @@ fn held_back(decision: Decision, found: &[DetectorHit], of_limit: bool) -> Decis
     held.action = Action::Warn;
     held.message = Some(message);
     (held.role, held.status) = (None, None);
+    held.rollback = None;
     held.calls.clear();
     held.extra.clear();
     held
@@ -437,6 +464,7 @@ fn capped(decision: Decision, mode: Mode) -> Decision {
     done.would = Some(Box::new(with_user_message(decision)));
     done.action = cap;
     done.calls.clear();
+    done.rollback = None;
     done.status = None;
     done.extra.clear();
     if cap == Action::Continue {

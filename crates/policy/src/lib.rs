@@ -19,6 +19,7 @@ mod prices;
 mod profile;
 mod reached;
 mod root_cause;
+mod run_block;
 mod schema;
 mod serve_block;
 mod spawn_words;
@@ -39,6 +40,7 @@ pub use prices::{Prices, undated};
 pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Watch, profile_text};
 pub use reached::ReachedRung;
 pub use root_cause::{RootCause, root_cause};
+pub use run_block::{RecoverWith, RunBlock};
 pub use schema::{
     AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, ServerBlock, SwarmBlock,
     config_schema,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::Registry;
 
 /// The configuration keys that aren't part of a profile.
-pub const CONFIG_KEYS: [&str; 13] = [
+pub const CONFIG_KEYS: [&str; 14] = [
     "$schema",
     "profile",
     "mode",
@@ -18,6 +18,7 @@ pub const CONFIG_KEYS: [&str; 13] = [
     "embeddings",
     "events",
     "swarm",
+    "run",
     "serve",
     "server",
 ];

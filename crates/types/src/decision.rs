@@ -5,7 +5,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{Action, ControllerNotice, Finding, Role, SessionId};
+use crate::{Action, ControllerNotice, Finding, Role, Rollback, SessionId};
 
 /// The decision about a step. Every step gets one, even if it is `continue`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,6 +36,9 @@ pub struct Decision {
     pub role: Option<Role>,
     /// The ids of the calls to refuse or to ask about. `#N` is the Nth call of a turn without ids.
     pub calls: Vec<String>,
+    /// The repeated steps to take out of the conversation, if the caller said that it can and two nudges were ignored.
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub rollback: Option<Rollback>,
     /// How the run ended, on `stop`.
     pub status: Option<String>,
     /// All findings at this step.
@@ -84,6 +87,9 @@ impl Serialize for Decision {
         }
         map.serialize_entry("role", &self.role)?;
         map.serialize_entry("calls", &self.calls)?;
+        if let Some(rollback) = &self.rollback {
+            map.serialize_entry("rollback", rollback)?;
+        }
         map.serialize_entry("status", &self.status)?;
         map.serialize_entry("findings", &self.findings)?;
         if !self.notices.is_empty() {
@@ -113,6 +119,7 @@ impl<'de> Deserialize<'de> for Decision {
             user_message: take(&mut map, "user_message")?,
             role: take(&mut map, "role")?,
             calls: take(&mut map, "calls")?,
+            rollback: take(&mut map, "rollback")?,
             status: take(&mut map, "status")?,
             findings: take(&mut map, "findings")?,
             notices: take(&mut map, "notices")?,

@@ -16,7 +16,7 @@ use super::seen::Seen;
 use super::server::RunServer;
 use super::setup::Agents;
 use super::stand_in::Want;
-use super::{documents, healthy, retry, server_visit};
+use super::{documents, healthy, recovery, retry, server_visit, stall};
 
 /// One column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,14 @@ pub(super) enum Case {
     Persistent,
     /// The same with deloop: the run ends.
     Persistence,
+    /// The model never answers: `deloop run` ends the run.
+    SilentModel,
+    /// A tool never returns: `deloop run` ends the run, with what the tool started.
+    EndlessCall,
+    /// `deloop run` starts an agent that ignored two nudges again, with another model.
+    Recover,
+    /// Repeated turns are taken out of what the model is sent.
+    Rollback,
     /// A `deloop serve` decides: its ladder messages the model and ends the run.
     Server,
     /// An operator writes to the agent through a `deloop serve` while it works.
@@ -89,7 +97,7 @@ const BROKEN_LOOP: usize = 2;
 
 impl Case {
     /// Every case, in the order of the table.
-    pub(super) const ALL: [Self; 23] = [
+    pub(super) const ALL: [Self; 27] = [
         Self::Baseline,
         Self::Nudge,
         Self::Block,
@@ -105,6 +113,10 @@ impl Case {
         Self::Retry,
         Self::Persistent,
         Self::Persistence,
+        Self::SilentModel,
+        Self::EndlessCall,
+        Self::Recover,
+        Self::Rollback,
         Self::Server,
         Self::Message,
         Self::ServerGone,
@@ -133,6 +145,10 @@ impl Case {
             Self::Retry => "retry",
             Self::Persistent => "persistent",
             Self::Persistence => "persistence",
+            Self::SilentModel => "silent-model",
+            Self::EndlessCall => "endless-call",
+            Self::Recover => "recover",
+            Self::Rollback => "rollback",
             Self::Server => "server",
             Self::Message => "message",
             Self::ServerGone => "server-gone",
@@ -159,19 +175,20 @@ impl Case {
         match self {
             Self::Baseline | Self::Persistent => None,
             Self::Nudge | Self::Message | Self::ServerGone => Some(Want::Nudge),
-            Self::Stop | Self::Retry | Self::Server | Self::Persistence => Some(Want::Stop),
+            Self::Stop | Self::Retry | Self::Recover | Self::Server | Self::Persistence => Some(Want::Stop),
             Self::Behavioral | Self::Signature | Self::DoomLoop | Self::TurnSimilarity | Self::TurnHash => {
                 Some(Want::Stop)
             }
-            Self::Healthy => Some(Want::Quiet),
+            Self::Healthy | Self::SilentModel | Self::EndlessCall => Some(Want::Quiet),
             // With a hook that works these would refuse calls, so that a fault that was not there shows.
-            Self::Block | Self::Paused | Self::Allowed | Self::Wrong => Some(Want::Block),
+            Self::Block | Self::Rollback | Self::Paused | Self::Allowed | Self::Wrong => Some(Want::Block),
             Self::Missing | Self::Killed | Self::Hanging | Self::ReadOnly => Some(Want::Block),
         }
     }
 
     pub(super) fn calls(self) -> usize {
         match self {
+            Self::Rollback => 8,
             Self::Block | Self::Stop | Self::Paused | Self::Allowed | Self::Wrong | Self::Server => LONG_LOOP,
             Self::Hanging => BROKEN_LOOP,
             _ => LOOP,
@@ -183,11 +200,12 @@ impl Case {
             Self::Healthy => return healthy::script(&place.work),
             Self::Persistent | Self::Persistence => return Script::Turns(Vec::new()),
             Self::Message | Self::ServerGone => return server_visit::script(self),
+            Self::SilentModel | Self::EndlessCall => return stall::script(self),
             _ if self.profile().is_some() => return documents::script(self),
             _ => {}
         }
         let acts = agent.stuck_on().iter().map(|command| Act::Shell(command.to_string())).collect();
-        if self == Self::Retry {
+        if matches!(self, Self::Retry | Self::Recover) {
             return retry::script(acts);
         }
         Script::Loop { acts, max: self.calls() }
@@ -203,8 +221,11 @@ pub(super) fn run(case: Case, agent: &dyn Agent, agents: &Agents, hooks: &dyn Ho
     if persists && agent.end_hook().is_none() {
         return Verdict::Unsupported("no hook can keep it from ending its turn");
     }
-    let commands =
-        matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Retry | Case::Persistence);
+    if case == Case::Rollback && (!agent.folds_turns() || hooks.speaks_at().is_some()) {
+        return Verdict::Unsupported("nothing here can change what the model was sent before");
+    }
+    let commands = matches!(case, Case::Paused | Case::Allowed | Case::Wrong | Case::Persistence)
+        || matches!(case, Case::Retry | Case::Recover | Case::SilentModel | Case::EndlessCall);
     if hooks.speaks_at().is_some() && (commands || case.has_server() || case.profile().is_some()) {
         return Verdict::Unsupported("a stand-in has no commands and no profiles");
     }
@@ -304,8 +325,11 @@ fn launcher(
     place: &Place,
     server: Option<&RunServer>,
 ) -> Vec<String> {
-    if case == Case::Retry {
-        return retry::launcher(place);
+    match case {
+        Case::Retry => return retry::launcher(place),
+        Case::Recover => return recovery::launcher(agent, place),
+        Case::SilentModel | Case::EndlessCall => return stall::launcher(place),
+        _ => {}
     }
     if case == Case::Persistence {
         return Vec::new();

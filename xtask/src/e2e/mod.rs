@@ -10,12 +10,14 @@ mod passed;
 mod persistence;
 mod person;
 mod place;
+mod recovery;
 mod retry;
 mod sandbox;
 mod seen;
 mod server;
 mod server_visit;
 mod setup;
+mod stall;
 mod stand_in;
 mod table;
 

@@ -29,6 +29,9 @@ const NOTE: &str = "echo \"$1\" >> \"$E2E_COUNTER\"\necho \"noted $1\"\n";
 const WAIT: &str = "echo wait >> \"$E2E_COUNTER\"\nbeats=0\n\
     while [ ! -e \"$E2E_COUNTER.signal\" ] && [ $beats -lt 300 ]; do sleep 0.1; beats=$((beats + 1)); done\n\
     echo \"waited\"\n";
+/// Never ends, and starts something that leaves its process group and ignores signals.
+const HANG: &str = "echo hang >> \"$E2E_COUNTER\"\n\
+    (setsid sh -c 'trap \"\" INT TERM HUP; while :; do sleep 1; done' &)\nwhile :; do sleep 1; done\n";
 
 impl Place {
     /// Empties the folder and fills it anew.
@@ -40,8 +43,14 @@ impl Place {
         for folder in [&place.home, &place.work, &place.bin] {
             fs::create_dir_all(folder)?;
         }
-        let scripts =
-            [("check.sh", CHECK), ("test.sh", TEST), ("poll.sh", POLL), ("note.sh", NOTE), ("wait.sh", WAIT)];
+        let scripts = [
+            ("check.sh", CHECK),
+            ("test.sh", TEST),
+            ("poll.sh", POLL),
+            ("note.sh", NOTE),
+            ("wait.sh", WAIT),
+            ("hang.sh", HANG),
+        ];
         for (name, text) in scripts {
             fs::write(place.work.join(name), text)?;
         }
@@ -62,6 +71,11 @@ impl Place {
     /// The file that `wait.sh` waits for.
     pub(super) fn signal(&self) -> PathBuf {
         self.root.join("counter.signal")
+    }
+
+    /// The command lines of the processes that were left when the program had ended.
+    pub(super) fn left(&self) -> PathBuf {
+        self.root.join("counter.left")
     }
 
     /// When each event of a timed hook began and ended.

@@ -121,8 +121,12 @@ fn command(launch: &Launch) -> Command {
     command.args(["sh", "-c"]);
     // Root writes wherever the mode bits forbid it, so that the folder has to be a file system that cannot be written to.
     // The shell stays the first process, because an agent in that place would get no signals by default.
+    // What is left in the namespace then is written down before it dies with the shell.
     command.arg(
-        "if [ -n \"$1\" ]; then mount -t tmpfs -o ro none \"$1\" || exit 97; fi; shift; \"$@\"; exit $?",
+        "if [ -n \"$1\" ]; then mount -t tmpfs -o ro none \"$1\" || exit 97; fi; shift; \"$@\"; code=$?; \
+         for process in /proc/[0-9]*; do \
+         [ \"$process\" = /proc/$$ ] || tr '\\0' ' ' < \"$process/cmdline\"; done > \"$E2E_COUNTER.left\" 2> /dev/null; \
+         exit $code",
     );
     command.arg("sh").arg(launch.read_only.as_deref().unwrap_or(Path::new(""))).arg(&launch.program);
     command.args(&launch.arguments);

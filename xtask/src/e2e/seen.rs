@@ -5,7 +5,7 @@ use super::model::Record;
 use super::model::script::CLOSING;
 use super::place::Place;
 use super::sandbox::Ended;
-use super::{documents, healthy, persistence, retry, server_visit};
+use super::{documents, healthy, persistence, recovery, retry, server_visit, stall};
 
 /// One of these is on the screen after deloop ended a run.
 const SAID: [&str; 3] = ["deloop stopped the run", "[deloop] Stopped", "deloop is stopping the run"];
@@ -67,6 +67,9 @@ impl Seen<'_> {
             }
             Case::Retry => retry::judge(self),
             Case::Persistent | Case::Persistence => persistence::judge(case, self),
+            Case::Recover => recovery::judge_fresh(self),
+            Case::Rollback => recovery::judge_rollback(self),
+            Case::SilentModel | Case::EndlessCall => stall::judge(case, self),
             Case::Message | Case::ServerGone => server_visit::judge(case, self),
             Case::Behavioral | Case::Signature | Case::DoomLoop | Case::TurnSimilarity | Case::TurnHash => {
                 documents::judge(case, self)

@@ -17,8 +17,8 @@ use deloop_engine::Options;
 #[cfg(feature = "serve")]
 use deloop_policy::ServeBlock;
 use deloop_policy::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, ServerBlock,
-    config_schema, merge, unknown_key,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, RunBlock,
+    ServerBlock, config_schema, merge, unknown_key,
 };
 use deloop_types::Mode;
 use serde_json::Value;
@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) embeddings: EmbeddingsBlock,
     /// The server that decides, if one is set.
     pub(crate) server: ServerBlock,
+    /// The settings of `deloop run`.
+    pub(crate) run: RunBlock,
     /// The file that hooks append events to, if one is set.
     pub(crate) events: Option<(NotesFolder, String)>,
     /// The swarm of live sessions.
@@ -130,7 +132,7 @@ struct Given<'a> {
 }
 
 /// The keys that a project's configuration can't set, trusted or not.
-const OWN_KEYS: [&str; 3] = ["embeddings", "serve", "server"];
+const OWN_KEYS: [&str; 4] = ["embeddings", "run", "serve", "server"];
 
 const HOOK: Defaults<'static> = Defaults { profile: "default", mode: Mode::Nudge, checked: false };
 
@@ -279,6 +281,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     let events = events.map(|file| events_file(Path::new(&file), events_from)).transpose()?;
     let embeddings = field::<EmbeddingsBlock>(&document, "embeddings")?.unwrap_or_default();
     let server = field::<ServerBlock>(&document, "server")?.unwrap_or_default();
+    let run = field::<RunBlock>(&document, "run")?.unwrap_or_default();
     let swarm = swarm::of(&document, swarm_from, given.environment)?;
     let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
     let profile = if base.checked {
@@ -297,6 +300,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         memory,
         embeddings,
         server,
+        run,
         events,
         swarm,
         off: is_off(),

@@ -95,7 +95,9 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
         let handoff = handoff.and_then(|run| handoff_for(&journal, run, &event.session));
         let mut context = live_context(options, run.as_deref(), &config.swarm, notice.as_deref(), &cost);
         context.embeddings = embeddings.as_ref().map(|source| source as &dyn EmbeddingSource);
-        context.handoff = handoff.as_deref();
+        context.handoff = handoff.as_ref().map(|handoff| handoff.message.as_str());
+        context.loop_calls =
+            handoff.as_ref().map(|handoff| handoff.loop_calls.as_slice()).unwrap_or_default();
         let folder = event.cwd.as_deref().map(Path::new);
         let project = folder.and_then(project_id::of).or_else(project_id::here);
         context.project_id = project.as_deref();
@@ -172,6 +174,7 @@ pub(crate) fn live_context<'a>(
         now: now(),
         run,
         handoff: None,
+        loop_calls: &[],
         swarm: swarm.name.as_deref(),
         subagent_swarms: swarm.subagents,
         controller: CONTROLLER_NAME.as_deref().filter(|name| !name.is_empty()),
@@ -187,9 +190,18 @@ pub(crate) fn live_context<'a>(
 }
 
 /// Returns the hand-off for a session of a retried run. Without it the agent goes on all the same.
-pub(crate) fn handoff_for(journal: &SqliteJournal, run: &str, session: &str) -> Option<String> {
+pub(crate) fn handoff_for(journal: &SqliteJournal, run: &str, session: &str) -> Option<GivenHandoff> {
     let first = std::env::var(RUN_HANDOFF).ok()?;
-    journal.handoff_for(run, &first, session).ok().flatten()
+    let message = journal.handoff_for(run, &first, session).ok().flatten()?;
+    // Without them, nobody can tell whether the session leaves the loop.
+    let loop_calls = journal.loop_calls_before(run).unwrap_or_default();
+    Some(GivenHandoff { message, loop_calls })
+}
+
+/// What a new attempt is told, and the calls that the one before it repeated.
+pub(crate) struct GivenHandoff {
+    pub(crate) message: String,
+    pub(crate) loop_calls: Vec<String>,
 }
 
 /// Returns the cost of a request. The price table is read only when needed, because most events have no usage.

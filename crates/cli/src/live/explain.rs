@@ -41,20 +41,25 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
 
     writeln!(out, "\nFindings")?;
     let findings: Vec<RecordedFinding> = read(row.findings.as_deref());
-    for found in &findings {
+    let stalled = row.status.as_deref() == Some(deloop_live::STALLED);
+    for found in findings.iter().filter(|_| !stalled) {
         let RecordedFinding { detector, count, since, summary } = found;
         writeln!(out, "  {detector}: {} ({count} times, since step {since})", redaction.line(summary, 300))?;
     }
-    if findings.is_empty() {
+    if findings.is_empty() || stalled {
         writeln!(out, "  {}", super::words::summary(&row, &redaction, 300))?;
     }
     writeln!(out, "\nRule")?;
-    if findings.is_empty() && row.detector.is_none() {
+    if stalled {
+        writeln!(out, "  `deloop run --stall` ends an agent when nothing happens for too long")?;
+    } else if findings.is_empty() && row.detector.is_none() {
         writeln!(out, "  `deloop run --on-stop retry` gives a new attempt the hand-off of the stopped one")?;
     } else {
         writeln!(out, "  rung {}{rung} of the profile's ladder", row.level)?;
     }
-    if let Some(detector) = findings.first().map(|f| f.detector.as_str()).or(row.detector.as_deref()) {
+    let findings = if stalled { &[][..] } else { findings.as_slice() };
+    let detector = row.detector.as_deref().filter(|_| !stalled);
+    if let Some(detector) = findings.first().map(|f| f.detector.as_str()).or(detector) {
         writeln!(out, "  `deloop explain {detector}` explains the detector")?;
     }
     steps(&row, &redaction, out)?;
@@ -69,7 +74,9 @@ pub(crate) fn run(id: &str, out: &mut dyn Write) -> Result<u8, Failure> {
     if let Some(outcome) = outcome(&row) {
         writeln!(out, "  the agent {outcome}")?;
     }
-    if row.wrong {
+    if stalled {
+        writeln!(out, "\nIf the agent was still working, give it more time with `deloop run --stall`.")?;
+    } else if row.wrong {
         writeln!(out, "  You marked it as wrong.")?;
     } else {
         writeln!(out, "\nIf this was wrong, run")?;

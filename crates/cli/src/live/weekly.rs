@@ -79,9 +79,9 @@ impl Weekly {
             week(session.since).into_iter().for_each(|week| group.0[week] += 1);
         }
         let mut known = HashSet::new();
-        // The hand-off of a retried run is recorded without a detector, and a budget isn't a loop.
+        // The hand-off of a retried run is recorded without a detector, and neither a budget nor a stall is a loop.
         let is_loop = |decision: &RecordedDecision| {
-            decision.detector.as_deref().is_some_and(|detector| detector != "over-budget")
+            decision.detector.as_deref().is_some_and(|detector| !["over-budget", "stall"].contains(&detector))
         };
         for decision in decisions.iter().filter(|decision| !decision.wrong && is_loop(decision)) {
             if !known.insert(episode(decision)) {

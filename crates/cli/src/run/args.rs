@@ -14,14 +14,23 @@ Examples:
   deloop run --on-stop retry --json result.json -- claude -p 'fix the tests'
   deloop run --on-stop run --then './notify.sh' -- claude -p 'fix the tests'
   deloop run --on-stop person -- claude -p 'fix the tests'
+  deloop run --stall 30m -- claude -p 'fix the tests'
 
 The agent needs deloop hooks (`deloop install AGENT`). When deloop stops the run, the agent gets a
 moment to exit by itself. Then deloop interrupts it, terminates it after the grace time, and
 finally kills it together with everything it started. A hand-off file says what was tried, where
 it looped and how to continue; its path is printed on standard error.
 
+An agent that hangs calls no hooks. If nothing has happened for as long as `--stall` says, and for
+three times as long as ever before in the run, deloop warns at half of that time, then ends the
+agent in the same way. A call that writes something, or that the agent itself gave more time,
+isn't a stall.
+
+With `--recover`, an agent that ignored two nudges isn't blocked until it is stopped: deloop ends it
+and starts it again in a new session, once per run, and tells it what the earlier one repeated.
+
 `--on-stop` says what happens next:
-  end     deloop exits with 86
+  end     deloop exits with 86, or with 88 after a stall
   retry   the same command starts again, in a new session, and its agent is told what the stopped
           one repeated; standard input is given to every attempt
   run     the command of `--then` runs in a shell, with the result so far as JSON on standard input
@@ -30,6 +39,7 @@ it looped and how to continue; its path is printed on standard error.
           without one, it exits with 87
 
 Exit codes: 86 deloop stopped the run (with `retry`: the last attempt); 87 handed over to a person;
+88 deloop ended the run because nothing happened;
 126 the agent couldn't be started; 127 it wasn't found; with `run`, the code of the `--then`
 command; otherwise the agent's own code, or 128+N if signal N ended it.";
 
@@ -73,6 +83,14 @@ pub(crate) struct RunArgs {
     /// Let this `deloop serve` decide, whatever the agent's hooks and your configuration name; `off` for none
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
+    /// End the agent if nothing happens for this long, such as 30s, 90m or 3h; 0 for never [default: 2h, or `stall` in
+    /// `[run]` of your configuration]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) stall: Option<String>,
+    /// When the agent ignored two nudges: `fresh` starts it again in a new session, `model=NAME` does that with another
+    /// model [default: `recover` in `[run]` of your configuration]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) recover: Option<String>,
     /// How long the agent gets to exit after each signal
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     pub(crate) grace: f64,

@@ -1,14 +1,13 @@
-//! One attempt: the agent is started, watched, and ended when deloop decides to stop.
+//! One attempt: the agent is started and watched, and how it ended is reported.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use deloop_detect::Fingerprint;
-use deloop_live::{RecordedDecision, RunAttempt, SessionSource, SqliteJournal};
+use deloop_live::{RecordedDecision, RunAttempt, STALLED, SessionSource, SqliteJournal};
 use deloop_types::{Millis, Mode};
 
-use super::child::{AgentProcess, Happened, Processes, Push};
+use super::child::Push;
 use super::guarded;
 use super::handoff::{self, End, HandoffRun};
 use super::{Runner, say, words};
@@ -16,11 +15,6 @@ use crate::exit::Failure;
 use crate::hook::{RUN, RUN_HANDOFF, RUN_MODE};
 use crate::server_link::SERVER;
 use crate::state::now;
-
-/// How often the state is checked.
-const BEAT: Duration = Duration::from_millis(100);
-/// How long an agent that its hook can stop gets to exit, at most.
-const BY_ITSELF: f64 = 2.0;
 
 /// An attempt that is over.
 pub(super) struct Attempt {
@@ -34,6 +28,10 @@ pub(super) struct Attempt {
     pub(super) source: Option<SessionSource>,
     /// The decision that ended it.
     pub(super) stop: Option<RecordedDecision>,
+    /// The decision that shows that it ignored two nudges, if it was ended for that.
+    pub(super) ignored: Option<RecordedDecision>,
+    /// The model that was chosen for it, if it isn't the one in the command.
+    pub(super) model: Option<String>,
     /// The hand-off file, if it could be written.
     pub(super) handoff: Option<PathBuf>,
     /// Whether deloop received a signal meanwhile: someone wants the run to end.
@@ -42,18 +40,19 @@ pub(super) struct Attempt {
     pub(super) error: Option<std::io::Error>,
 }
 
-/// How the watched agent ended.
-struct Watched {
-    status: ExitStatus,
-    /// The last signal that deloop ended it with.
-    pushed: Option<Push>,
-    signalled: bool,
-}
-
 /// What an attempt follows: an attempt that was stopped, and what its agent must know of it.
 pub(super) struct Retry {
     pub(super) after: String,
     pub(super) message: String,
+    /// The model to use, if it isn't the one in the command.
+    pub(super) model: Option<String>,
+}
+
+impl Attempt {
+    /// Returns the decision because of which deloop ended it.
+    pub(super) fn ended_by(&self) -> Option<&RecordedDecision> {
+        self.stop.as_ref().or(self.ignored.as_ref())
+    }
 }
 
 impl Runner<'_> {
@@ -64,6 +63,7 @@ impl Runner<'_> {
         let run = format!("{started}\0{}\0{number}", std::process::id());
         let run = format!("r{}", &Fingerprint::of_bytes(run.as_bytes()).to_string()[..12]);
         let first = earlier.first().map_or(&run, |attempt| &attempt.run).clone();
+        let model = retry.as_ref().and_then(|retry| retry.model.clone());
         self.record(&run, &first, number, retry, started);
         let mut attempt = Attempt {
             run,
@@ -72,11 +72,13 @@ impl Runner<'_> {
             exit_code: None,
             source: None,
             stop: None,
+            ignored: None,
+            model,
             handoff: None,
             signalled: false,
             error: None,
         };
-        let mut process = match self.processes.start(&mut self.command(&attempt.run, &first, number)) {
+        let mut process = match self.processes.start(&mut self.command(&attempt, &first, number)) {
             Ok(process) => process,
             Err(error) => {
                 attempt.error = Some(error);
@@ -87,20 +89,28 @@ impl Runner<'_> {
             input.feed(stdin);
         }
         let store = self.store.as_ref();
-        let watched = watch(&self.processes, &process, store, &attempt.run, self.args.grace)?;
+        let watched = self.watch(&process, &attempt.run, earlier)?;
         attempt.ended = now();
         attempt.exit_code = Some(code(watched.status));
         attempt.signalled = watched.signalled;
         if let Some(store) = store {
             // It may have exited by itself between two checks.
             attempt.stop = stop_of(store, &attempt.run);
+            // A loop may be stopped between two checks; a fresh session is better than a stop.
+            let looped = attempt.stop.as_ref().is_some_and(|stop| !is_stall(stop));
+            if looped || (watched.ignores && watched.pushed.is_some()) {
+                attempt.ignored = self.ignores_nudges(&attempt.run, earlier);
+            }
+            if attempt.ignored.is_some() {
+                attempt.stop = None;
+            }
             let mut sources = store.sources_of_run(&attempt.run).unwrap_or_default();
             let stopped =
-                attempt.stop.as_ref().and_then(|stop| sources.iter().position(|s| s.session == stop.session));
+                attempt.ended_by().and_then(|stop| sources.iter().position(|s| s.session == stop.session));
             attempt.source = (!sources.is_empty()).then(|| sources.swap_remove(stopped.unwrap_or(0)));
         }
-        if attempt.stop.is_some() && watched.pushed.is_some() {
-            process.clear_away();
+        if attempt.ended_by().is_some() && watched.pushed.is_some() {
+            process.clear_away(&format!("{RUN}={}", attempt.run));
         }
         self.report(&mut attempt, number, watched.pushed);
         Ok(attempt)
@@ -124,10 +134,10 @@ impl Runner<'_> {
         }
     }
 
-    fn command(&self, run: &str, first: &str, number: usize) -> Command {
+    fn command(&self, attempt: &Attempt, first: &str, number: usize) -> Command {
         let mode = Mode::from(self.args.mode).as_str();
         let mut command = Command::new(&self.args.command[0]);
-        command.args(&self.args.command[1..]).env(RUN, run).env(RUN_MODE, mode);
+        command.args(self.arguments(attempt.model.as_deref())).env(RUN, &attempt.run).env(RUN_MODE, mode);
         if let Some(url) = &self.args.server {
             command.env(SERVER, url);
         }
@@ -145,14 +155,19 @@ impl Runner<'_> {
     /// Tells the user how an attempt ended, and writes the hand-off of a stopped one.
     fn report(&self, attempt: &mut Attempt, number: usize, pushed: Option<Push>) {
         let Some(store) = &self.store else { return };
-        let Some(stop) = &attempt.stop else {
+        let Some(stop) = attempt.ended_by().cloned() else {
             if let Some(problem) = guarded::never_called(store, &attempt.run, &self.args.command[0]) {
                 say(&problem);
             }
             return;
         };
         let summary = stop.summary.as_deref().unwrap_or("it repeats itself");
-        say(&format!("stopped the run: {} ({})", deloop_detect::clean(summary, 200), stop.id));
+        let ended = match (is_stall(&stop), &attempt.ignored) {
+            (true, _) => "ended the run",
+            (false, Some(_)) => "ended the agent, which ignored two messages",
+            (false, None) => "stopped the run",
+        };
+        say(&format!("{ended}: {} ({})", deloop_detect::clean(summary, 200), stop.id));
         let run = HandoffRun {
             id: &attempt.run,
             command: &self.args.command,
@@ -161,7 +176,7 @@ impl Runner<'_> {
             end: End { status: attempt.exit_code.unwrap_or(u8::MAX), pushed },
         };
         let file = self.args.handoff.as_deref().map(|path| numbered(path, number));
-        match handoff::write(&run, stop, store, &self.state, file.as_deref()) {
+        match handoff::write(&run, &stop, store, &self.state, file.as_deref()) {
             Ok(path) => {
                 say(&format!("summary and next steps: {}", path.display()));
                 attempt.handoff = std::path::absolute(&path).ok().or(Some(path));
@@ -181,48 +196,13 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(format!("{stem}.{number}{extension}"))
 }
 
-/// Waits until the agent exits, and ends it when deloop decides to stop.
-fn watch(
-    processes: &Processes,
-    agent: &AgentProcess,
-    store: Option<&SqliteJournal>,
-    run: &str,
-    grace: f64,
-) -> Result<Watched, Failure> {
-    let grace = if grace.is_finite() { grace.clamp(0.0, 3600.0) } else { 5.0 };
-    let beats = |seconds: f64| (seconds / BEAT.as_secs_f64()).ceil();
-    let mut patience: Option<f64> = None;
-    let (mut pushed, mut signalled) = (None, false);
-    loop {
-        match processes.next(BEAT)? {
-            Happened::Ended(status) => return Ok(Watched { status, pushed, signalled }),
-            Happened::Signal(signal) => {
-                signalled = true;
-                agent.pass_on(signal);
-            }
-            Happened::Line(_) => {}
-            Happened::Nothing => match &mut patience {
-                None => {
-                    let stop = store.and_then(|store| stop_of(store, run));
-                    let by_itself = |stop: RecordedDecision| match guarded::ends_by_itself(&stop.agent) {
-                        true => beats(grace.min(BY_ITSELF)),
-                        false => 0.0,
-                    };
-                    patience = stop.map(by_itself);
-                }
-                Some(left) if *left > 0.0 => *left -= 1.0,
-                Some(left) => {
-                    let push = Push::after(pushed);
-                    agent.push(push);
-                    pushed = Some(push);
-                    *left = beats(grace);
-                }
-            },
-        }
-    }
+/// Returns whether a run was ended because nothing happened.
+pub(super) fn is_stall(stop: &RecordedDecision) -> bool {
+    stop.status.as_deref() == Some(STALLED)
 }
 
-fn stop_of(store: &SqliteJournal, run: &str) -> Option<RecordedDecision> {
+/// Returns the decision that ended a run, if there is one.
+pub(super) fn stop_of(store: &SqliteJournal, run: &str) -> Option<RecordedDecision> {
     // A failed check is repeated.
     store.stop_of_run(run).ok().flatten()
 }

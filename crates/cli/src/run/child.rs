@@ -53,6 +53,8 @@ impl Processes {
         let (sender, happened) = channel();
         #[cfg(unix)]
         unix::listen(sender.clone())?;
+        #[cfg(target_os = "linux")]
+        unix::adopt_orphans();
         Ok(Self { sender, happened })
     }
 
@@ -129,7 +131,19 @@ mod unix {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     use signal_hook::iterator::Signals;
 
+    use super::super::process_table;
     use super::{AgentProcess, Happened, Push, Sender};
+
+    /// How often what is left of a run is looked for and killed, at most, and the time in between.
+    const ROUNDS: usize = 50;
+    const BETWEEN: std::time::Duration = std::time::Duration::from_millis(20);
+
+    /// Becomes the parent of processes whose own parents are gone, so that they can still be found.
+    #[cfg(target_os = "linux")]
+    pub(super) fn adopt_orphans() {
+        // Without it, the run's mark in the environment still finds most of them.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    }
 
     /// Forwards the signals that would end deloop.
     pub(super) fn listen(sender: Sender<Happened>) -> std::io::Result<()> {
@@ -167,10 +181,30 @@ mod unix {
             });
         }
 
-        /// Ends what the agent left running. Its group id stays valid while any process is in the group.
-        pub(in super::super) fn clear_away(&self) {
+        /// Ends what the agent left running: its group, whose id stays valid while any process is in it, and what left the
+        /// group. `mark` is a variable in the environment of the run's processes alone.
+        pub(in super::super) fn clear_away(&self, mark: &str) {
             if self.own_group {
                 self.send(Signal::KILL);
+            }
+            for _ in 0..ROUNDS {
+                let left = process_table::started_here(Some(mark));
+                if left.is_empty() {
+                    break;
+                }
+                for pid in left.into_iter().filter_map(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
+                    // A process that is gone needs no signal.
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+                std::thread::sleep(BETWEEN);
+            }
+        }
+
+        /// Notices the ends of adopted processes, so that they leave the process table.
+        pub(in super::super) fn reap_adopted(&self) {
+            let adopted = process_table::ended_children().into_iter().filter(|id| *id != self.id);
+            for pid in adopted.filter_map(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
+                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
             }
         }
 
@@ -193,5 +227,8 @@ impl AgentProcess {
     }
 
     #[expect(clippy::unused_self, reason = "the same as on Unix")]
-    pub(super) fn clear_away(&self) {}
+    pub(super) fn clear_away(&self, _mark: &str) {}
+
+    #[expect(clippy::unused_self, reason = "the same as on Unix")]
+    pub(super) fn reap_adopted(&self) {}
 }

@@ -7,6 +7,7 @@ use deloop_detect::{clean, quote};
 use deloop_live::{RecentCall, RecordedDecision};
 use deloop_types::Outcome;
 
+use super::attempt::is_stall;
 use crate::live::explain::{ended, read};
 use crate::redaction::Redaction;
 
@@ -19,8 +20,11 @@ const INSTRUCTION: usize = 1000;
 pub(super) fn message(stop: &RecordedDecision, handoff: Option<&Path>, instruction: Option<&str>) -> String {
     let redaction = Redaction::new(false);
     let summary = stop.summary.as_deref().map(|text| redaction.line(text, 240));
-    let mut text =
-        "[deloop] An earlier attempt at this task was stopped because it was stuck in a loop".to_owned();
+    let why = match is_stall(stop) {
+        true => "was ended because it hung",
+        false => "was stopped because it was stuck in a loop",
+    };
+    let mut text = format!("[deloop] An earlier attempt at this task {why}");
     if let Some(summary) = summary {
         text += &format!(": {}", summary.trim_end_matches('.'));
     }
@@ -29,8 +33,16 @@ pub(super) fn message(stop: &RecordedDecision, handoff: Option<&Path>, instructi
     if !calls.is_empty() {
         text += &format!(" Its last calls were {}.", calls.join(", "));
     }
-    text += " Do not repeat it; take a different approach. First find out why those calls led nowhere, from the files \
-             or the error itself. If you are blocked, say what blocks you; don't report success.";
+    text += match is_stall(stop) {
+        true => {
+            " Don't start anything again that may wait for ever: give it a time limit, or run it in the background and \
+             look at its output. If you are blocked, say what blocks you; don't report success."
+        }
+        false => {
+            " Do not repeat it; take a different approach. First find out why those calls led nowhere, from the files \
+             or the error itself. If you are blocked, say what blocks you; don't report success."
+        }
+    };
     if let Some(path) = handoff {
         // The path is the user's own: masking it would lead nowhere.
         text += &format!(" The record of that attempt is in {}.", clean(&path.to_string_lossy(), 300));

@@ -16,6 +16,11 @@ fn agent(program: &OsStr) -> Option<Installable> {
     installables().find(|agent| agent.wiring.programs.contains(&name))
 }
 
+/// Returns the flag that chooses this program's model, if it is known.
+pub(super) fn model_flag(program: &OsStr) -> Option<&'static str> {
+    agent(program).map(|agent| agent.wiring.model).filter(|flag| !flag.is_empty())
+}
+
 /// Returns whether an agent stops when its hook asks for it; true if unknown.
 pub(super) fn ends_by_itself(agent: &str) -> bool {
     let Some(agent) = hook_agent(agent) else { return true };

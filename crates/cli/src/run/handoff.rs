@@ -8,6 +8,7 @@ use deloop_formats::hooks::installable;
 use deloop_live::{DecisionFilter, RecordedDecision, SessionSource, SqliteJournal};
 use deloop_types::{Body, Millis};
 
+use super::attempt::is_stall;
 use super::child::Push;
 use crate::exit::Failure;
 use crate::live::explain::{ended, read};
@@ -84,7 +85,13 @@ fn text(
         }
         Some(Push::Kill) => "deloop killed the agent because it didn't exit when terminated".to_owned(),
     };
-    put(format_args!("# deloop stopped this run\n\n"));
+    let stalled = is_stall(stop);
+    let did = match (stalled, stop.action.as_str()) {
+        (true, _) => "ended this run",
+        (false, "stop") => "stopped this run",
+        _ => "ended this attempt and starts another",
+    };
+    put(format_args!("# deloop {did}\n\n"));
     put(format_args!("- command: `{}`\n", code(&redaction.line(&command.join(" "), 300))));
     put(format_args!("- from {} to {}; {how}\n", time(run.started), time(run.ended)));
     put(format_args!("- the task is not finished\n"));
@@ -92,8 +99,9 @@ fn text(
     let summary = redaction.line(stop.summary.as_deref().unwrap_or("it repeats itself"), 300);
     let status = stop.status.as_deref().map(|s| format!(" ({s})")).unwrap_or_default();
     put(format_args!(
-        "\n## Where it looped{status}\n\n{}. Run `deloop explain {}` for details.\n",
-        md(&summary),
+        "\n## Where it {}{status}\n\n{}. Run `deloop explain {}` for details.\n",
+        if stalled { "stalled" } else { "looped" },
+        md(&upper(&summary)),
         stop.id
     ));
 
@@ -118,30 +126,29 @@ fn text(
             put(format_args!("> {line}\n"));
         }
     }
-    put(format_args!("\n## Next steps\n\n"));
-    if let Some(agent) = installable(&stop.agent).filter(|a| !a.wiring.resume.is_empty()) {
-        let resume = agent.wiring.resume.replace("{session}", &deloop_detect::clean(&stop.session, 100));
-        put(format_args!(
-            "- resume the session with `{resume}`, and tell the agent what to do differently\n"
-        ));
-    } else {
-        put(format_args!(
-            "- the session was `{}` in {}\n",
-            deloop_detect::clean(&stop.session, 100),
-            stop.agent
-        ));
-    }
-    if let Some(transcript) = source.and_then(|s| s.transcript.as_deref()) {
-        put(format_args!(
-            "- see the whole session: `deloop show {}`\n",
-            code(&deloop_detect::clean(transcript, 400))
-        ));
-    }
-    put(format_args!(
-        "- if this wasn't a loop, run `deloop wrong {} --was legit` and start again\n",
-        stop.id
-    ));
-    out
+    out + &next_steps(stop, source)
+}
+
+/// Returns what a person can do now.
+fn next_steps(stop: &RecordedDecision, source: Option<&SessionSource>) -> String {
+    let session = deloop_detect::clean(&stop.session, 100);
+    let first = match installable(&stop.agent).filter(|agent| !agent.wiring.resume.is_empty()) {
+        Some(agent) => {
+            let resume = agent.wiring.resume.replace("{session}", &session);
+            format!("resume the session with `{resume}`, and tell the agent what to do differently")
+        }
+        None => format!("the session was `{session}` in {}", stop.agent),
+    };
+    let transcript = source.and_then(|source| source.transcript.as_deref());
+    let whole = transcript.map(|transcript| {
+        format!("see the whole session: `deloop show {}`", code(&deloop_detect::clean(transcript, 400)))
+    });
+    let otherwise = match is_stall(stop) {
+        true => "if it was still working, start again with a longer limit, such as `--stall 6h`".to_owned(),
+        false => format!("if this wasn't a loop, run `deloop wrong {} --was legit` and start again", stop.id),
+    };
+    let steps = [Some(first), whole, Some(otherwise)].into_iter().flatten();
+    steps.fold("\n## Next steps\n\n".to_owned(), |text, step| text + "- " + &step + "\n")
 }
 
 /// Returns the last text of the session in its transcript.
@@ -155,6 +162,12 @@ fn last_words(path: &str, session: &str) -> Option<String> {
         Body::Turn(turn) if step.agent.is_none() => turn.said().map(str::to_owned),
         _ => None,
     })
+}
+
+/// Returns text that begins with a capital letter.
+fn upper(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// Returns text that can't end its backticks.

@@ -9,15 +9,21 @@ mod guarded;
 mod handoff;
 mod input;
 mod person;
+mod process_table;
+mod recover;
 pub(crate) mod result;
+mod stall;
 mod then_command;
+mod watch;
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use deloop_live::{RecordedDecision, SqliteJournal};
+use deloop_policy::RecoverWith;
 
 use self::args::{OnStop, RunArgs};
-use self::attempt::{Attempt, Retry};
+use self::attempt::{Attempt, Retry, is_stall};
 use self::child::Processes;
 use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
@@ -36,6 +42,12 @@ struct Runner<'a> {
     processes: Processes,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
+    /// How long nothing may happen; zero for any time.
+    stall: Duration,
+    /// Whether a person may be asked.
+    at_terminal: bool,
+    /// What happens when the agent ignores two nudges.
+    recover: Option<RecoverWith>,
 }
 
 /// What follows an attempt.
@@ -83,13 +95,20 @@ impl<'a> Runner<'a> {
         } else if let Some(problem) = guarded::problem(&args.command[0]) {
             say(&problem);
         }
-        if let Some(notice) = config::load_for_hook(&RuleArgs::default()).notice() {
+        let config = config::load_for_hook(&RuleArgs::default());
+        if let Some(notice) = config.notice() {
             say(&notice);
         }
+        let stall = match config::is_off() {
+            true => Duration::ZERO,
+            false => stall::limit(args.stall.as_deref().or(config.run.stall.as_deref()))?,
+        };
+        let recover = args.recover.as_deref().map(recover::parse).transpose()?.or(config.run.recover);
         let processes = Processes::new()?;
-        let repeats = args.on_stop == OnStop::Retry && !std::io::stdin().is_terminal();
+        let at_terminal = std::io::stdin().is_terminal();
+        let repeats = (args.on_stop == OnStop::Retry || recover.is_some()) && !at_terminal;
         let input = repeats.then(RepeatableInput::read);
-        Ok(Self { args, state, store, processes, input })
+        Ok(Self { args, state, store, processes, input, stall, at_terminal, recover })
     }
 
     /// Decides what follows the last attempt.
@@ -103,6 +122,12 @@ impl<'a> Runner<'a> {
             let code = if missing { exit::NOT_FOUND } else { exit::NOT_STARTED };
             return Ok(AfterAttempt::End(RunOutcome::Failed, code));
         }
+        if let Some(ignored) = &last.ignored {
+            return Ok(match last.signalled {
+                true => ended(ignored),
+                false => AfterAttempt::Again(self.fresh_start(last, ignored)),
+            });
+        }
         let Some(stop) = &last.stop else {
             let code = last.exit_code.unwrap_or(u8::MAX);
             let outcome = match (code, attempts.len()) {
@@ -112,28 +137,26 @@ impl<'a> Runner<'a> {
             };
             return Ok(AfterAttempt::End(outcome, code));
         };
-        let stopped = Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED));
+        let (outcome, code) = stopped(stop);
+        let stopped = Ok(ended(stop));
         if last.signalled {
             // Whoever sent the signal wants the run to end, not to begin again.
             return stopped;
         }
+        let stops = attempts.iter().filter(|attempt| attempt.ignored.is_none()).count();
         match self.args.on_stop {
             // Another attempt would have a ceiling of its own.
             OnStop::Retry if stop.detector.as_deref() == Some("over-budget") => {
                 say("not starting another attempt: a ceiling was reached");
                 stopped
             }
-            OnStop::Retry if attempts.len() < self.args.attempts() => {
-                say(&format!("starting attempt {} of {}", attempts.len() + 1, self.args.attempts()));
+            OnStop::Retry if stops < self.args.attempts() => {
+                say(&format!("starting attempt {} of {}", stops + 1, self.args.attempts()));
                 Ok(AfterAttempt::Again(retry(last, stop, None)))
             }
             OnStop::End | OnStop::Retry => stopped,
             OnStop::Run => {
-                let code = self.then(
-                    last,
-                    stop,
-                    &RunResult::new(attempts, RunOutcome::Stopped, exit::STOPPED, None),
-                )?;
+                let code = self.then(last, stop, &RunResult::new(attempts, outcome, code, None))?;
                 Ok(AfterAttempt::End(RunOutcome::Handled, code))
             }
             OnStop::Person => self.ask(last, stop),
@@ -141,10 +164,23 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// Returns the outcome and the exit code of a run that deloop ended.
+fn stopped(stop: &RecordedDecision) -> (RunOutcome, u8) {
+    match is_stall(stop) {
+        true => (RunOutcome::Stalled, exit::STALLED),
+        false => (RunOutcome::Stopped, exit::STOPPED),
+    }
+}
+
+fn ended(stop: &RecordedDecision) -> AfterAttempt {
+    let (outcome, code) = stopped(stop);
+    AfterAttempt::End(outcome, code)
+}
+
 /// Returns what the next attempt follows.
 fn retry(last: &Attempt, stop: &RecordedDecision, instruction: Option<&str>) -> Retry {
     let message = corrective::message(stop, last.handoff.as_deref(), instruction);
-    Retry { after: stop.session.clone(), message }
+    Retry { after: stop.session.clone(), message, model: None }
 }
 
 /// Prints a message for the user on standard error; standard output belongs to the agent.

@@ -10,7 +10,7 @@ use deloop_live::RecordedDecision;
 
 use super::attempt::{Attempt, code};
 use super::result::RunOutcome;
-use super::{AfterAttempt, Runner, retry, say};
+use super::{AfterAttempt, Runner, ended, retry, say};
 use crate::exit::{self, Failure};
 
 impl Runner<'_> {
@@ -29,18 +29,18 @@ impl Runner<'_> {
             };
             say(&format!("[r] retry, {open}[e] end?"));
             let Some(answer) = self.processes.line()? else {
-                return Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED));
+                return Ok(ended(stop));
             };
             match (answer.trim().to_ascii_lowercase().as_str(), &resume) {
                 ("r" | "retry", _) => {
                     say("an instruction for the agent, or Enter for none:");
                     let Some(instruction) = self.processes.line()? else {
-                        return Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED));
+                        return Ok(ended(stop));
                     };
                     return Ok(AfterAttempt::Again(retry(last, stop, Some(&instruction))));
                 }
                 ("o" | "open", Some(words)) => return self.open(words),
-                ("e" | "end", _) => return Ok(AfterAttempt::End(RunOutcome::Stopped, exit::STOPPED)),
+                ("e" | "end", _) => return Ok(ended(stop)),
                 _ => {}
             }
         }

@@ -10,6 +10,9 @@ use crate::exit::Failure;
 use crate::redaction::Redaction;
 use crate::safe_file;
 
+/// The status of an attempt that ignored two nudges.
+const IGNORED: &str = "NUDGES_IGNORED";
+
 /// The outcome of `deloop run`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(title = "File of deloop run --json")]
@@ -36,6 +39,8 @@ pub(crate) enum RunOutcome {
     Failed,
     /// deloop stopped the last attempt.
     Stopped,
+    /// deloop ended the last attempt because nothing happened for too long.
+    Stalled,
     /// deloop stopped an attempt, and a later one ended by itself, with exit code 0.
     Retried,
     /// deloop stopped the run, and the command of `--then` took over.
@@ -59,13 +64,16 @@ pub(crate) struct AttemptResult {
     ended: String,
     /// The agent's own exit code, or 128+N if signal N ended it; null if it couldn't be started.
     exit_code: Option<u8>,
-    /// Whether deloop stopped it.
+    /// Whether deloop ended it.
     stopped: bool,
-    /// The status that the profile gives the stop, such as `LOOP_DETECTED`.
+    /// The status that the profile gives the stop, such as `LOOP_DETECTED`; `STALLED` if nothing happened for too long;
+    /// `NUDGES_IGNORED` if a fresh session took its place.
     status: Option<String>,
+    /// The model that `--recover` chose for it; null for the command's own.
+    model: Option<String>,
     /// The id of the decision to stop, for `deloop explain`.
     decision: Option<String>,
-    /// What repeated, in one line.
+    /// What repeated, or what was going on when nothing happened any more, in one line.
     summary: Option<String>,
     /// The path of the hand-off file.
     handoff: Option<PathBuf>,
@@ -73,7 +81,7 @@ pub(crate) struct AttemptResult {
 
 impl AttemptResult {
     fn of(attempt: &Attempt) -> Self {
-        let stop = attempt.stop.as_ref();
+        let stop = attempt.ended_by();
         let redaction = Redaction::new(false);
         Self {
             run: attempt.run.clone(),
@@ -83,7 +91,11 @@ impl AttemptResult {
             ended: attempt.ended.to_string(),
             exit_code: attempt.exit_code,
             stopped: stop.is_some(),
-            status: stop.and_then(|stop| stop.status.clone()),
+            status: match attempt.ignored {
+                Some(_) => Some(IGNORED.to_owned()),
+                None => stop.and_then(|stop| stop.status.clone()),
+            },
+            model: attempt.model.clone(),
             decision: stop.map(|stop| stop.id.clone()),
             summary: stop.and_then(|stop| stop.summary.as_deref()).map(|text| redaction.line(text, 300)),
             handoff: attempt.handoff.clone(),

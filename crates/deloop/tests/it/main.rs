@@ -32,12 +32,14 @@ mod limits;
 mod live;
 mod pages;
 mod purge;
+mod recovery;
 #[path = "../../../engine/tests/redis/server.rs"]
 #[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
 mod redis_server;
 mod reproductions;
 mod run;
 mod run_routing;
+mod run_stall;
 mod scan;
 mod scan_files;
 mod scan_privacy;

@@ -10,7 +10,7 @@ use crate::binary::{deloop, run, said};
 
 /// An agent in shell: `stuck N` makes the same failing call N times and asks its hook each time, as Claude Code and
 /// Codex do, and ends when it is told to; `linger` stays for ten seconds.
-const AGENT: &str = r#"
+pub(crate) const AGENT: &str = r#"
 say() { printf '{"session_id":"'${SESSION:-s-run}'","transcript_path":"'$TRANSCRIPT'","hook_event_name":"%s","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"make check"},"tool_use_id":"c%s"%s}' "$@" | "$BIN" hook ${HOOK:-claude-code} --mode nudge; }
 result() {
     if [ "$HOOK" = codex ]; then

@@ -12,7 +12,7 @@ use crate::binary::{deloop, lines, run, said};
 use crate::run::{Ran, agent_with, command};
 
 /// Each attempt is a session of its own and begins with a prompt, whose reply is kept; the first attempt is stuck.
-const ATTEMPT: &str = r#"
+pub(crate) const ATTEMPT: &str = r#"
 SESSION=s-$DELOOP_RUN
 prompt() { say UserPromptSubmit $1 ',"prompt":"fix it"'; }
 if [ -z "$DELOOP_RUN_HANDOFF" ]; then

@@ -9,9 +9,9 @@ use crate::reading::{Sketch, Vocabulary, read_result};
 use crate::{Ending, Progress};
 
 mod about;
+mod active_time;
 mod failure_note;
 mod known_failures;
-mod active_time;
 mod ledger;
 mod packed;
 mod record;

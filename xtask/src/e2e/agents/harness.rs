@@ -42,7 +42,10 @@ impl Agent for Harness {
     }
 
     fn cannot(&self, case: Case) -> Option<&'static str> {
-        case.has_server().then_some("it has no hooks that could report to a server")
+        match case {
+            Case::Recover => Some("it has no flag for its model"),
+            _ => case.has_server().then_some("it has no hooks that could report to a server"),
+        }
     }
 
     fn stand_in(&self, _place: &Place, want: Want) -> io::Result<StandIn> {

@@ -81,6 +81,16 @@ pub(super) trait Agent: Sync {
         false
     }
 
+    /// The name of a second model, as its command line takes it.
+    fn other_model(&self) -> &'static str {
+        OTHER_MODEL
+    }
+
+    /// Whether deloop can take turns out of what its model is sent.
+    fn folds_turns(&self) -> bool {
+        false
+    }
+
     /// The arguments for a further prompt in the session that these started, if it can be continued without a person.
     fn further(&self, _arguments: &[String]) -> Option<Vec<String>> {
         None
@@ -112,6 +122,9 @@ pub(super) const AGENTS: [&dyn Agent; 7] = [
     &opencode::Opencode,
     &harness::Harness,
 ];
+
+/// A model that no agent uses unless it is told to.
+pub(super) const OTHER_MODEL: &str = "other-model";
 
 /// What every agent is asked to do.
 const PROMPT: &str = "Please get the widget built.";

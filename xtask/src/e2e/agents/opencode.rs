@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::json;
 
-use super::{Agent, PROMPT, Package, Start, add_settings, strings};
+use super::{Agent, OTHER_MODEL, PROMPT, Package, Start, add_settings, strings};
 use crate::e2e::place::{self, Place};
 use crate::e2e::stand_in::{Answer, BLOCK, NUDGE, STOP, StandIn, TIMEOUT, Want};
 
@@ -22,6 +22,7 @@ impl Agent for Opencode {
     }
 
     fn start(&self, place: &Place, port: u16) -> io::Result<Start> {
+        let model = json!({"tool_call": true, "limit": {"context": 200_000, "output": 8000}});
         let settings = json!({
             "model": "fake/fake-model",
             "small_model": "fake/fake-model",
@@ -32,9 +33,7 @@ impl Agent for Opencode {
                 "npm": "@ai-sdk/openai-compatible",
                 "name": "fake",
                 "options": {"baseURL": format!("http://127.0.0.1:{port}/v1"), "apiKey": "fake"},
-                "models": {"fake-model": {
-                    "name": "fake-model", "tool_call": true, "limit": {"context": 200_000, "output": 8000}
-                }}
+                "models": {"fake-model": model, OTHER_MODEL: model}
             }}
         });
         add_settings(&place.home.join(".config/opencode/opencode.json"), settings)?;
@@ -52,6 +51,14 @@ impl Agent for Opencode {
             .map(|name| (name, "1".to_owned()))
             .to_vec(),
         })
+    }
+
+    fn other_model(&self) -> &'static str {
+        "fake/other-model"
+    }
+
+    fn folds_turns(&self) -> bool {
+        true
     }
 
     fn remembers(&self) -> bool {

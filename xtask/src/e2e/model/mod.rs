@@ -7,7 +7,7 @@ pub(super) mod http;
 mod responses;
 pub(super) mod script;
 
-use std::io;
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -127,9 +127,14 @@ impl Drop for FakeModel {
     }
 }
 
-fn serve(stream: &TcpStream, record: &Mutex<Record>, script: &Script) -> io::Result<()> {
+fn serve(mut stream: &TcpStream, record: &Mutex<Record>, script: &Script) -> io::Result<()> {
     if let Some(request) = http::read(stream)? {
         let reply = answer(&request, record, script);
+        if matches!(script, Script::Silent) && request.method == "POST" {
+            // The connection stays open until the agent closes it.
+            let _ = stream.read(&mut [0]);
+            return Ok(());
+        }
         http::write(stream, &reply)?;
     }
     Ok(())

@@ -30,6 +30,8 @@ pub(crate) enum Script {
     /// The next of these acts, over and over, until a request holds `told`; then `instead`, whose output holds `done`, and a
     /// closing text.
     UntilTold { acts: Vec<Act>, told: &'static str, instead: Act, done: &'static str },
+    /// No answer, ever.
+    Silent,
 }
 
 /// What the model says when it has nothing left to do.
@@ -46,6 +48,7 @@ impl Script {
                 .filter(|_| index < *max)
                 .map(|act| Turn::Acts(vec![act.clone()])),
             Self::Turns(turns) => turns.get(index).cloned(),
+            Self::Silent => None,
             Self::UntilTold { acts, told, instead, done } => {
                 let request = request.to_string();
                 let next =

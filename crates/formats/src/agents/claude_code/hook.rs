@@ -33,6 +33,7 @@ impl HookAgent for ClaudeCodeHook {
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
             resume: "claude --resume {session}",
+            model: "--model",
             programs: &["claude"],
             base: Base::Variable("CLAUDE_CONFIG_DIR", ".claude"),
             user: "settings.json",

@@ -32,6 +32,7 @@ impl HookAgent for CodexHook {
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
             resume: "codex resume {session}",
+            model: "-m",
             programs: &["codex"],
             base: Base::Variable("CODEX_HOME", ".codex"),
             user: "hooks.json",

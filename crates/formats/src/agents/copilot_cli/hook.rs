@@ -56,6 +56,7 @@ impl HookAgent for CopilotCliHook {
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
             resume: "copilot --resume {session}",
+            model: "--model",
             programs: &["copilot"],
             base: Base::Variable("COPILOT_HOME", ".copilot"),
             user: "hooks/deloop.json",

@@ -47,6 +47,7 @@ impl HookAgent for CursorHook {
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
             resume: "cursor-agent --resume {session}",
+            model: "",
             programs: &["cursor-agent", "cursor"],
             base: Base::Home,
             user: ".cursor/hooks.json",

@@ -33,6 +33,7 @@ impl HookAgent for GeminiCliHook {
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
             resume: "gemini --resume {session}",
+            model: "-m",
             programs: &["gemini"],
             base: Base::Variable("GEMINI_CLI_HOME", ""),
             user: ".gemini/settings.json",

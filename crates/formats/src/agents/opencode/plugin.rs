@@ -11,6 +11,7 @@ pub(crate) const OPENCODE: Installable = Installable {
     verified: true,
     wiring: &Wiring {
         resume: "opencode --session {session}",
+        model: "-m",
         programs: &["opencode"],
         base: Base::Variable("XDG_CONFIG_HOME", ".config"),
         user: "opencode/plugins/deloop.js",

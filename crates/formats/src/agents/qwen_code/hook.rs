@@ -34,6 +34,7 @@ impl HookAgent for QwenCodeHook {
     fn wiring(&self) -> &'static Wiring {
         &Wiring {
             resume: "qwen --resume {session}",
+            model: "-m",
             programs: &["qwen"],
             base: Base::Variable("QWEN_HOME", ".qwen"),
             user: "settings.json",

@@ -21,6 +21,8 @@ pub(crate) const TIMEOUT: u32 = 5;
 pub struct Wiring {
     /// The command that resumes the session `{session}`.
     pub resume: &'static str,
+    /// The flag that chooses the model; empty if it isn't known.
+    pub model: &'static str,
     /// The programs that start it, most common first.
     pub programs: &'static [&'static str],
     /// The folder of the user's settings.

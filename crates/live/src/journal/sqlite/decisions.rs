@@ -159,6 +159,27 @@ impl SqliteJournal {
         })
     }
 
+    /// Returns the first decision of a `deloop run` to block a call although two nudges about a loop were delivered in the
+    /// same session, not counting those of subagents.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn ignored_nudges_of_run(&self, run: &str) -> Result<Option<RecordedDecision>, StoreError> {
+        self.see(|connection| {
+            let mut select = connection.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM decisions AS blocked
+                 WHERE run = ?1 AND action = 'block' AND subagent IS NULL AND 2 <= (
+                     SELECT count(*) FROM decisions AS nudge
+                     WHERE nudge.run = ?1 AND nudge.session = blocked.session AND nudge.subagent IS NULL
+                     AND nudge.action = 'nudge' AND nudge.detector IS NOT NULL AND nudge.delivered IS NOT NULL
+                     AND nudge.ts <= blocked.ts)
+                 ORDER BY ts, step LIMIT 1"
+            ))?;
+            let mut rows = select.query_map([run], RecordedDecision::read)?;
+            rows.next().transpose()
+        })
+    }
+
     /// Marks a decision as wrong, or as right after all. Returns `false` when there is no decision with this id.
     ///
     /// # Errors

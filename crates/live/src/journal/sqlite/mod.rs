@@ -1,5 +1,6 @@
 //! The journal in the SQLite file that also stores the sessions, so that both change in one transaction.
 
+mod activity;
 mod day_usage;
 mod decisions;
 mod embeddings;
@@ -22,6 +23,7 @@ use rusqlite::Connection;
 use super::{DecisionOrigin, Journal, Pardon, SessionSource};
 use crate::DayUsage;
 use crate::live::subagent_swarm;
+pub use activity::{RunActivity, STALLED};
 pub use weeks::WatchedSession;
 
 /// A journal in an SQLite file, with the store in the same file.

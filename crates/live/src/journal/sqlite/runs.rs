@@ -5,7 +5,7 @@ use deloop_types::Millis;
 use rusqlite::{OptionalExtension, params};
 
 use super::{SqliteJournal, signed};
-use crate::RunAttempt;
+use crate::{RecentCall, RunAttempt, repeated};
 
 impl SqliteJournal {
     /// Records an attempt before its agent starts.
@@ -42,6 +42,22 @@ impl SqliteJournal {
             };
             connection.prepare_cached(sql)?.query_row([run], read).optional()
         })
+    }
+
+    /// Returns the fingerprints of the calls that the session before an attempt repeated.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn loop_calls_before(&self, run: &str) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT recent_calls FROM decisions
+                   WHERE session = (SELECT after FROM runs WHERE run = ?1) AND action IN ('stop', 'block')
+                   ORDER BY ts DESC, step DESC LIMIT 1";
+        let text: Option<Option<String>> = self.see(|connection| {
+            connection.prepare_cached(sql)?.query_row([run], |row| row.get(0)).optional()
+        })?;
+        let calls: Vec<RecentCall> =
+            text.flatten().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Ok(repeated(&calls).into_iter().map(str::to_owned).collect())
     }
 
     /// Returns the hand-off of an attempt for this session. The first session that asks gets it; an agent that this one

@@ -1,0 +1,120 @@
+//! Watches a running agent, and ends it when deloop decides to stop or when nothing happens any more.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use deloop_live::{RecordedDecision, SqliteJournal};
+use deloop_types::Mode;
+
+use super::attempt::{Attempt, stop_of};
+use super::child::{AgentProcess, Happened, Push};
+use super::guarded;
+use super::stall::{self, StallNotice, StallWatch};
+use super::{Runner, say};
+use crate::exit::Failure;
+use crate::state::now;
+
+/// How often the state is checked.
+const BEAT: Duration = Duration::from_millis(100);
+/// After how many beats without news the process table is cleaned up.
+const CLEANING: u32 = 100;
+/// How long an agent that its hook can stop gets to exit, at most.
+const BY_ITSELF: f64 = 2.0;
+
+/// How the watched agent ended.
+pub(super) struct Watched {
+    pub(super) status: ExitStatus,
+    /// The last signal that deloop ended it with.
+    pub(super) pushed: Option<Push>,
+    pub(super) signalled: bool,
+    /// Whether it was to be ended because it ignored two nudges.
+    pub(super) ignores: bool,
+}
+
+impl Runner<'_> {
+    /// Waits until the agent exits, and ends it when it must end.
+    pub(super) fn watch(
+        &self,
+        agent: &AgentProcess,
+        run: &str,
+        earlier: &[Attempt],
+    ) -> Result<Watched, Failure> {
+        let grace = self.args.grace;
+        let grace = if grace.is_finite() { grace.clamp(0.0, 3600.0) } else { 5.0 };
+        let beats = |seconds: f64| (seconds / BEAT.as_secs_f64()).ceil();
+        let store = self.store.as_ref();
+        let mut stall = store.and_then(|store| StallWatch::new(store, run, self.stall, stall::clock()));
+        let mut patience: Option<f64> = None;
+        let (mut pushed, mut signalled, mut idle, mut ignores) = (None, false, 0_u32, false);
+        loop {
+            match self.processes.next(BEAT)? {
+                Happened::Ended(status) => return Ok(Watched { status, pushed, signalled, ignores }),
+                Happened::Signal(signal) => {
+                    signalled = true;
+                    agent.pass_on(signal);
+                }
+                Happened::Line(_) => {}
+                Happened::Nothing => {
+                    idle = idle.wrapping_add(1);
+                    if idle.is_multiple_of(CLEANING) {
+                        agent.reap_adopted();
+                    }
+                    match &mut patience {
+                        None => {
+                            let stop = store.and_then(|store| stop_of(store, run));
+                            let by_itself =
+                                |stop: RecordedDecision| match guarded::ends_by_itself(&stop.agent) {
+                                    true => beats(grace.min(BY_ITSELF)),
+                                    false => 0.0,
+                                };
+                            ignores = self.ignores_nudges(run, earlier).is_some();
+                            // An agent that ignores messages won't exit by itself.
+                            patience = ignores.then_some(0.0).or_else(|| stop.map(by_itself));
+                            patience = patience.or_else(|| self.stalled(store?, run, &mut stall));
+                        }
+                        Some(left) if *left > 0.0 => *left -= 1.0,
+                        Some(left) => {
+                            let push = Push::after(pushed);
+                            agent.push(push);
+                            pushed = Some(push);
+                            *left = beats(grace);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks whether anything happens. Returns how long a stalled agent gets before its first signal: it won't exit by
+    /// itself.
+    fn stalled(&self, store: &SqliteJournal, run: &str, watch: &mut Option<StallWatch<'_>>) -> Option<f64> {
+        match watch.as_mut()?.look(stall::clock())? {
+            StallNotice::Warning(text) => {
+                say(&text);
+                None
+            }
+            StallNotice::Stalled(_, summary) if !self.ends_stalls() => {
+                say(&format!("{summary}; deloop doesn't end it {}", self.why_not()));
+                *watch = None;
+                None
+            }
+            StallNotice::Stalled(activity, summary) => {
+                // Without the record there would be no hand-off; a failed attempt to write it is repeated.
+                store.record_stall(run, &activity, &summary, now()).ok().map(|()| 0.0)
+            }
+        }
+    }
+
+    /// Returns whether an agent that hangs is ended: not if the mode forbids it, and not at a terminal, where it may wait for
+    /// a person, unless the command line sets a limit.
+    fn ends_stalls(&self) -> bool {
+        Mode::from(self.args.mode) == Mode::Enforce && (self.args.stall.is_some() || !self.at_terminal)
+    }
+
+    fn why_not(&self) -> &'static str {
+        match Mode::from(self.args.mode) {
+            Mode::Enforce => "at a terminal unless you set --stall",
+            _ => "in this mode",
+        }
+    }
+}
