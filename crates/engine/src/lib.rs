@@ -6,13 +6,15 @@ mod checkpoint;
 mod engine;
 mod guard;
 mod loop_detection_state;
+mod options;
 mod report;
 mod session;
 mod surroundings;
 
 pub use checkpoint::{Checkpoint, RestoreError};
-pub use engine::{EmbedFn, Engine, Observed, Options};
+pub use engine::{EmbedFn, Engine, Observed};
 pub use guard::{Guard, SwarmCheckpoint};
 pub use loop_detection_state::LoopDetectionState;
+pub use options::Options;
 pub use report::{AgentReport, LOOP_DETECTION_STATE, SWARM_STATE};
 pub use session::Session;

@@ -5,11 +5,12 @@ use deloop_engine::Session;
 use deloop_formats::hooks::{Encoded, HookAgent, HookEvent, HookKind, Reply};
 use deloop_policy::{Rules, TASK_UPDATE};
 use deloop_store::{Store, StoreError};
-use deloop_types::{Action, Body, Decision, Event, SessionId, Step};
+use deloop_types::{Action, Body, Decision, SessionId, Step};
 
 use crate::ceilings::{CeilingPoint, CeilingState, is_about_limit, refused_at_limit};
 use crate::controller_notices::with_notices;
 use crate::exemptions::Exemptions;
+use crate::handled::Handled;
 use crate::journal::{Journal, SessionSource};
 use crate::live::{EventContext, Live, subagent_swarm};
 use crate::outcome_tracking::{NudgeOutcome, patterns};
@@ -19,19 +20,6 @@ use crate::session_state::{
     AgentState, SessionNotice, SessionState, StandingRefusal, UndeliveredMessage, fingerprint,
 };
 use crate::{recent_calls, transcript};
-
-/// The result of an event.
-#[derive(Debug, Default)]
-pub struct Handled {
-    /// The reply to the agent.
-    pub reply: Reply,
-    /// Whether the notice about the configuration is new in this session.
-    pub is_news: bool,
-    /// The events, for people and other programs.
-    pub events: Vec<Event>,
-    /// The decisions that ended a task.
-    pub task_ends: Vec<Decision>,
-}
 
 impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
     /// Handles an event of an agent's hook. All changes are stored together or not at all. While a server is asked for its

@@ -10,6 +10,7 @@ mod ceilings;
 mod controller_notices;
 mod embedding;
 mod exemptions;
+mod handled;
 mod handoff;
 mod holdout;
 mod hook_event;
@@ -27,7 +28,7 @@ mod transcript;
 pub use ceilings::{DayUsage, day_of};
 pub use embedding::{AwaitedEmbedding, EmbeddingSource};
 pub use exemptions::{CALL, InvalidPattern, check_pattern};
-pub use hook_event::Handled;
+pub use handled::Handled;
 pub use journal::{
     DecisionFilter, DecisionOrigin, HookCalls, Journal, NullJournal, Pardon, RecordedDecision, RunAttempt,
     SessionSource,

@@ -1,9 +1,9 @@
 use deloop_detect::{ToolTally, short_hash};
 use deloop_types::{Action, Decision, Finding, Mode, Role, Roles, Rollback, SessionId};
 
+use crate::climb::{Candidate, Ladders, climb, fits, number};
 use crate::{
-    LadderState, Profile, Rules, Rung, RungUnit, StopEnds, TASK_UPDATE, TaskUpdate, Watch, render, summary,
-    user_message,
+    Profile, Rules, RungUnit, StopEnds, TASK_UPDATE, TaskUpdate, Watch, render, summary, user_message,
 };
 
 /// A finding of one detector at a step.
@@ -40,35 +40,6 @@ pub struct DecisionContext<'a> {
     pub limits_hold: bool,
     /// Whether the caller can take steps out of the conversation.
     pub rollback: bool,
-}
-
-/// The ladders that a step can climb.
-#[derive(Debug)]
-pub struct Ladders<'a> {
-    /// The agent's own.
-    pub agent: &'a mut LadderState,
-    /// Those of the whole session, for detectors that look at all of its agents.
-    pub session: &'a mut LadderState,
-}
-
-impl Ladders<'_> {
-    /// Returns the current stop, if the agent's run or the whole session was stopped.
-    fn stopped(&self) -> Option<&Decision> {
-        self.session.stopped().or_else(|| self.agent.stopped())
-    }
-
-    fn of(&mut self, watch: &Watch) -> &mut LadderState {
-        if watch.detector.whole_session() { self.session } else { self.agent }
-    }
-}
-
-struct Candidate<'a> {
-    found: usize,
-    level: u32,
-    action: Action,
-    rung: &'a Rung,
-    /// The step that its episode began at, if the profile counts episodes and it isn't about a limit.
-    episode: Option<u64>,
 }
 
 /// A decision and its effect on stored state.
@@ -185,7 +156,7 @@ pub fn decide(
 
 impl DecisionContext<'_> {
     /// Returns the mode that applies. A limit is what the user set, not a judgement, so mode `nudge` can enforce it.
-    fn mode_for(&self, of_limit: bool) -> Mode {
+    pub(crate) fn mode_for(&self, of_limit: bool) -> Mode {
         match self.mode {
             Mode::Nudge if of_limit && self.limits_hold => Mode::Enforce,
             mode => mode,
@@ -299,129 +270,6 @@ fn role(wanted: Role, context: &DecisionContext<'_>) -> Role {
 fn with_user_message(mut decision: Decision) -> Decision {
     decision.user_message = user_message(&decision);
     decision
-}
-
-fn climb<'a>(
-    profile: &'a Profile,
-    index: usize,
-    found: &DetectorHit,
-    ladders: &mut Ladders<'_>,
-    context: &DecisionContext<'_>,
-) -> Option<Candidate<'a>> {
-    let watch: &Watch = &profile.watches[found.watch];
-    let number = number(found);
-    let finding = &found.finding;
-    let evidence = &finding.evidence;
-    let ladder = ladders.of(watch);
-    let count = match watch.ladder.by {
-        RungUnit::Count => finding.count,
-        RungUnit::Severity => evidence.severity,
-        RungUnit::Occurrence => {
-            let period = u64::from(finding.period);
-            ladder.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
-        }
-    };
-    let (level, rung, began) = match profile.rules {
-        Rules::Counter => watch.ladder.reach(count).map(|(level, rung)| (level, rung, None))?,
-        Rules::Episodes if finding.is_budget() => {
-            let (level, rung) = watch.ladder.reach(count)?;
-            // A person is asked about a call, and about every call until one is allowed.
-            let asks =
-                context.attended && rung.action >= Action::Ask && context.mode_for(true) == Mode::Enforce;
-            let known = level <= ladder.limit_episode(number, evidence.pattern).rung;
-            if (known && !asks) || (asks && found.call.is_none()) || !fits(rung.action, found) {
-                return None;
-            }
-            (level, rung, None)
-        }
-        Rules::Episodes if watch.ladder.by == RungUnit::Severity => {
-            by_severity(watch, found, ladder, context)?
-        }
-        Rules::Episodes => {
-            let told = ladder.told(context.turns, context.step);
-            let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
-            let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
-            episode.rounds |= evidence.rounds;
-            let ends = evidence.rounds && context.mode == Mode::Enforce && !context.attended;
-            let rung = rung_at(&watch.ladder.rungs, next as usize, ends && episode.watch != number)?;
-            // A round may end without a turn.
-            let another_round = evidence.rounds && context.step > episode.step;
-            let had_a_turn = episode.rung == 0 || context.turns > episode.turn || another_round;
-            // One message per turn is enough, whatever its other calls show.
-            let enough = told && rung.action == Action::Nudge && !another_round;
-            if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {
-                return None;
-            }
-            if episode.rung == 0 {
-                episode.began = context.step;
-            }
-            episode.rung = next + 1;
-            episode.turn = context.turns;
-            episode.step = context.step;
-            episode.lost = false;
-            (next + 1, rung, Some(episode.began))
-        }
-    };
-    if !ladder.take(number, watch.ladder.limit) {
-        return None;
-    }
-    let action = match rung.action {
-        Action::Stop if context.attended && evidence.rounds => Action::Warn,
-        Action::Block | Action::Stop if context.attended && profile.rules == Rules::Episodes => Action::Ask,
-        action => action,
-    };
-    (action > Action::Continue).then_some(Candidate { found: index, level, action, rung, episode: began })
-}
-
-/// Returns the number of a hit's detector in the state of the ladders.
-fn number(found: &DetectorHit) -> u16 {
-    u16::try_from(found.watch).unwrap_or(u16::MAX)
-}
-
-/// Returns the rung with this index. A shared episode may have climbed a longer ladder than this one, whose stop then
-/// still applies if it `ends` the run.
-fn rung_at(rungs: &[Rung], index: usize, ends: bool) -> Option<&Rung> {
-    rungs.get(index).or_else(|| rungs.last().filter(|last| ends && last.action == Action::Stop))
-}
-
-/// Returns the rung that a finding's severity reaches. A message is given once; a refusal applies to every call that
-/// reaches its rung. Within a turn no further rung is reached.
-fn by_severity<'a>(
-    watch: &'a Watch,
-    found: &DetectorHit,
-    ladder: &mut LadderState,
-    context: &DecisionContext<'_>,
-) -> Option<(u32, &'a Rung, Option<u64>)> {
-    let evidence = &found.finding.evidence;
-    let number = number(found);
-    // Several agents take turns in a session, so its steps stand for turns.
-    let turn = if watch.detector.whole_session() { context.step } else { context.turns };
-    let (reached, _) = watch.ladder.reach(evidence.severity)?;
-    let told = ladder.told(turn, context.step);
-    let episode = ladder.own_episode(number, evidence.pattern, turn);
-    let given = if episode.lost { episode.rung.saturating_sub(1) } else { episode.rung };
-    let level = if episode.turn == turn && given > 0 { reached.min(given) } else { reached };
-    let rung = watch.ladder.rungs.get((level - 1) as usize)?;
-    let known = rung.action < Action::Ask && (level <= given || told);
-    if known || !fits(rung.action, found) {
-        return None;
-    }
-    if episode.rung == 0 {
-        episode.began = context.step;
-    }
-    (episode.rung, episode.turn, episode.step, episode.lost) = (level.max(given), turn, context.step, false);
-    Some((level, rung, Some(episode.began)))
-}
-
-/// Returns whether a finding justifies this action. Refusing needs a call to refuse and strong evidence; messages wait
-/// until the outcome is known.
-fn fits(action: Action, found: &DetectorHit) -> bool {
-    let evidence = &found.finding.evidence;
-    match action {
-        Action::Continue | Action::Warn | Action::Nudge => !evidence.pending,
-        Action::Ask | Action::Block => evidence.hard && found.call.is_some(),
-        Action::Stop => evidence.hard,
-    }
 }
 
 /// Puts the findings about limits first, because they led to the decision.

@@ -7,6 +7,7 @@
 mod agent_block;
 mod alert_routes;
 mod ceilings_block;
+mod climb;
 #[cfg(feature = "schema")]
 mod config_shape;
 mod decide;
@@ -30,7 +31,8 @@ mod words;
 pub use agent_block::AGENT_VARIABLES;
 pub use alert_routes::{AlertKind, AlertLevel, AlertRouteBlock, AlertSinkKind};
 pub use ceilings_block::CeilingsBlock;
-pub use decide::{Decided, DecisionContext, DetectorHit, Ladders, decide, decision_id};
+pub use climb::Ladders;
+pub use decide::{Decided, DecisionContext, DetectorHit, decide, decision_id};
 pub use document::{DocumentError, merge, unknown_key};
 pub use events::{AlertsSent, events};
 pub use holdout::is_held_out;
