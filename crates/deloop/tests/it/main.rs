@@ -21,6 +21,7 @@ mod eval;
 mod events;
 mod hook_replies;
 mod hostile;
+mod incidents;
 mod install;
 mod intervention;
 mod judging;
