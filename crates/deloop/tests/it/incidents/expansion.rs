@@ -21,8 +21,13 @@ pub(super) struct IncidentStream {
 /// Writes out the rounds of an incident.
 pub(super) fn expand(report: &IncidentReport) -> IncidentStream {
     let mut stream = StreamBuilder::new(report);
-    let nothing =
-        RoundTemplate { times: 1, seconds: report.seconds, steps: report.steps.clone(), vary: [].into() };
+    let nothing = RoundTemplate {
+        times: 1,
+        seconds: report.seconds,
+        steps: report.steps.clone(),
+        lost: true,
+        vary: [].into(),
+    };
     stream.round(&nothing, 0, 1);
     let mut person_step = None;
     for (block, rounds) in report.rounds.iter().enumerate() {
@@ -62,11 +67,11 @@ impl<'a> StreamBuilder<'a> {
                 seconds += (rounds.seconds - tools).max(0.0) / others;
             }
             step.as_object_mut().expect("an object").remove("took");
-            self.push(step, seconds * 1000.0);
+            self.push(step, seconds * 1000.0, rounds.lost);
         }
     }
 
-    fn push(&mut self, mut step: Value, elapsed: f64) {
+    fn push(&mut self, mut step: Value, elapsed: f64, lost: bool) {
         self.now += elapsed;
         let report = self.report;
         if step["agent"].as_str().is_some_and(is_main) {
@@ -85,7 +90,7 @@ impl<'a> StreamBuilder<'a> {
         let milliseconds = self.now as i64;
         step["ts"] = json!(milliseconds);
         self.name_calls(&mut step);
-        let loss = report.loss.unit.of(&step, elapsed);
+        let loss = if lost { report.loss.unit.of(&step, elapsed) } else { 0.0 };
         self.steps.push(IncidentStep { json: step, loss });
     }
 

@@ -70,8 +70,15 @@ pub(super) struct RoundTemplate {
     /// How long a round took.
     pub(super) seconds: f64,
     pub(super) steps: Vec<String>,
+    /// Whether the rounds are part of the loss. Work that came before it isn't.
+    #[serde(default = "yes")]
+    pub(super) lost: bool,
     #[serde(default)]
     pub(super) vary: BTreeMap<String, Vec<String>>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl IncidentReport {
