@@ -1,5 +1,4 @@
 use std::collections::HashSet;
-use std::path::Path;
 
 use serde_json::Value;
 
@@ -46,15 +45,14 @@ impl MeasuredIncident {
 /// Replays every incident, on as many threads as there are processors.
 pub(super) fn measure_all() -> Vec<MeasuredIncident> {
     let reports = std::sync::Mutex::new(IncidentReport::all());
-    let home = tempfile::tempdir().expect("a folder");
-    let stall = stall_limit(home.path());
+    let stall = stall_limit();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let next = || reports.lock().expect("no thread has failed").pop();
     let mut measured: Vec<MeasuredIncident> = std::thread::scope(|scope| {
         let work = || {
             let mut done = Vec::new();
             while let Some(report) = next() {
-                done.push(measure(report, home.path(), stall));
+                done.push(measure(report, stall));
             }
             done
         };
@@ -65,9 +63,9 @@ pub(super) fn measure_all() -> Vec<MeasuredIncident> {
     measured
 }
 
-fn measure(report: IncidentReport, home: &Path, stall: Option<f64>) -> MeasuredIncident {
+fn measure(report: IncidentReport, stall: Option<f64>) -> MeasuredIncident {
     let stream = expand(&report);
-    let decisions = replay(&report, &stream, home);
+    let decisions = replay(&report, &stream);
     let total: f64 = stream.steps.iter().map(|step| step.loss).sum();
     let shares: Vec<f64> = stream
         .steps
@@ -109,10 +107,14 @@ fn measure(report: IncidentReport, home: &Path, stall: Option<f64>) -> MeasuredI
 }
 
 /// Gives the stream to the real binary, in the mode of an unattended run: everything is allowed and nobody is asked.
-fn replay(report: &IncidentReport, stream: &IncidentStream, home: &Path) -> Vec<Value> {
+/// Each incident has a home of its own, so that none remembers another.
+fn replay(report: &IncidentReport, stream: &IncidentStream) -> Vec<Value> {
+    let home = tempfile::tempdir().expect("a folder");
     let input: String = stream.steps.iter().map(|step| step.json.to_string() + "\n").collect();
-    let output =
-        run(deloop(home).args(["stream", "--profile", "default", "--mode", "enforce"]), input.as_bytes());
+    let output = run(
+        deloop(home.path()).args(["stream", "--profile", "default", "--mode", "enforce"]),
+        input.as_bytes(),
+    );
     assert!(output.status.success(), "{}: {}", report.slug, said(&output));
     let decisions = crate::binary::lines(&output.stdout);
     assert_eq!(decisions.len(), stream.steps.len(), "{}: every step is answered", report.slug);
@@ -120,8 +122,9 @@ fn replay(report: &IncidentReport, stream: &IncidentStream, home: &Path) -> Vec<
 }
 
 /// Returns the hours after which `deloop run` ends an agent that hangs, from its help.
-fn stall_limit(home: &Path) -> Option<f64> {
-    let help = run(deloop(home).args(["run", "--help"]), b"").stdout;
+fn stall_limit() -> Option<f64> {
+    let home = tempfile::tempdir().expect("a folder");
+    let help = run(deloop(home.path()).args(["run", "--help"]), b"").stdout;
     let help = String::from_utf8_lossy(&help).into_owned();
     let text = help.split("--stall").nth(1)?.split("default: ").nth(1)?;
     let limit = text.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
