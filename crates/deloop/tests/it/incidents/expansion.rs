@@ -21,14 +21,14 @@ pub(super) struct IncidentStream {
 /// Writes out the rounds of an incident.
 pub(super) fn expand(report: &IncidentReport) -> IncidentStream {
     let mut stream = StreamBuilder::new(report);
-    let nothing = RoundTemplate {
+    let prologue = RoundTemplate {
         times: 1,
         seconds: report.seconds,
         steps: report.steps.clone(),
         lost: true,
         vary: [].into(),
     };
-    stream.round(&nothing, 0, 1);
+    stream.round(&prologue, 0, 1);
     let mut person_step = None;
     for (block, rounds) in report.rounds.iter().enumerate() {
         for round in 1..=rounds.times {
@@ -43,6 +43,7 @@ pub(super) fn expand(report: &IncidentReport) -> IncidentStream {
     IncidentStream { steps: stream.steps, person_step }
 }
 
+/// The steps so far, the time, and the calls that have no result yet.
 struct StreamBuilder<'a> {
     report: &'a IncidentReport,
     steps: Vec<IncidentStep>,
@@ -136,6 +137,7 @@ fn share_out_sessions(report: &IncidentReport, steps: &mut [IncidentStep]) {
     }
 }
 
+/// What the placeholders of a round stand for.
 struct Placeholders<'a> {
     report: &'a IncidentReport,
     rounds: &'a RoundTemplate,
