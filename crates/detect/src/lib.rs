@@ -18,7 +18,7 @@ pub use detectors::similar_call::{LoopDetails, RecordedAction};
 pub use fingerprint::{Fingerprint, SCHEME, short_hash};
 pub use fold::{FoldContext, fold, signature};
 pub use history::{
-    CallRecord, History, Ledger, Ring, Swarm, SwarmCall, SwarmFingerprint, SwarmParts, SwarmState,
+    CallRecord, History, Ledger, Ring, Stretch, Swarm, SwarmCall, SwarmFingerprint, SwarmParts, SwarmState,
     SwarmWorker, ToolTally, WINDOW,
 };
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};

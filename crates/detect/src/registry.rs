@@ -6,7 +6,7 @@ use crate::detectors::{
     no_progress::NoProgress, over_budget::OverBudget, plan_rewrite::PlanRewrite, repeated_call::RepeatedCall,
     repeated_edit::RepeatedEdit, repeated_error::RepeatedError, repeated_failure::RepeatedFailure,
     repeated_target::RepeatedTarget, similar_call::SimilarCall, similar_turn::SimilarTurn,
-    stalled_task::StalledTask, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
+    stale_run::StaleRun, stalled_task::StalledTask, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
     test_edits_without_green::TestEditsWithoutGreen,
 };
 
@@ -28,6 +28,7 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &EmptySearch,
     &RepeatedEdit,
     &FailingRun,
+    &StaleRun,
     &EditsWithoutProgress,
     &TestEditsWithoutGreen,
     &PlanRewrite,

@@ -202,7 +202,7 @@ fn climb<'a>(
             let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
             let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
             let rung = watch.ladder.rungs.get(next as usize)?;
-            let had_a_turn = episode.rung == 0 || context.turns > episode.turn;
+            let had_a_turn = episode.rung == 0 || context.turns >= episode.turn + rung.after.max(1);
             // One message per turn is enough, whatever its other calls show.
             let enough = told && rung.action == Action::Nudge;
             if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {

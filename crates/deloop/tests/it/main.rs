@@ -42,6 +42,7 @@ mod secrets;
 mod sessions;
 #[expect(clippy::disallowed_methods, reason = "measures how long an agent waits")]
 mod shared_store;
+mod stale_runs;
 mod state;
 mod steps;
 mod swarms;

@@ -22,6 +22,7 @@ pub(crate) mod repeated_target;
 pub(crate) mod run;
 pub(crate) mod similar_call;
 pub(crate) mod similar_turn;
+pub(crate) mod stale_run;
 pub(crate) mod stalled_task;
 pub(crate) mod swarm_repeat;
 pub(crate) mod talk_only;
