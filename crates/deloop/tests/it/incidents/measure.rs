@@ -92,7 +92,7 @@ fn measure(report: IncidentReport, stall: Option<f64>) -> MeasuredIncident {
         spent = stall.map_or(1.0, |limit| (limit / report.loss.amount).min(1.0));
     }
     let stop = first("stop");
-    let stopped_by = stop.map(|stop| &decisions[stop.step - 1]["findings"][0]["detector"]);
+    let stopped_by = stop.map(|stop| leading_detector(&decisions[stop.step - 1]));
     MeasuredIncident {
         stopped_by: stopped_by.and_then(Value::as_str).map(str::to_owned),
         steps: stream.steps.len(),
@@ -104,6 +104,15 @@ fn measure(report: IncidentReport, stall: Option<f64>) -> MeasuredIncident {
         spent,
         report,
     }
+}
+
+/// Returns the detector whose finding the message of a stop is about. Others may have found something at that step too.
+fn leading_detector(decision: &Value) -> &Value {
+    let message = decision["message"].as_str().unwrap_or_default();
+    let findings = decision["findings"].as_array().map_or(&[][..], Vec::as_slice);
+    let told =
+        |finding: &&Value| finding["summary"].as_str().is_some_and(|summary| message.contains(summary));
+    findings.iter().find(told).map_or(&Value::Null, |finding| &finding["detector"])
 }
 
 /// Gives the stream to the real binary, in the mode of an unattended run: everything is allowed and nobody is asked.
