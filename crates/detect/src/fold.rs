@@ -53,6 +53,7 @@ pub fn fold(
             let mut begun = false;
             let over = history.turn_over();
             if turn.calls.is_empty() && history.push_turn(turn.id.as_deref()) {
+                history.push_reply(turn.said().unwrap_or_default(), index);
                 show(history, Happening::Turn(turn));
             }
             for (i, call) in turn.calls.iter().enumerate() {
@@ -99,7 +100,10 @@ pub fn fold(
             show(history, Happening::Usage);
         }
         Body::Chunk(text) => show(history, Happening::Chunk(text)),
-        Body::Compact => show(history, Happening::Compact),
+        Body::Compact => {
+            history.compacted();
+            show(history, Happening::Compact);
+        }
         Body::Embedding(embedding) => show(history, Happening::Embedding(embedding)),
         _ => {}
     }

@@ -20,8 +20,8 @@ pub use fingerprint::{Fingerprint, SCHEME, short_hash};
 pub use fold::{FoldContext, fold, signature};
 pub use history::{
     ActiveTime, CallRecord, FailureCount, FailureNote, FailureView, FailureWorker, History, KnownFailure,
-    KnownFailures, LONGEST_PAUSE, Ledger, Nesting, Ring, SpawnTotals, SpawnTree, SpawnView, Swarm, SwarmCall,
-    SwarmFingerprint, SwarmParts, SwarmState, SwarmWorker, ToolTally, WINDOW, WholeSession,
+    KnownFailures, LONGEST_PAUSE, Ledger, Nesting, Ring, SpawnTotals, SpawnTree, SpawnView, Stretch, Swarm,
+    SwarmCall, SwarmFingerprint, SwarmParts, SwarmState, SwarmWorker, ToolTally, WINDOW, WholeSession,
 };
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use progress::Progress;

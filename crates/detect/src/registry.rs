@@ -7,8 +7,8 @@ use crate::detectors::{
     persistence_loop::PersistenceLoop, plan_rewrite::PlanRewrite, repeated_call::RepeatedCall,
     repeated_edit::RepeatedEdit, repeated_error::RepeatedError, repeated_failure::RepeatedFailure,
     repeated_target::RepeatedTarget, similar_call::SimilarCall, similar_turn::SimilarTurn,
-    spawn_tree::SpawnTreeDetector, stalled_task::StalledTask, swarm_repeat::SwarmRepeat, talk_only::TalkOnly,
-    test_edits_without_green::TestEditsWithoutGreen,
+    spawn_tree::SpawnTreeDetector, stale_run::StaleRun, stalled_task::StalledTask, swarm_repeat::SwarmRepeat,
+    talk_only::TalkOnly, test_edits_without_green::TestEditsWithoutGreen,
 };
 
 /// All built-in detectors.
@@ -29,6 +29,7 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &EmptySearch,
     &RepeatedEdit,
     &FailingRun,
+    &StaleRun,
     &EditsWithoutProgress,
     &TestEditsWithoutGreen,
     &PlanRewrite,

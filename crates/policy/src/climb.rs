@@ -81,7 +81,8 @@ pub(crate) fn climb<'a>(
             let rung = rung_at(&watch.ladder.rungs, next as usize, ends && episode.watch != number)?;
             // A round may end without a turn.
             let another_round = evidence.rounds && context.step > episode.step;
-            let had_a_turn = episode.rung == 0 || context.turns > episode.turn || another_round;
+            let had_a_turn =
+                episode.rung == 0 || context.turns >= episode.turn + rung.after.max(1) || another_round;
             // One message per turn is enough, whatever its other calls show.
             let enough = told && rung.action == Action::Nudge && !another_round;
             if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {

@@ -42,6 +42,8 @@ pub enum RungUnit {
 pub struct Rung {
     /// The count from which the rung applies.
     pub at: u64,
+    /// With `rules = "episodes"`: minimum number of turns since the ladder's last message.
+    pub after: u64,
     /// The rung's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

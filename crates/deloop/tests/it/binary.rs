@@ -20,7 +20,7 @@ pub(crate) fn deloop(home: &Path) -> Command {
 /// Runs it to its end with this input.
 pub(crate) fn run(command: &mut Command, input: &[u8]) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary starts");
+    let mut child = spawn(command);
     let mut stdin = child.stdin.take().expect("its input");
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -29,6 +29,19 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Output {
         });
         child.wait_with_output().expect("it ends")
     })
+}
+
+/// Starts a command. A program that a test has just written may be open for writing in a child that another test is starting.
+fn spawn(command: &mut Command) -> std::process::Child {
+    for _ in 0..50 {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            child => return child.expect("the binary starts"),
+        }
+    }
+    command.spawn().expect("the binary starts")
 }
 
 /// Puts a configuration into the home folder, which is the project of most tests, and trusts it.

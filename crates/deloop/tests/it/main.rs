@@ -24,6 +24,7 @@ mod events;
 mod holdout;
 mod hook_replies;
 mod hostile;
+mod incidents;
 mod install;
 mod intervention;
 mod judging;
@@ -48,6 +49,7 @@ mod sessions;
 #[expect(clippy::disallowed_methods, reason = "measures how long an agent waits")]
 mod shared_store;
 mod spirals;
+mod stale_runs;
 mod state;
 mod steps;
 mod subagents;

@@ -26,6 +26,7 @@ pub(crate) mod run;
 pub(crate) mod similar_call;
 pub(crate) mod similar_turn;
 pub(crate) mod spawn_tree;
+pub(crate) mod stale_run;
 pub(crate) mod stalled_task;
 pub(crate) mod swarm_repeat;
 pub(crate) mod talk_only;

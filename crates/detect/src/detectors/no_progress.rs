@@ -26,11 +26,14 @@ pub(crate) struct NoProgressParams {
     window_share: f64,
     /// Number of identical calls in a row that make a finding when the agent records no results; 0 turns this rule off.
     unseen: u64,
+    /// Number of times the same call must return the same output, in a stretch without any progress, to be refused
+    /// whatever it is; 0 turns this rule off.
+    persists: u64,
 }
 
 impl Default for NoProgressParams {
     fn default() -> Self {
-        Self { at: 4, share: 0.7, window: 10, window_share: 0.9, unseen: 6 }
+        Self { at: 4, share: 0.7, window: 10, window_share: 0.9, unseen: 6, persists: 12 }
     }
 }
 
@@ -97,14 +100,29 @@ impl NoProgress {
             return Some(self.found(moment, record, &unseen));
         }
         let last = moment.history.of_this_request().find(|r| r.signature == record.signature)?;
-        let group = self.same_call(params, moment, last, memory)?;
+        let mut group = self.same_call(params, moment, last, memory)?;
+        // The first time it may have changed something; since then it hasn't.
+        group.pop_if(|first| first.progress == Progress::Changed);
         // Only what reads, and answers at once, may be refused although it succeeds.
         let reads = matches!(last.kind, ToolKind::Read | ToolKind::Search)
             || matches!(last.effect, Effect::Looks | Effect::Searches);
         let at_once = group.iter().all(|r| r.at_once());
-        (reads && at_once && proven(&group))
-            .then(|| about_to_be(self.found(moment, last, &group), record))
-            .filter(|found| found.evidence.hard)
+        let mut found = about_to_be(self.found(moment, last, &group), record);
+        found.evidence.hard &= reads && at_once && proven(&group);
+        found.evidence.hard |= found.changed != Some(true) && self.persists(params, moment, &group);
+        found.evidence.hard.then_some(found)
+    }
+
+    /// Returns whether weak evidence has become strong: these calls, newest first, are many, all with the same output,
+    /// in a stretch in which nothing else brought progress either and that nobody asked to continue.
+    fn persists(&self, params: &NoProgressParams, moment: &Moment<'_>, group: &[&CallRecord]) -> bool {
+        let stretch = moment.history.stretch();
+        let same = || group.windows(2).all(|pair| pair[0].came_back_as(pair[1]));
+        params.persists > 0
+            && u64::from(stretch.calls) >= params.persists
+            && stretch.prompts == 0
+            && turns(group.iter().copied()) >= params.persists
+            && same()
     }
 
     /// Checks a call after its result.

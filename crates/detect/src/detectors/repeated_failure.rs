@@ -31,6 +31,9 @@ pub(crate) struct RepeatedFailureParams {
     despite_share: f64,
     /// Number of calls that `despite_share` looks at.
     despite_of: usize,
+    /// Number of failures of the same call, with no known change in between, after which it may be refused even if the
+    /// effect of the calls in between isn't known; 0 turns this rule off.
+    persists: u64,
 }
 
 impl Default for RepeatedFailureParams {
@@ -44,13 +47,56 @@ impl Default for RepeatedFailureParams {
             despite: 4,
             despite_share: 0.7,
             despite_of: 8,
+            persists: 12,
         }
+    }
+}
+
+/// Number of failing calls whose failures are counted.
+const CALLS: usize = 4;
+
+/// The calls that keep failing. Unlike the history, it remembers all failures.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct FailingCalls(Vec<FailingCall>);
+
+/// A call that keeps failing while no change is known.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct FailingCall {
+    signature: u64,
+    requests: u16,
+    changes: u32,
+    /// Number of turns in which it failed, and the last one.
+    turns: u64,
+    turn: u32,
+}
+
+impl FailingCalls {
+    /// Adds a failure of `record`, after `known` turns in which it failed before or now.
+    fn add(&mut self, record: &CallRecord, changes: u32, known: u64) {
+        let before = self.0.iter().position(|c| c.signature == record.signature).map(|at| self.0.remove(at));
+        let goes_on = before.filter(|c| c.requests == record.requests && c.changes == changes);
+        let turns = goes_on.map_or(known, |c| c.turns + u64::from(c.turn != record.turn));
+        let (signature, requests, turn) = (record.signature, record.requests, record.turn);
+        if self.0.len() >= CALLS {
+            self.0.remove(0);
+        }
+        self.0.push(FailingCall { signature, requests, changes, turns, turn });
+    }
+
+    /// Returns the number of turns in which this call failed, if no change is known since.
+    fn turns(&self, record: &CallRecord, changes: u32) -> u64 {
+        let same = |c: &&FailingCall| {
+            c.signature == record.signature && c.requests == record.requests && c.changes == changes
+        };
+        self.0.iter().find(same).map_or(0, |c| c.turns)
     }
 }
 
 impl Detector for RepeatedFailure {
     type Params = RepeatedFailureParams;
-    type Memory = ();
+    /// Nothing until a call fails again.
+    type Memory = Option<FailingCalls>;
 
     fn name(&self) -> &'static str {
         "repeated-failure"
@@ -65,11 +111,17 @@ impl Detector for RepeatedFailure {
         include_str!("repeated-failure.md")
     }
 
-    fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
+    fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let history = moment.history;
         let (record, pending) = match &moment.event {
             Happening::Call(call) => (&call.record, true),
             Happening::Result(result) if result.record.ending.in_vain() => (&result.record, false),
+            Happening::Result(result) if result.record.ending.tells() => {
+                if let Some(calls) = memory {
+                    calls.0.retain(|c| c.signature != result.record.signature);
+                }
+                return None;
+            }
             _ => return None,
         };
         let in_vain: Vec<&CallRecord> = history
@@ -90,15 +142,28 @@ impl Detector for RepeatedFailure {
             .unwrap_or(if record.waits() { params.polls } else { params.at });
         let stuck = at > 0 && turns(lately) >= at;
         let hard = stuck && proven(&unchanged);
+        if !pending && unchanged.len() > 1 {
+            let calls = memory.get_or_insert_default();
+            calls.add(record, history.changes(), turns(unchanged.iter().copied()));
+        }
+        let often = params.persists > 0
+            && !record.waits()
+            && memory.as_ref().map_or(0, |calls| calls.turns(record, history.changes()))
+                >= at.max(params.persists);
         if pending {
             // The call would fail once more: a reason to refuse it.
-            return hard
-                .then(|| about_to_be(self.found(moment, last, &unchanged), record))
-                .filter(|found| found.evidence.hard);
+            if !(hard || often && proven(&unchanged)) {
+                return None;
+            }
+            let mut found = about_to_be(self.found(moment, last, &unchanged), record);
+            found.evidence.hard &= hard;
+            found.evidence.hard |= often && found.changed != Some(true);
+            return Some(found).filter(|found| found.evidence.hard);
         }
         if stuck {
             let mut found = self.found(moment, record, &unchanged);
-            found.evidence.hard = hard && found.changed == Some(false);
+            found.evidence.hard =
+                hard && (found.changed == Some(false) || often && found.changed != Some(true));
             return Some(found);
         }
         let edits: Vec<&CallRecord> =

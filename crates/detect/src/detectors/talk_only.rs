@@ -24,11 +24,16 @@ pub(crate) struct TalkOnlyParams {
     alike: f64,
     /// The same for turns that answer automatic messages: minimum similarity to any of the last ones.
     prompted: f64,
+    /// Number of turns that repeat an earlier one word for word, not only the previous one, that make a finding if
+    /// nothing is done or asked in between; 0 turns this rule off.
+    again: u64,
+    /// Number of such turns after which an unattended run may be stopped, once the agent was nudged; 0 means never.
+    persists: u64,
 }
 
 impl Default for TalkOnlyParams {
     fn default() -> Self {
-        Self { at: 2, alike: 0.0, prompted: 0.0 }
+        Self { at: 2, alike: 0.0, prompted: 0.0, again: 0, persists: 0 }
     }
 }
 
@@ -95,14 +100,22 @@ impl Detector for TalkOnly {
             }
         }
         memory.run.extend(0, moment.step);
-        let Run { count, since, .. } = memory.run;
-        (count >= params.at).then(|| {
+        let Run { mut count, mut since, .. } = memory.run;
+        let stretch = moment.history.stretch();
+        // An automatic message may well ask for the same answer again.
+        let replies = if stretch.prompts == 0 { u64::from(stretch.replies) } else { 0 };
+        let again = params.again > 0 && replies >= params.again;
+        if again && replies > count {
+            (count, since) = (replies, stretch.replies_since.into());
+        }
+        (again || count >= params.at).then(|| {
             let mut found = Finding::new(self.name(), count);
             found.period = 1;
             found.score = score;
             found.since = since;
             found.repeats = Repeats::Talk;
             found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
+            found.evidence.hard = params.persists > 0 && replies >= params.persists;
             found
         })
     }

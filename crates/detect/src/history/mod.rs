@@ -18,6 +18,7 @@ mod record;
 mod ring;
 mod spawn_tree;
 mod spawned_tasks;
+mod stretch;
 mod swarm;
 mod swarm_parts;
 mod swarm_state;
@@ -32,6 +33,7 @@ pub use ledger::Ledger;
 pub use record::CallRecord;
 pub use ring::Ring;
 pub use spawn_tree::{Nesting, SpawnTotals, SpawnTree, SpawnView};
+pub use stretch::Stretch;
 pub use swarm::Swarm;
 pub use swarm_parts::SwarmParts;
 pub use swarm_state::{SwarmCall, SwarmFingerprint, SwarmState, SwarmWorker};
@@ -84,6 +86,9 @@ pub struct History {
     /// The beginning of the last refusal.
     #[serde(default)]
     refusal: Box<str>,
+    /// The current stretch without progress.
+    #[serde(default, skip_serializing_if = "Stretch::is_empty")]
+    stretch: Stretch,
     /// The tools used, in the order of first use.
     tools: Vec<ToolTally>,
 }
@@ -122,6 +127,7 @@ impl Default for History {
             recent: Ring::default(),
             kept: Ring::default(),
             refusal: Box::default(),
+            stretch: Stretch::default(),
             tools: Vec::new(),
         }
     }
@@ -192,6 +198,9 @@ impl History {
     pub(crate) fn push_request(&mut self, user: &UserText) {
         if self.is_request(user) {
             self.requests = self.requests.wrapping_add(1);
+            self.stretch.start_over();
+        } else {
+            self.stretch.prompted();
         }
         let (words, empty) = request_words(&user.text);
         if !empty {
@@ -382,6 +391,7 @@ impl History {
             tally.failures += 1;
         }
         *self.recent.get_mut(at)? = record;
+        self.stretch.add_call(&record, &self.recent.iter().take(at).rev());
         let shown =
             !matches!(record.progress, Progress::New | Progress::None) || record.ending == Ending::Empty;
         self.kept.retain(|k| shown || k.ordinal != record.ordinal);

@@ -36,7 +36,9 @@ pub(crate) fn requested_times(text: &str) -> u64 {
         return 0;
     }
     let lower = text.to_lowercase();
-    lower.split(['.', '!', '?', ';', ',', '\n']).map(in_sentence).max().unwrap_or(0)
+    // A full stop inside a name, as in `./run.sh`, ends no sentence.
+    let sentences = lower.split(['!', '?', ';', ',', '\n']).flat_map(|part| part.split(". "));
+    sentences.map(in_sentence).max().unwrap_or(0)
 }
 
 fn in_sentence(sentence: &str) -> u64 {
@@ -77,6 +79,7 @@ mod tests {
             ("Run it 12 times, one by one.", 12),
             ("Please run the benchmark alternately four times each", 4),
             ("do 20x and tell me", 20),
+            ("Look at it. Run ./measure.sh 60 times.", 60),
             ("Check the queue every 5 minutes.", MANY),
             ("Keep checking until the build is through", MANY),
             ("The build failed 10 times yesterday", 0),
