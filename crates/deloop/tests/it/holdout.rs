@@ -18,11 +18,11 @@ fn summary(home: &Path) -> Value {
     serde_json::from_str(&prints(home, &["log", "--summary", "--json"])).unwrap()
 }
 
-/// A session that makes the same failing call. Returns how many messages it got, and how many calls were refused.
+/// A session that makes the same failing call, which no other session makes. Returns how many messages it got, and how many calls were refused.
 fn stuck(agent: &Agent, session: &str, numbers: std::ops::Range<u32>) -> (u32, u32) {
     let (mut told, mut refused) = (0, 0);
     for n in numbers {
-        let call = json!({"session_id": session, "tool_name": "Bash", "tool_input": {"command": "make check"}, "tool_use_id": format!("c{n}")});
+        let call = json!({"session_id": session, "tool_name": "Bash", "tool_input": {"command": format!("make {session}")}, "tool_use_id": format!("c{n}")});
         let before = agent.event("PreToolUse", call.clone());
         if before["hookSpecificOutput"]["permissionDecision"].is_string() {
             refused += 1;
