@@ -168,7 +168,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             agent.awaited = awaited.map(|awaited| awaited.at(decision.step));
         }
         recent_calls::enter(&mut agent.recent_calls, &step, decision.step, judged.as_ref());
-        running_calls::enter(&mut agent.running, &step);
+        running_calls::enter(&mut agent.running, &step, self.context.now);
         if let Some(known) = agent.nudge.as_mut().and_then(|nudge| nudge.enter(&step, &decision))
             && let Some(nudge) = agent.nudge.take()
         {

@@ -1,7 +1,7 @@
 //! The calls of an agent that have no result yet, and how long the agent itself lets each of them take.
 
 use deloop_detect::{quote, short_call, short_hash};
-use deloop_types::{Body, Call, Step};
+use deloop_types::{Body, Call, Millis, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ pub struct RunningCall {
     /// The time limit in its arguments, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
+    /// When it began.
+    pub began: Millis,
     /// Hash of the id that its result refers to.
     id: u64,
     /// Hash of its turn's id; 0 if the turn has none.
@@ -30,7 +32,7 @@ pub struct RunningCall {
 }
 
 /// Adds a step: a new turn begins a new list, unless it continues the turn of the calls in it, and a result ends its call.
-pub(crate) fn enter(running: &mut Vec<RunningCall>, step: &Step) {
+pub(crate) fn enter(running: &mut Vec<RunningCall>, step: &Step, now: Millis) {
     match &step.body {
         Body::Turn(turn) => {
             let id = hash(turn.id.as_deref());
@@ -39,6 +41,7 @@ pub(crate) fn enter(running: &mut Vec<RunningCall>, step: &Step) {
                 tool: quote(&call.tool, 40),
                 call: short_call(&call.tool, &call.args).to_string(),
                 limit_ms: limit(call),
+                began: now,
                 id: hash(call.id.as_deref()),
                 turn: id,
             }));
@@ -113,12 +116,13 @@ mod tests {
         let mut running = Vec::new();
         let names = |running: &[RunningCall]| running.iter().map(|r| r.call.clone()).collect::<Vec<_>>();
         for step in [turn(&["a"], Some("t1")), turn(&["b"], Some("t1")), result("b")] {
-            enter(&mut running, &step);
+            enter(&mut running, &step, Millis(7));
         }
         assert_eq!(names(&running), ["Bash(a)"]);
-        enter(&mut running, &turn(&["c"], None));
+        enter(&mut running, &turn(&["c"], None), Millis(8));
         assert_eq!(names(&running), ["Bash(c)"], "a result that was lost");
-        enter(&mut running, &result("c"));
+        assert_eq!(running[0].began, Millis(8));
+        enter(&mut running, &result("c"), Millis(9));
         assert_eq!(running, []);
     }
 

@@ -1,6 +1,13 @@
 //! The processes of a run, whatever became of their groups and parents: what this process started, adopted, or marked with
 //! the run's id.
 
+use deloop_types::Millis;
+
+/// The field of `/proc/ID/stat` with the time at which a process began, counted from the one after its name.
+const BEGAN: usize = 19;
+/// The milliseconds in a tick of these times, which Linux fixes at 100 per second.
+const TICK: i64 = 10;
+
 /// A row of the process table.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has a table that can be read"))]
 struct ProcessRow {
@@ -35,6 +42,16 @@ pub(super) fn started_here(mark: Option<&str>) -> Vec<u32> {
 pub(super) fn ended_children() -> Vec<u32> {
     let own = std::process::id();
     rows().into_iter().filter(|row| row.ended && row.parent == own).map(|row| row.id).collect()
+}
+
+/// Returns when a process began, if the system tells. `now` is the current time.
+pub(super) fn began(id: u32, now: Millis) -> Option<Millis> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let ticks: i64 = stat.rsplit_once(')')?.1.split_whitespace().nth(BEGAN)?.parse().ok()?;
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    // Seconds with two decimals.
+    let uptime: i64 = uptime.split_whitespace().next()?.replace('.', "").parse().ok()?;
+    Some(Millis(now.0 - (uptime - ticks) * TICK))
 }
 
 /// Returns how many bytes a process has written so far, if the system counts them.

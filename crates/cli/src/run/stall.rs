@@ -1,7 +1,7 @@
 //! Notices that nothing happens any more: no hook calls deloop, no call of the agent writes anything. An agent that hangs
 //! calls no hooks, so only the process that started it can tell.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use deloop_live::{RunActivity, SqliteJournal};
@@ -9,6 +9,7 @@ use deloop_types::Millis;
 
 use super::process_table;
 use crate::exit::Failure;
+use crate::state::now as wall_clock;
 
 /// The limit unless the user sets another one: 4.3 times the longest pause in 121 sessions that ran without a person.
 const DEFAULT: &str = "2h";
@@ -17,6 +18,10 @@ const LOOKS: u32 = 40;
 const PACE: Duration = Duration::from_secs(5);
 /// A pause is a stall only if it lasts this many times as long as any pause of the run before it.
 const FAR_LONGER: u32 = 3;
+/// The processes of a run are looked at after this part of the limit.
+const EARLY: u32 = 8;
+/// How much earlier than its event a process may seem to begin, in milliseconds: times are rounded.
+const SLACK: i64 = 20;
 /// The longest limit that can be asked for.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -74,7 +79,7 @@ impl<'a> StallWatch<'a> {
             looked: now,
             longest: Duration::ZERO,
             warned: false,
-            output: CallOutput::default(),
+            output: CallOutput::begin(Millis(0)),
         })
     }
 
@@ -85,18 +90,20 @@ impl<'a> StallWatch<'a> {
         }
         self.looked = now;
         let last = self.store.last_event_of_run(self.run).ok()??;
-        let grew = self.output.grew();
         if self.last != Some(last) {
+            let activity = self.store.activity_of_run(self.run).ok()??;
             self.happened(now);
             self.last = Some(last);
-            self.output.begin_call();
-            return None;
-        }
-        if grew {
-            self.happened(now);
+            self.output =
+                CallOutput::begin(activity.running.iter().map(|call| call.began).min().unwrap_or(last));
             return None;
         }
         let quiet = now - self.since;
+        let wrote = quiet >= self.limit / EARLY && self.output.processes_wrote(wall_clock());
+        if self.output.files_grew() || wrote {
+            (self.since, self.warned) = (now, false);
+            return None;
+        }
         if quiet < self.limit / 2 {
             return None;
         }
@@ -127,25 +134,22 @@ impl<'a> StallWatch<'a> {
     }
 }
 
-/// What the processes that the agent started since the last event have written, and the size of deloop's own standard
-/// output and error, which are the agent's, if they are files.
-#[derive(Default)]
+/// What the processes of the running calls have written, and the size of deloop's own standard output and error, which are
+/// the agent's, if they are files. The agent and what it runs for itself began before the calls, and write all the time.
 struct CallOutput {
-    /// The processes at the last two looks.
-    processes: [HashSet<u32>; 2],
-    /// The processes from before the last event: the agent and what it runs for itself, which write all the time.
-    helpers: HashSet<u32>,
-    written: HashMap<u32, u64>,
+    /// When the first of the running calls began, or the last event was.
+    since: Millis,
+    /// Whether each process belongs to a running call. It is judged once: rounded times differ from look to look.
+    is_of_call: HashMap<u32, bool>,
+    /// How much each process had written at the last look; none before the first.
+    written: Option<HashMap<u32, u64>>,
     files: Option<[u64; 2]>,
 }
 
 impl CallOutput {
-    /// Starts over at an event. What ran at the look before it isn't part of the call that may follow.
-    fn begin_call(&mut self) {
-        let [before, now] = &mut self.processes;
-        // At the first event, nothing is known about the time before it.
-        self.helpers = if before.is_empty() { now.clone() } else { std::mem::take(before) };
-        self.written.clear();
+    /// Starts over at an event.
+    fn begin(since: Millis) -> Self {
+        Self { since, is_of_call: HashMap::new(), written: None, files: Some(file_sizes()) }
     }
 
     /// Keeps deloop's own warning from counting as output.
@@ -153,18 +157,27 @@ impl CallOutput {
         self.files = None;
     }
 
-    /// Returns whether there is more output than at the last look.
-    fn grew(&mut self) -> bool {
+    /// Returns whether the files have another size than at the last look.
+    fn files_grew(&mut self) -> bool {
         let files = file_sizes();
-        let mut grew = self.files.replace(files).is_some_and(|before| before != files);
-        let processes: HashSet<u32> = process_table::started_here(None).into_iter().collect();
-        for id in processes.difference(&self.helpers) {
-            let Some(bytes) = process_table::written(*id) else { continue };
-            grew |= bytes > self.written.insert(*id, bytes).unwrap_or(0);
-        }
-        self.processes.swap(0, 1);
-        self.processes[1] = processes;
-        grew
+        self.files.replace(files).is_some_and(|before| before != files)
+    }
+
+    /// Returns whether a process has written since the last look.
+    fn processes_wrote(&mut self, now: Millis) -> bool {
+        let Self { since, is_of_call, .. } = self;
+        let mut of_call = |id: &u32| {
+            *is_of_call.entry(*id).or_insert_with(|| {
+                process_table::began(*id, now).is_some_and(|began| began.0 + SLACK >= since.0)
+            })
+        };
+        let processes = process_table::started_here(None).into_iter().filter(|id| of_call(id));
+        let written: HashMap<u32, u64> =
+            processes.filter_map(|id| Some((id, process_table::written(id)?))).collect();
+        let before = self.written.replace(written.clone());
+        before.is_some_and(|before| {
+            written.iter().any(|(id, bytes)| *bytes > before.get(id).copied().unwrap_or(0))
+        })
     }
 }
 
@@ -264,7 +277,7 @@ mod tests {
     }
 
     const WAITS: &str = r#"{"agents":[{"name":null}]}"#;
-    const RUNS: &str = r#"{"agents":[{"name":null,"running":[{"tool":"Bash","call":"Bash(make)","limit_ms":5400000,"id":1}]}]}"#;
+    const RUNS: &str = r#"{"agents":[{"name":null,"running":[{"tool":"Bash","call":"Bash(make)","limit_ms":5400000,"began":1,"id":1}]}]}"#;
 
     fn words(notice: Option<StallNotice>) -> String {
         match notice {

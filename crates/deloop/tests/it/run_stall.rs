@@ -45,8 +45,8 @@ fn left(home: &Path) -> Vec<String> {
 fn a_call_that_never_returns_is_ended_and_nothing_is_left() {
     let script = r#"
         prompt; begin 1 '"command":"make all"'
-        (setsid /bin/sh -c 'trap "" INT TERM HUP; echo $$ > one; while :; do sleep 1; done' &)
-        (setsid env -i /bin/sh -c 'echo $$ > two; exec sleep 300' &)
+        (setsid /bin/sh -c 'trap "" INT TERM HUP; echo $$ > one; for n in 1 2 3 4; do sleep 60; done' > /dev/null 2>&1 &)
+        (setsid env -i /bin/sh -c 'echo $$ > two; exec sleep 240' > /dev/null 2>&1 &)
         trap '' INT TERM
         while :; do sleep 1; done"#;
     let ran = agent(&["--stall", "4s", "--handoff", "h.md"], script);
