@@ -69,10 +69,7 @@ pub fn decide(
     mut ladders: Ladders<'_>,
     context: &DecisionContext<'_>,
 ) -> Decided {
-    for one in &mut found {
-        one.finding.summary = summary(&one.finding);
-        one.finding.evidence.advisory = profile.watches[one.watch].ladder.rungs.is_empty();
-    }
+    found.iter_mut().for_each(|one| describe(profile, one));
     let done = |decision: Decision, clear, mode| {
         let decision = with_user_message(capped(decision, mode));
         let ends_session = decision.action == Action::Stop && profile.stop_ends == StopEnds::Session;
@@ -121,11 +118,12 @@ pub fn decide(
         decision.rung.clone_from(&best.rung.name);
         decision.message =
             (!message.is_empty()).then(|| render(message, &one.finding, &watch.params, context.tools));
-        if best.action == Action::Ask && best.rung.action != Action::Ask && one.call.is_some() {
-            decision.message = Some(question(&one.finding));
-        }
-        if best.action == Action::Warn && best.rung.action == Action::Stop {
-            decision.message = Some(warning(&one.finding));
+        match (best.action, best.rung.action) {
+            (Action::Ask, wanted) if wanted != Action::Ask && one.call.is_some() => {
+                decision.message = Some(question(&one.finding));
+            }
+            (Action::Warn, Action::Stop) => decision.message = Some(warning(&one.finding)),
+            _ => {}
         }
         decision.role = (best.action == Action::Nudge).then(|| role(best.rung.role, context));
         decision.status = best.rung.status.clone().filter(|_| best.action == Action::Stop);
@@ -152,6 +150,12 @@ pub fn decide(
         limits_first(&mut decision.findings);
     }
     Decided { by, episode, of_limit, ..done(decision, clear, mode) }
+}
+
+/// Adds what a finding means in words, and whether anything rests on it.
+fn describe(profile: &Profile, one: &mut DetectorHit) {
+    one.finding.summary = summary(&one.finding);
+    one.finding.evidence.advisory = profile.watches[one.watch].ladder.rungs.is_empty();
 }
 
 impl DecisionContext<'_> {

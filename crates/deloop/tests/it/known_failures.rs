@@ -141,7 +141,7 @@ fn honest_failures_are_left_alone() {
 }
 
 /// One call of a hook; returns its reply.
-fn hook(home: &Path, folder: &Path, session: &str, event: &str, id: &str, more: Value) -> Value {
+fn hook(home: &Path, folder: &Path, session: &str, event: &str, id: &str, more: &Value) -> Value {
     let mut all = json!({"session_id": session, "cwd": folder, "transcript_path": "", "hook_event_name": event,
         "permission_mode": "bypassPermissions", "tool_name": "Bash", "tool_input": {"command": "make check"},
         "tool_use_id": id});
@@ -157,7 +157,7 @@ fn hook(home: &Path, folder: &Path, session: &str, event: &str, id: &str, more: 
 fn two_attempts(home: &Path, folder: &Path, session: &str) -> &'static str {
     let mut told = false;
     for id in ["1", "2"] {
-        let before = hook(home, folder, session, "PreToolUse", id, json!({}));
+        let before = hook(home, folder, session, "PreToolUse", id, &json!({}));
         if before["continue"] == false {
             return "ended";
         }
@@ -165,7 +165,7 @@ fn two_attempts(home: &Path, folder: &Path, session: &str) -> &'static str {
             return "refused";
         }
         let error = json!({"error": "Exit code 2\nld: cannot find -lssl"});
-        let after = hook(home, folder, session, "PostToolUseFailure", id, error);
+        let after = hook(home, folder, session, "PostToolUseFailure", id, &error);
         let context = after["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
         told |= context.contains("earlier sessions of this project, since 20");
     }
@@ -233,6 +233,6 @@ fn a_failure_that_a_person_calls_wrong_is_forgotten() {
     let wrong = run(deloop(home).args(["wrong", &id, "--was", "legit"]), b"");
     assert_eq!(wrong.status.code(), Some(0), "{}", said(&wrong));
     // It takes effect with the session's next event.
-    hook(home, home, "s6", "PreToolUse", "3", json!({}));
+    hook(home, home, "s6", "PreToolUse", "3", &json!({}));
     assert_eq!(two_attempts(home, home, "s7"), "silent");
 }

@@ -18,7 +18,7 @@ const IN_MEMORY: usize = 10_000 / PARTS;
 
 /// Sessions or swarms in memory, by name.
 pub(super) struct StateCache<T> {
-    parts: [Mutex<CachePart<T>>; PARTS],
+    parts: Box<[Mutex<CachePart<T>>; PARTS]>,
     /// How many states the database doesn't have as they are.
     changed: AtomicUsize,
 }
@@ -66,7 +66,7 @@ impl<T> CachedState<T> {
 impl<T> Default for StateCache<T> {
     fn default() -> Self {
         let part = || Mutex::new(CachePart { states: HashMap::new(), clock: 0 });
-        Self { parts: std::array::from_fn(|_| part()), changed: AtomicUsize::new(0) }
+        Self { parts: Box::new(std::array::from_fn(|_| part())), changed: AtomicUsize::new(0) }
     }
 }
 
@@ -111,7 +111,7 @@ impl<T> StateCache<T> {
     /// Returns how many states the database doesn't have yet, and how many it has that are deleted.
     pub(super) fn unsaved(&self) -> (u64, u64) {
         let (mut new, mut gone) = (0, 0);
-        for part in &self.parts {
+        for part in self.parts.iter() {
             for entry in lock(part).states.values() {
                 new += u64::from(entry.state.is_some() && !entry.stored);
                 gone += u64::from(entry.state.is_none() && entry.stored);
@@ -126,7 +126,7 @@ impl<T> StateCache<T> {
         freeze: impl Fn(&T) -> Result<String, StoreError>,
     ) -> Result<Vec<StateChange>, StoreError> {
         let mut changes = Vec::new();
-        for part in &self.parts {
+        for part in self.parts.iter() {
             for (name, entry) in lock(part).states.iter().filter(|(_, entry)| entry.changed) {
                 let text = entry.state.as_ref().map(&freeze).transpose()?;
                 let state = text.map(|text| StoredState { updated: entry.updated, text });
@@ -138,7 +138,7 @@ impl<T> StateCache<T> {
 
     /// Notes that the database has all changes, and drops states that aren't used if there are many.
     pub(super) fn written(&self) {
-        for part in &self.parts {
+        for part in self.parts.iter() {
             let states = &mut lock(part).states;
             for entry in states.values_mut() {
                 (entry.stored, entry.changed) = (entry.state.is_some(), false);

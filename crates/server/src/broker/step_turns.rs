@@ -12,7 +12,7 @@ use super::state_cache::{PARTS, part_of};
 #[derive(Default)]
 pub(super) struct StepTurns {
     all: RwLock<()>,
-    parts: [Mutex<()>; PARTS],
+    parts: Box<[Mutex<()>; PARTS]>,
 }
 
 /// The turn of some sessions, or of all.
