@@ -22,6 +22,7 @@ mod stretch;
 mod swarm;
 mod swarm_parts;
 mod swarm_state;
+mod tool_tally;
 mod whole_session;
 
 use about::About;
@@ -37,6 +38,7 @@ pub use stretch::Stretch;
 pub use swarm::Swarm;
 pub use swarm_parts::SwarmParts;
 pub use swarm_state::{SwarmCall, SwarmFingerprint, SwarmState, SwarmWorker};
+pub use tool_tally::ToolTally;
 pub use whole_session::WholeSession;
 
 /// Number of calls in a history: enough for three laps of a cycle of fourteen.
@@ -49,11 +51,6 @@ const MORE: usize = 120;
 const KEPT: usize = 11;
 /// Number of characters by which a refusal is recognized.
 const REFUSAL: usize = 80;
-/// Maximum number of tool names stored.
-const TOOLS: usize = 24;
-/// Maximum length of a stored tool name, in characters.
-const NAME: usize = 64;
-
 /// The history of one agent of one session: ring buffers and tallies, a few KiB, however long it runs.
 ///
 /// Only the fold changes it. Detectors read it through a [`Moment`](crate::Moment).
@@ -99,17 +96,6 @@ struct Kept {
     ordinal: u32,
     words: Sketch,
     about: About,
-}
-
-/// A tool of a session and its tallies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolTally {
-    /// The tool's name.
-    pub name: String,
-    /// Number of calls.
-    pub calls: u64,
-    /// Number of failures.
-    pub failures: u64,
 }
 
 impl Default for History {
@@ -262,7 +248,7 @@ impl History {
     ) -> CallRecord {
         let same_id = self.with_id_of(call).is_some_and(|earlier| earlier.signature != record.signature);
         self.ids_repeat |= same_id;
-        record.tool = self.tally(&call.tool);
+        record.tool = tool_tally::count(&mut self.tools, &call.tool);
         record.ordinal = u32::try_from(self.calls).unwrap_or(u32::MAX);
         record.changes = self.changes;
         record.requests = self.requests;
@@ -328,28 +314,6 @@ impl History {
                 }
                 _ => result.outcome == Some(Outcome::Denied),
             }
-    }
-
-    fn tally(&mut self, tool: &str) -> u8 {
-        let tool = tool.char_indices().nth(NAME).map_or(tool, |(end, _)| &tool[..end]);
-        let known = self.tools.iter().position(|t| t.name == tool);
-        let index = known.unwrap_or_else(|| {
-            let fresh = ToolTally { name: tool.to_owned(), calls: 0, failures: 0 };
-            if self.tools.len() < TOOLS {
-                self.tools.push(fresh);
-                self.tools.len() - 1
-            } else {
-                self.replace_rarest(fresh)
-            }
-        });
-        self.tools[index].calls += 1;
-        u8::try_from(index).unwrap_or(u8::MAX)
-    }
-
-    fn replace_rarest(&mut self, fresh: ToolTally) -> usize {
-        let rarest = (0..self.tools.len()).min_by_key(|i| self.tools[*i].calls).unwrap_or(0);
-        self.tools[rarest] = fresh;
-        rarest
     }
 
     /// Returns the call that a result belongs to: the latest with its id, or without an id the oldest
