@@ -28,7 +28,6 @@ mod notes;
 mod print;
 mod profiles;
 mod project;
-mod project_id;
 mod purge;
 mod redaction;
 mod replay;

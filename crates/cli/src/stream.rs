@@ -19,7 +19,7 @@ use crate::hook;
 use crate::lines::{InputLine, LONGEST, Lines};
 use crate::notes::Notes;
 use crate::print;
-use crate::project_id;
+use crate::project;
 use crate::safe_file::{self, Links};
 use crate::server_link::{ServerLink, ServerSettings};
 use crate::state::State;
@@ -291,7 +291,7 @@ impl AgentStream {
             options,
             run: hook::run_id(),
             project: std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned()),
-            project_id: project_id::here(),
+            project_id: project::id_here(),
             swarm,
             link,
         })

@@ -19,7 +19,6 @@ use crate::embedding::{self, EmbeddingRequests, HookEmbeddings};
 use crate::exit::{self, Failure};
 use crate::notes;
 use crate::project;
-use crate::project_id;
 use crate::safe_file::{self, Links};
 use crate::server_link::ServerLink;
 use crate::state::{State, now};
@@ -99,7 +98,7 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
         context.loop_calls =
             handoff.as_ref().map(|handoff| handoff.loop_calls.as_slice()).unwrap_or_default();
         let folder = event.cwd.as_deref().map(Path::new);
-        let project = folder.and_then(project_id::of).or_else(project_id::here);
+        let project = folder.and_then(project::id_of).or_else(project::id_here);
         context.project_id = project.as_deref();
         if let Some(link) = &link {
             link.recall(&journal);

@@ -15,7 +15,7 @@ use super::named::{self, told};
 use super::words::time;
 use crate::config;
 use crate::exit::{self, Failure};
-use crate::project_id;
+use crate::project;
 use crate::state::State;
 
 pub(crate) fn run(args: &StateArgs, out: &mut dyn Write) -> Result<u8, Failure> {
@@ -111,7 +111,7 @@ fn print(
 /// Prints how many failures the session's project remembers, if any.
 fn print_failures(journal: &SqliteJournal, session: &SessionId, out: &mut dyn Write) -> Result<(), Failure> {
     let folder = journal.source(session.as_str()).map_err(told)?.and_then(|source| source.project);
-    let Some(project) = folder.and_then(|folder| project_id::of(Path::new(&folder))) else { return Ok(()) };
+    let Some(project) = folder.and_then(|folder| project::id_of(Path::new(&folder))) else { return Ok(()) };
     let known = Store::<Session>::failures(journal.store(), &project).map_err(told)?;
     let Some(most) = known.iter().max_by_key(|failure| (failure.sessions, failure.workers)) else {
         return Ok(());
