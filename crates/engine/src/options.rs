@@ -39,7 +39,7 @@ impl Options {
         self
     }
 
-    /// Says that the caller can take steps out of the conversation, as [`Decision::rollback`] asks for.
+    /// Says that the caller can take steps out of the conversation, as [`rollback`](deloop_types::Decision::rollback) asks for.
     #[must_use]
     pub fn with_rollback(mut self) -> Self {
         self.rollback = true;

@@ -73,6 +73,8 @@ pub(super) fn session_example() -> Value {
         "steps": 6,
         "ledger": {
             "steps": 6, "tokens": 0, "all_tokens": 0, "usd": 0.0, "first": 1_763_337_600_000_i64, "last": 1_763_337_601_000_i64,
+            "active": {"ms": 1_000, "last": 1_763_337_601_000_i64}, "turns": 3, "subagents": 0, "raises": 0, "raised_at": 0,
+            "warned": false, "reached_at": null,
         },
         "controller": null,
         "ended": null,
@@ -92,7 +94,11 @@ pub(super) fn checkpoint_example() -> Value {
     json!({
         "version": 2,
         "steps": 0,
-        "ledger": {"steps": 0, "tokens": 0, "all_tokens": 0, "usd": 0.0, "first": null, "last": null},
+        "ledger": {
+            "steps": 0, "tokens": 0, "all_tokens": 0, "usd": 0.0, "first": null, "last": null,
+            "active": {"ms": 0, "last": null}, "turns": 0, "subagents": 0, "raises": 0, "raised_at": 0, "warned": false,
+            "reached_at": null,
+        },
         "agents": [],
     })
 }
