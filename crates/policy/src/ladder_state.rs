@@ -111,27 +111,24 @@ impl LadderState {
         let find = |test: &dyn Fn(&Episode) -> bool| self.episodes.iter().position(|e| of_loop(e) && test(e));
         let own = find(&|e| e.watch == watch && e.pattern == pattern);
         let index = own.or_else(|| find(&|e| e.rung > 0 && (since <= e.step || e.seen == turn)));
-        let index = index.unwrap_or_else(|| {
-            if self.episodes.len() >= MOST {
-                let oldest = self.episodes.iter().position(of_loop).unwrap_or(0);
-                self.episodes.remove(oldest);
-            }
-            self.episodes.push(Episode { watch, pattern, ..Episode::default() });
-            self.episodes.len() - 1
-        });
-        let episode = &mut self.episodes[index];
-        episode.seen = turn;
-        episode
+        self.seen(index, watch, pattern, turn)
     }
 
     /// Returns the pattern's own episode. It doesn't end by itself.
     pub(crate) fn own_episode(&mut self, watch: u16, pattern: u64, turn: u64) -> &mut Episode {
         let own = self.episodes.iter().position(|e| e.watch == watch && e.pattern == pattern);
-        let index = own.unwrap_or_else(|| {
+        self.seen(own, watch, pattern, turn)
+    }
+
+    /// Returns the episode at this index, or a new one, as seen in this turn.
+    fn seen(&mut self, index: Option<usize>, watch: u16, pattern: u64, turn: u64) -> &mut Episode {
+        let index = index.unwrap_or_else(|| {
             if self.episodes.len() >= MOST {
                 let oldest = self.episodes.iter().position(|e| !e.of_limit).unwrap_or(0);
                 self.episodes.remove(oldest);
             }
+            // Most agents have one episode at most, so room is made for one at a time.
+            self.episodes.reserve_exact(1);
             self.episodes.push(Episode { watch, pattern, ..Episode::default() });
             self.episodes.len() - 1
         });
