@@ -87,7 +87,7 @@ pub trait Detector: Send + Sync + 'static {
 
     /// Returns whether a memory holds something. One that doesn't takes no room; it must be the default one.
     fn remembers(&self, _memory: &Self::Memory) -> bool {
-        true
+        size_of::<Self::Memory>() > 0
     }
 
     /// Returns the current streak, for detectors that count calls in a row. By default there is none.
@@ -165,9 +165,16 @@ pub trait Tuned: Send + Sync {
 }
 
 /// The state that a session stores for one detector; nothing for the default state of a detector that says so.
+#[derive(Default)]
 pub struct Memory(Option<Box<dyn ErasedMemory>>);
 
 impl Memory {
+    /// Returns whether it holds nothing, and needn't be kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Serializes the memory as JSON, for a checkpoint.
     ///
     /// # Errors

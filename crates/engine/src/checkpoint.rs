@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Engine;
+use crate::memories::Memories;
 use crate::session::{Agent, Session};
 
 /// The version of the checkpoint format.
@@ -121,8 +122,8 @@ impl Checkpoint {
         let mut agents = Vec::with_capacity(session.agents.len());
         for agent in &session.agents {
             let mut memories = BTreeMap::new();
-            for (watch, memory) in profile.watches.iter().zip(&agent.memories) {
-                let name = watch.detector.name();
+            for (at, watch) in profile.watches.iter().enumerate() {
+                let (name, Some(memory)) = (watch.detector.name(), agent.memories.get(at)) else { continue };
                 let json = memory.to_json().map_err(|source| RestoreError::Detector { name, source })?;
                 memories.insert(name.to_owned(), json);
             }
@@ -167,7 +168,7 @@ impl Checkpoint {
                     None => Ok(watch.detector.fresh()),
                 }
             });
-            let memories = memories.collect::<Result<Vec<_>, _>>()?;
+            let memories = memories.collect::<Result<Memories, _>>()?;
             let AgentCheckpoint { name, seen, history, ladder, alerts, .. } = agent;
             agents.push(Agent { name, seen, history, memories, ladder, alerts });
         }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use deloop_detect::{
-    CallRecord, Ending, FailureNote, FoldContext, Happening, History, Ledger, Memory, SwarmCall, SwarmCount,
+    CallRecord, Ending, FailureNote, FoldContext, Happening, History, Ledger, SwarmCall, SwarmCount,
     SwarmWorker, WholeSession, fold, signature, target,
 };
 use deloop_policy::{
@@ -10,6 +10,7 @@ use deloop_policy::{
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{Action, Body, Call, ControllerNotice, Decision, Event, EventKind, SessionId, Step};
 
+use crate::memories::Memories;
 use crate::session::{Agent, Session, note_limit};
 use crate::surroundings::Surroundings;
 use crate::{Checkpoint, Options};
@@ -259,7 +260,7 @@ impl Engine {
             note_limit(&mut session.ledger, &decision, of_limit, judged.as_ref());
         }
         if let (Some(by), Some(ts)) = (by.filter(|_| decision.action >= Action::Nudge), step.ts) {
-            self.profile.watches[by].detector.warned(&mut memories[by], ts);
+            memories.with(by, |memory| self.profile.watches[by].detector.warned(memory, ts));
         }
         if decision.action == Action::Block {
             let message = decision.message.as_deref().unwrap_or_default();
@@ -311,8 +312,8 @@ impl Engine {
                 }
                 _ => None,
             };
-            for (index, (watch, memory)) in self.profile.watches.iter().zip(memories.iter_mut()).enumerate() {
-                if let Some(finding) = watch.detector.look(moment, memory) {
+            for (index, watch) in self.profile.watches.iter().enumerate() {
+                if let Some(finding) = memories.with(index, |memory| watch.detector.look(moment, memory)) {
                     let call = call.map(|(id, n)| id.cloned().unwrap_or_else(|| format!("#{n}")));
                     looked.found.push(DetectorHit { watch: index, finding, call });
                 }
@@ -326,7 +327,7 @@ impl Engine {
             name,
             seen: 0,
             history: History::default(),
-            memories: self.profile.watches.iter().map(|w| w.detector.fresh()).collect(),
+            memories: self.profile.watches.iter().map(|watch| watch.detector.fresh()).collect(),
             ladder: LadderState::default(),
             alerts: AlertsSent::default(),
         }
@@ -337,7 +338,7 @@ impl Engine {
 struct FoldState<'a> {
     history: &'a mut History,
     whole: &'a mut WholeSession,
-    memories: &'a mut [Memory],
+    memories: &'a mut Memories,
     ledger: &'a Ledger,
 }
 

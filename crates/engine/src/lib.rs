@@ -6,6 +6,7 @@ mod checkpoint;
 mod engine;
 mod guard;
 mod loop_detection_state;
+mod memories;
 mod options;
 mod report;
 mod session;

@@ -33,9 +33,8 @@ impl LoopDetectionState {
     /// Returns the state of an agent; `None` if the profile uses neither of the two detectors.
     pub(crate) fn of(agent: &Agent, profile: &Profile) -> Option<Self> {
         let streak = |name: &str| {
-            let mut all = profile.watches.iter().zip(&agent.memories);
-            let (watch, memory) = all.find(|(watch, _)| watch.detector.name() == name)?;
-            watch.detector.streak(memory)
+            let at = profile.watches.iter().position(|watch| watch.detector.name() == name)?;
+            profile.watches[at].detector.streak(agent.memories.get(at)?)
         };
         let (exact, fuzzy) = (streak("repeated-call"), streak("repeated-target"));
         let both = [exact, fuzzy].into_iter().flatten();

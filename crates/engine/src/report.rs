@@ -56,9 +56,9 @@ impl Engine {
         if is_main {
             reached.extend(session.ladder.iter().flat_map(|ladder| ladder.reached(profile)));
         }
-        let counting = profile.watches.iter().zip(&agent.memories);
-        reached.extend(counting.filter_map(|(watch, memory)| {
-            let streak = watch.detector.streak(memory).filter(|streak| streak.count >= streak.at)?;
+        reached.extend(profile.watches.iter().enumerate().filter_map(|(at, watch)| {
+            let streak =
+                watch.detector.streak(agent.memories.get(at)?).filter(|streak| streak.count >= streak.at)?;
             ReachedRung::at_count(watch, streak.count)
         }));
         let last = agent.history.recent().back(0);

@@ -1,6 +1,8 @@
-use deloop_detect::{CallRecord, Ending, FailureNote, History, Ledger, Memory, WholeSession};
+use deloop_detect::{CallRecord, Ending, FailureNote, History, Ledger, WholeSession};
 use deloop_policy::{AlertsSent, LadderState};
 use deloop_types::{Action, Body, ControllerNotice, Decision, Origin, SessionId, Step};
+
+use crate::memories::Memories;
 
 /// Maximum number of undelivered notices per session. The oldest are dropped first.
 const NOTICES: usize = 8;
@@ -35,8 +37,7 @@ pub(crate) struct Agent {
     /// The step of its last activity.
     pub(crate) seen: u64,
     pub(crate) history: History,
-    /// One memory per detector of the profile, in the same order.
-    pub(crate) memories: Vec<Memory>,
+    pub(crate) memories: Memories,
     pub(crate) ladder: LadderState,
     pub(crate) alerts: AlertsSent,
 }

@@ -11,8 +11,8 @@ use deloop_store::Limits;
 
 /// Steps of each: enough calls to fill the history's window.
 const STEPS: usize = 120;
-/// What a session may take on average: six KiB, rounded. A third of these sessions start subagents and remember their tasks.
-const MOST: usize = 6 * 1024 + 256;
+/// What a session may take on average. A third of these sessions start subagents and remember their tasks.
+const MOST: usize = 6 * 1024;
 
 /// Counts what is allocated as malloc does: with its header, in pieces of 16 bytes.
 struct Counting;

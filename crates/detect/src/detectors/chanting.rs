@@ -82,6 +82,10 @@ impl Detector for Chanting {
         include_str!("chanting.md")
     }
 
+    fn remembers(&self, memory: &Self::Memory) -> bool {
+        memory.is_some()
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let times = match &moment.event {
             Happening::Chunk(text) => {

@@ -111,6 +111,10 @@ impl Detector for RepeatedFailure {
         include_str!("repeated-failure.md")
     }
 
+    fn remembers(&self, memory: &Self::Memory) -> bool {
+        memory.is_some()
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let history = moment.history;
         let (record, pending) = match &moment.event {

@@ -52,6 +52,10 @@ impl Detector for StaleRun {
         include_str!("stale-run.md")
     }
 
+    fn remembers(&self, memory: &Self::Memory) -> bool {
+        *memory > 0
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, times: &mut u64) -> Option<Finding> {
         let record = match &moment.event {
             Happening::User(user) if user.origin == Origin::Human => {

@@ -37,7 +37,7 @@ impl Default for TalkOnlyParams {
     }
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TalkOnlyMemory {
     run: Run,
     words: Option<Words>,
@@ -67,6 +67,10 @@ impl Detector for TalkOnly {
 
     fn page(&self) -> &'static str {
         include_str!("talk-only.md")
+    }
+
+    fn remembers(&self, memory: &Self::Memory) -> bool {
+        *memory != TalkOnlyMemory::default()
     }
 
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
