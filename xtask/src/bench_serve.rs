@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::tools::cargo;
 
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let mut bench = cargo(&["bench", "--package", "deloop", "--bench", "load", "--"]);
+    let mut bench = cargo(&["bench", "--profile", "dist", "--package", "deloop", "--bench", "load", "--"]);
     let passed = bench.args(arguments).status().is_ok_and(|status| status.success());
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -19,17 +19,24 @@ pub(crate) struct Load {
 
 #[derive(Clone, Copy)]
 enum LoadKind {
-    Single,
+    Single(u32),
     Batches,
 }
 
-/// How long each request took.
+/// How long each request took, the fastest first.
+#[derive(Default)]
 pub(crate) struct Measured {
     times: Vec<Duration>,
     took: Duration,
 }
 
 impl Measured {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.times.extend(other.times);
+        self.times.sort_unstable();
+        self.took += other.took;
+    }
+
     pub(crate) fn per_second(&self) -> f64 {
         self.times.len() as f64 / self.took.as_secs_f64()
     }
@@ -42,8 +49,9 @@ impl Measured {
 }
 
 impl Load {
-    pub(crate) fn single(port: u16) -> Self {
-        Self { port, connections: CONNECTIONS, kind: LoadKind::Single }
+    /// Single steps. Each load has sessions of its own.
+    pub(crate) fn single(port: u16, load: u32) -> Self {
+        Self { port, connections: CONNECTIONS, kind: LoadKind::Single(load) }
     }
 
     pub(crate) fn batches(port: u16) -> Self {
@@ -62,8 +70,8 @@ impl Load {
                         let (mut times, mut n) = (Vec::new(), 0);
                         while begun.elapsed() < time {
                             let body = match self.kind {
-                                LoadKind::Single => {
-                                    let session = format!("c{client}-{}", n / SESSION);
+                                LoadKind::Single(load) => {
+                                    let session = format!("c{load}-{client}-{}", n / SESSION);
                                     steps::step(&session, n % SESSION).into_bytes()
                                 }
                                 LoadKind::Batches => {

@@ -12,12 +12,14 @@ mod steps;
 use std::time::{Duration, Instant};
 
 use generator::{Load, Measured};
-use processes::{Redis, Serve, binary};
+use processes::{EmptyRoute, Redis, Serve, binary};
 
 /// Connections that send one request after the other.
 const CONNECTIONS: usize = 16;
 /// Steps per request in batches.
 const BATCH: usize = 1_000;
+/// How often the empty route and the server are measured by turns.
+const ROUNDS: u32 = 5;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,19 +35,16 @@ fn main() {
     println!("\n{:<44} {:>12} {:>9} {:>9}", "", "per second", "p50 ms", "p99 ms");
     let stream = stream();
     row("deloop stream, steps", stream, None);
-    let route = processes::EmptyRoute::start();
-    let empty = Load::single(route.port).run(time);
-    row("empty axum route, requests", empty.per_second(), Some(&empty));
-    drop(route);
+    let route = EmptyRoute::start();
     let server = Serve::start(&[]);
-    serve_rows("SQLite", &server, time, stream, empty.per_second());
+    serve_rows("SQLite", &server, &route, time, stream);
     drop(server);
     let redis = if arguments.iter().any(|a| a == "--no-redis") { None } else { Redis::start() };
     match redis {
         None => println!("without redis-server, the figures for Redis are missing"),
         Some(redis) => {
             let server = Serve::start(&["--store", &redis.url()]);
-            serve_rows("Redis", &server, time, stream, empty.per_second());
+            serve_rows("Redis", &server, &route, time, stream);
             drop(server);
             redis.benchmark();
         }
@@ -55,14 +54,20 @@ fn main() {
     }
 }
 
-fn serve_rows(store: &str, server: &Serve, time: Duration, stream: f64, empty: f64) {
+fn serve_rows(store: &str, server: &Serve, route: &EmptyRoute, time: Duration, stream: f64) {
     let batches = Load::batches(server.port).run(time);
     let steps = batches.per_second() * BATCH as f64;
     row(&format!("{store}: steps in batches"), steps, Some(&batches));
     println!("{:<44} {:>11.0} %", "  of deloop stream", steps / stream * 100.0);
-    let single = Load::single(server.port).run(time);
+    let (mut empty, mut single) = (Measured::default(), Measured::default());
+    // By turns, because the speed of a machine changes from second to second.
+    for round in 0..ROUNDS {
+        empty.add(Load::single(route.port, round).run(time / ROUNDS));
+        single.add(Load::single(server.port, round).run(time / ROUNDS));
+    }
+    row("empty axum route, requests", empty.per_second(), Some(&empty));
     row(&format!("{store}: single steps"), single.per_second(), Some(&single));
-    println!("{:<44} {:>11.0} %", "  of the empty route", single.per_second() / empty * 100.0);
+    println!("{:<44} {:>11.0} %", "  of the empty route", single.per_second() / empty.per_second() * 100.0);
 }
 
 fn row(name: &str, per_second: f64, measured: Option<&Measured>) {

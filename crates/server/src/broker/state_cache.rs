@@ -12,7 +12,7 @@ use super::local::lock;
 
 /// How many parts states are kept in. Each has a lock of its own, so that requests about different sessions seldom wait for
 /// each other.
-pub(super) const PARTS: usize = 16;
+pub(super) const PARTS: usize = 32;
 /// How many states a part keeps in memory. After a write to the database, the least recently used are dropped.
 const IN_MEMORY: usize = 10_000 / PARTS;
 

@@ -6,6 +6,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use deloop_types::Decision;
 use futures_util::StreamExt;
+use hyper::body::Body as _;
 use serde_json::json;
 
 use super::step_bodies::{StepsAnswer, StepsBody};
@@ -111,11 +112,15 @@ pub(super) async fn observe(
     Ok(response)
 }
 
-/// Reads a body. The body of a small request is one piece, and isn't copied.
+/// Reads a body. The body of a small request is one piece, and isn't copied. It isn't asked for more than its length says:
+/// the connection would prepare to read on, in a new buffer, while it waits.
 async fn read(body: Body) -> Result<Bytes, HttpError> {
     let unread = |_| HttpError::bad_request("the body couldn't be read to its end");
     let mut pieces = body.into_data_stream();
     let Some(first) = pieces.next().await.transpose().map_err(unread)? else { return Ok(Bytes::new()) };
+    if pieces.is_end_stream() {
+        return Ok(first);
+    }
     let Some(second) = pieces.next().await.transpose().map_err(unread)? else { return Ok(first) };
     let mut all = Vec::with_capacity(2 * (first.len() + second.len()));
     let mut next = Some(second);
