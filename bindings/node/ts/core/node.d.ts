@@ -11,7 +11,7 @@ declare const process: {
 declare class Buffer extends Uint8Array {
   static from(bytes: ArrayBufferLike, offset: number, length: number): Buffer;
   static concat(pieces: readonly Uint8Array[]): Buffer;
-  toString(encoding: "base64" | "utf8"): string;
+  toString(encoding: "utf8"): string;
 }
 
 declare module "node:fs" {
