@@ -18,7 +18,7 @@ export interface GuardOptions {
   deliver?: Place | readonly Place[];
   /** Whether you can take steps out of the conversation. */
   rollback?: boolean;
-  /** How many sessions are kept; the least recently used are dropped. */
+  /** How many sessions are kept, rounded up to a multiple of 16 (default 10,000); the least recently used are dropped. */
   maxSessions?: number;
 }
 

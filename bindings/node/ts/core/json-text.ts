@@ -1,3 +1,5 @@
+import { types } from "node:util";
+
 /** The text of a step may have this many characters; longer ones are refused before they are built. */
 const LONGEST = 64 << 20;
 
@@ -110,16 +112,14 @@ function partsOf(value: object, path: string, depth: number, around: Set<object>
   if (bytes !== undefined) return bytesText(bytes);
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === "function") return inner(toJSON.call(value, ""), path);
-  const list = Array.isArray(value) || value instanceof Set || ArrayBuffer.isView(value);
+  const list = Array.isArray(value) || types.isSet(value) || types.isTypedArray(value);
   if (list) return Array.from(value as Iterable<unknown>, (part, i) => inner(part, `${path}[${i}]`));
-  if (value instanceof Map) {
+  if (types.isMap(value)) {
     return Object.fromEntries(Array.from(value, ([key, part]) => entryOf(keyText(key), part, path, inner)));
   }
-  if (value instanceof Error) return inner(`${value.name}: ${value.message}`, path);
-  if (value instanceof RegExp) return inner(String(value), path);
-  if (value instanceof String || value instanceof Number || value instanceof Boolean || value instanceof BigInt) {
-    return inner(value.valueOf(), path);
-  }
+  if (isError(value)) return inner(`${value.name}: ${value.message}`, path);
+  if (types.isRegExp(value)) return inner(String(value), path);
+  if (types.isBoxedPrimitive(value)) return inner(value.valueOf(), path);
   const names = Object.keys(value);
   return Object.fromEntries(
     names.map((name) => {
@@ -143,13 +143,17 @@ function fieldOf(path: string, name: string): string {
   return path === "" ? name : `${path}.${name}`;
 }
 
+/** Errors of other realms, and of libraries that only inherit from Error, count too. */
+function isError(value: object): value is Error {
+  return types.isNativeError(value) || value instanceof Error;
+}
+
 /** Returns the bytes of a value that holds nothing but bytes. A list of larger numbers isn't one. */
 function bytesOf(value: object): Uint8Array | undefined {
-  if (value instanceof Uint8Array || value instanceof DataView) {
+  if (types.isUint8Array(value) || types.isDataView(value)) {
     return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   }
-  if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) return new Uint8Array(value);
-  return undefined;
+  return types.isAnyArrayBuffer(value) ? new Uint8Array(value) : undefined;
 }
 
 function keyText(key: unknown): string {

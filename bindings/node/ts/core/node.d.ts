@@ -36,3 +36,17 @@ declare module "node:child_process" {
     options: { stdio: ["ignore", "pipe", "pipe"] },
   ): Child;
 }
+
+declare module "node:util" {
+  export const types: {
+    isAnyArrayBuffer(value: unknown): value is ArrayBuffer | SharedArrayBuffer;
+    isBoxedPrimitive(value: unknown): value is Number | Boolean | String | BigInt | Symbol;
+    isDataView(value: unknown): value is DataView;
+    isMap(value: unknown): value is Map<unknown, unknown>;
+    isNativeError(value: unknown): value is Error;
+    isRegExp(value: unknown): value is RegExp;
+    isSet(value: unknown): value is Set<unknown>;
+    isTypedArray(value: unknown): boolean;
+    isUint8Array(value: unknown): value is Uint8Array;
+  };
+}
