@@ -119,6 +119,8 @@ class Watch:
         self.agent = agent
         self.notes: dict[str, Any] = {}
         """What the adapter itself remembers. Part of the checkpoint, so keep it small and plain."""
+        self.quiet = False
+        """While a stored history is reported again: decisions take effect, but nobody is told a second time."""
         self._lock = threading.RLock()
         self._stop: Decision | None = None
         self._pending: list[Nudge] = []
@@ -317,6 +319,8 @@ class Watch:
 
     def _tell(self, decision: Decision) -> bool:
         """Tells the log and the callback. Returns whether somebody was there to answer, and didn't say no."""
+        if self.quiet:
+            return False
         level = logging.ERROR if decision.action == "stop" else logging.WARNING
         logger.log(level, "%s (session %s)", decision.user_message or decision.message, self.session)
         callback = self.adapter.on_decision

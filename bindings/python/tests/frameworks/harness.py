@@ -121,6 +121,37 @@ class Workspace:
         return [self.read_file, self.edit_file, self.run_tests, self.search]
 
 
+class RecordingGuard:
+    """Passes everything on to a real Guard and keeps the steps and the decisions that weren't `continue`."""
+
+    def __init__(self, **options: Any) -> None:
+        from deloop import Guard
+
+        self.guard = Guard(**options)
+        self.steps: list[dict[str, Any]] = []
+        self.decisions: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.guard, name)
+
+    def observe(self, step: dict[str, Any]) -> Any:
+        """Records a step and returns the guard's decision."""
+        decision = self.guard.observe(step)
+        self.steps.append(dict(step))
+        if decision.action != "continue":
+            self.decisions.append(decision)
+        return decision
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Lists the steps of one type."""
+        return [step for step in self.steps if step["type"] == kind]
+
+    @property
+    def actions(self) -> list[str]:
+        """Lists what was decided, without `continue`."""
+        return [decision.action for decision in self.decisions]
+
+
 class BrokenGuard:
     """Stands for a Guard that crashes in every method."""
 
