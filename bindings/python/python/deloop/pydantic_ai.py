@@ -108,7 +108,7 @@ class Deloop(AbstractCapability[AgentDepsT]):
     ) -> ModelResponse:
         """Reports the model's answer before any of its tools runs."""
         finals = {tool.name for tool in request_context.model_request_parameters.output_tools}
-        self._safely("turn", lambda run: run.sent(len(request_context.messages)), None)
+        self._safely("request", lambda run: run.sent(request_context.messages, ctx.messages), None)
         self._safely("turn", lambda run: run.answered(response, finals), None)
         return response
 
@@ -140,6 +140,7 @@ class _Run:
         self.progress = progress
         self.nudges: list[Nudge] = []
         self._sent = 0
+        self._read = 0
 
     def read(self, messages: Sequence[ModelMessage], finals: set[str]) -> Decision | None:
         """Reports the messages that are new, and returns the stop if there is one."""
@@ -154,6 +155,7 @@ class _Run:
             self.watch.quiet = index <= replayed
             self._message(messages, index, finals)
         self.watch.quiet = False
+        self._read = len(messages)
         return self.watch.stop
 
     def _restart(self) -> None:
@@ -209,11 +211,14 @@ class _Run:
             ctx.enqueue(str(self.nudges[0]))
             self.watch.delivered(self.nudges.pop(0))
 
-    def sent(self, messages: int) -> None:
-        """Notes how long the history was that the model got: a shorter one was cut or summarized."""
-        if messages < self._sent:
+    def sent(self, request: Sequence[ModelMessage], messages: Sequence[ModelMessage]) -> None:
+        """Reports what was enqueued for this request after `read`, and whether the model got less than before."""
+        for index in range(self._read, len(messages)):
+            if isinstance(messages[index], ModelRequest):
+                self._message(messages, index, set())
+        if len(request) < self._sent:
             self.watch.compact()
-        self._sent = messages
+        self._sent = len(request)
 
     def close(self) -> None:
         """Reports the nudges that no request carried."""

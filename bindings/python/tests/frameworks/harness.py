@@ -122,7 +122,7 @@ class Workspace:
 
 
 class RecordingGuard:
-    """Passes everything on to a real Guard and keeps the steps and the decisions that weren't `continue`."""
+    """Passes everything on to a real Guard and keeps the steps and the decisions: all but `continue`, and a stop once."""
 
     def __init__(self, **options: Any) -> None:
         from deloop import Guard
@@ -138,7 +138,8 @@ class RecordingGuard:
         """Records a step and returns the guard's decision."""
         decision = self.guard.observe(step)
         self.steps.append(dict(step))
-        if decision.action != "continue":
+        known = any(decision.action == before.action == "stop" and decision.session == before.session for before in self.decisions)
+        if decision.action != "continue" and not known:
             self.decisions.append(decision)
         return decision
 
@@ -148,7 +149,7 @@ class RecordingGuard:
 
     @property
     def actions(self) -> list[str]:
-        """Lists what was decided, without `continue`."""
+        """Lists what was decided."""
         return [decision.action for decision in self.decisions]
 
 
