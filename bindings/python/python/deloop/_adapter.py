@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, Unpack
 
 from deloop import Decision, Guard, StopError
-from deloop._plain import plain
+from deloop._plain import plain, says_failed
 from deloop._turns import GuardOptions, Nudge, TokenUsage, ToolCall, TurnPlan, stop_text, usage_step
 
 __all__ = [
@@ -30,6 +30,8 @@ Outcome = Literal["ok", "error", "denied", "cancelled", "timeout", "running", "i
 OnDecision = Callable[[Decision], object]
 
 SESSIONS = 10_000
+UNNAMED = 1_000
+UNNAMED_PREFIX = "run-"
 RECENT_IDS = 1_024
 
 T = TypeVar("T")
@@ -60,32 +62,35 @@ class Adapter:
         self.on_decision = on_decision
         self._lock = threading.Lock()
         self._watches: OrderedDict[tuple[str, str | None], Watch] = OrderedDict()
+        self._unnamed: OrderedDict[str, None] = OrderedDict()
         self._logged: set[str] = set()
 
     def watch(self, session: str | None = None, agent: str | None = None) -> Watch:
         """Returns the watch of a session (and of a subagent in it), the same one each time.
 
         Without a session the adapter's own is used; if it has none either, a new session starts. Of more than `SESSIONS`
-        watches, the one unused for longest is dropped.
+        watches, the one unused for longest is dropped; of more than `UNNAMED` sessions without a name, the oldest ends.
         """
-        key = (session or self.session or f"run-{uuid.uuid4().hex}", agent)
+        name = session or self.session
+        key = (name or f"{UNNAMED_PREFIX}{uuid.uuid4().hex}", agent)
         with self._lock:
             watch = self._watches.get(key)
             if watch is None:
                 watch = self._watches[key] = Watch(self, key[0], agent)
-                while len(self._watches) > SESSIONS:
-                    self._watches.popitem(last=False)
             self._watches.move_to_end(key)
-            return watch
-
-    def known(self, session: str, agent: str | None = None) -> Watch | None:
-        """Returns the watch of a session if there is one."""
-        with self._lock:
-            return self._watches.get((session, agent))
+            while len(self._watches) > SESSIONS:
+                self._watches.popitem(last=False)
+            if name is None:
+                self._unnamed[key[0]] = None
+            old = self._unnamed.popitem(last=False)[0] if len(self._unnamed) > UNNAMED else None
+        if old is not None:
+            Watch(self, old).end()
+        return watch
 
     def forget(self, watch: Watch) -> None:
-        """Drops a watch, for runs that can't be resumed."""
+        """Drops the watch of a session that is over."""
         with self._lock:
+            self._unnamed.pop(watch.session, None)
             self._watches.pop((watch.session, watch.agent), None)
 
     def safely(self, kind: str, work: Callable[[], T], neutral: T) -> T:
@@ -120,8 +125,8 @@ class Watch:
         self.notes: dict[str, Any] = {}
         """What the adapter itself remembers. Part of the checkpoint, so keep it small and plain."""
         self.quiet = False
-        """While a stored history is reported again: decisions take effect, but nobody is told a second time."""
-        self._lock = threading.RLock()
+        """Whether decisions are neither logged nor passed on, as while an old conversation is read again."""
+        self.lock = threading.RLock()
         self._stop: Decision | None = None
         self._pending: list[Nudge] = []
         self._plan = TurnPlan()
@@ -142,13 +147,23 @@ class Watch:
         """The number of turns so far."""
         return self._turns
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether the session has no name, and so can't be resumed."""
+        return self.session.startswith(UNNAMED_PREFIX)
+
+    @property
+    def turn_id(self) -> str | None:
+        """The id of the latest turn, if the adapter gave one."""
+        return self._turn_id
+
     def stop_error(self) -> StopError | None:
         """Returns the exception for `exit_behavior="error"`, if the run was stopped."""
         return StopError(self._stop) if self._stop is not None else None
 
     def user(self, text: str, origin: Origin = "human") -> None:
         """Reports a message to the agent. Text by a person lifts a stop."""
-        with self._lock:
+        with self.lock:
             decision = self._observe({"type": "user", "text": text, "origin": origin})
             if origin != "human":
                 self._act(decision)
@@ -169,7 +184,7 @@ class Watch:
         turn_id: str | None = None,
     ) -> TurnPlan:
         """Reports the model's answer with all its calls, before any of them runs."""
-        with self._lock:
+        with self.lock:
             return self.adapter.safely("turn", lambda: self._turn(text, calls, usage, model, turn_id), TurnPlan())
 
     def refusal(self, call_id: str) -> str | None:
@@ -188,16 +203,19 @@ class Watch:
     ) -> Nudge | None:
         """Reports what a call came back with, without any text of deloop's, and returns a nudge to append to it.
 
-        Pass the exception of a tool that raised as `error`. Report a call that deloop refused as outcome "denied".
+        Pass the exception of a tool that raised as `error`, and `ok` only if the framework knows: if it's None, an output that
+        says of itself that it is an error counts as failed. Report a call that deloop refused as outcome "denied".
         """
         if error is not None:
             output, ok, error_type = str(error), False, error_type or type(error).__name__
             outcome = outcome or ("timeout" if isinstance(error, TimeoutError) else "error")
+        if ok is None and outcome is None and says_failed(output):
+            ok = False
         step = {"type": "result", "id": self._names.get(call_id, call_id), "output": output}
         for name, value in (("ok", ok), ("outcome", outcome), ("error_type", error_type)):
             if value is not None:
                 step[name] = value
-        with self._lock:
+        with self.lock:
             self._answered.add(call_id)
             self._act(self._observe(step))
             return self.take_nudge()
@@ -208,7 +226,7 @@ class Watch:
 
     def take_nudge(self) -> Nudge | None:
         """Returns what is to be said to the model and wasn't placed yet."""
-        with self._lock:
+        with self.lock:
             if not self._pending:
                 return None
             steps = tuple(step for nudge in self._pending for step in nudge.steps)
@@ -223,12 +241,12 @@ class Watch:
 
     def compact(self) -> None:
         """Reports that the history was cut or summarized."""
-        with self._lock:
+        with self.lock:
             self._act(self._observe({"type": "compact"}))
 
     def intervention(self) -> None:
         """Reports that a person stepped in outside the conversation. Lifts a stop."""
-        with self._lock:
+        with self.lock:
             self._stop = None
             self._observe({"type": "intervention"})
 
@@ -239,12 +257,12 @@ class Watch:
 
     def checkpoint(self) -> dict[str, Any] | None:
         """Returns the session's state as plain JSON, for the framework's own storage."""
-        with self._lock:
+        with self.lock:
             return self.adapter.safely("checkpoint", self._save, None)
 
     def restore(self, state: Mapping[str, Any]) -> bool:
         """Continues from a checkpoint. Returns whether it could be read."""
-        with self._lock:
+        with self.lock:
             return self.adapter.safely("restore", lambda: self._load(state), False)
 
     def _turn(
@@ -320,7 +338,7 @@ class Watch:
     def _tell(self, decision: Decision) -> bool:
         """Tells the log and the callback. Returns whether somebody was there to answer, and didn't say no."""
         if self.quiet:
-            return False
+            return True
         level = logging.ERROR if decision.action == "stop" else logging.WARNING
         logger.log(level, "%s (session %s)", decision.user_message or decision.message, self.session)
         callback = self.adapter.on_decision
@@ -339,7 +357,7 @@ class Watch:
             "answered": sorted(self._answered),
             "refuse": dict(self._plan.refuse),
             "pending": [[list(nudge.steps), str(nudge)] for nudge in self._pending],
-            "stop": self._stop.to_dict() if self._stop is not None else None,
+            "stop": self._stop.to_json() if self._stop is not None else None,
             "reused": self._reused,
             "notes": dict(self.notes),
         }
@@ -352,7 +370,7 @@ class Watch:
         self._turns, self._turn_id = state["turns"], state["turn_id"]
         self._names, self._answered = dict(state["names"]), set(state["answered"])
         self._pending = [Nudge(text, tuple(steps)) for steps, text in state["pending"]]
-        self._stop = Decision.from_dict(state["stop"]) if state["stop"] is not None else None
+        self._stop = Decision.from_json(state["stop"]) if state["stop"] is not None else None
         self._plan = TurnPlan(dict(state["refuse"]), None, self._stop)
         self._recent = OrderedDict.fromkeys(self._names)
         self._reused = state["reused"]

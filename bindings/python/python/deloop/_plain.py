@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from enum import Enum
@@ -12,6 +13,7 @@ from typing import Any
 DEPTH = 24
 ITEMS = 2_000
 TEXT = 200_000
+_FAILED = re.compile(r"\s*(?:Traceback \(most recent call last\)|(?:[A-Z][A-Za-z.]*)?(?:Error|Exception)\b|error:|ERROR\b)")
 
 
 def plain(value: object, depth: int = 0) -> Any:
@@ -49,3 +51,17 @@ def plain(value: object, depth: int = 0) -> Any:
         items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
         return [plain(item, depth + 1) for item in list(items)[:ITEMS]]
     return plain(str(value), depth)
+
+
+def says_failed(output: object) -> bool:
+    """Returns whether an output says of itself that the call failed.
+
+    Many tools return their errors as ordinary results: a text that starts with "Error" or "SomeError:", or an object with
+    an `error`, `is_error` or `success: false`.
+    """
+    if isinstance(output, str):
+        return _FAILED.match(output) is not None
+    if isinstance(output, Mapping):
+        wrong = (output.get("error"), output.get("is_error"), output.get("isError"))
+        return any(wrong) or output.get("success") is False or output.get("ok") is False
+    return False
