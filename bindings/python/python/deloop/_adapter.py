@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, Unpack
 
 from deloop import Decision, Guard, StopError
-from deloop._plain import plain, says_failed
+from deloop._plain import parsed, plain, says_failed
 from deloop._turns import GuardOptions, Nudge, TokenUsage, ToolCall, TurnPlan, stop_text, usage_step
 
 __all__ = [
@@ -283,7 +283,7 @@ class Watch:
         self._names = {id: self._name(id) for id in ids}
         if usage is not None:
             self._act(self._observe(usage_step(usage, model)))
-        listed = [{"id": self._names[call.id], "tool": call.tool, "args": call.args} for call in calls]
+        listed = [{"id": self._names[call.id], "tool": call.tool, "args": parsed(call.args)} for call in calls]
         step: dict[str, Any] = {"type": "turn", "text": text or "", "calls": listed}
         if turn_id is not None:
             step["turn_id"] = turn_id

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.types import Command
 
 from deloop import Decision
-from deloop._adapter import Nudge, Origin, TokenUsage, ToolCall, Watch, stop_text
+from deloop._adapter import Nudge, Origin, Outcome, TokenUsage, ToolCall, Watch, stop_text
 
 MARK = "deloop"
 """The key in `response_metadata`, which no provider is sent, that marks what deloop wrote."""
@@ -64,7 +64,7 @@ def report(watch: Watch, message: ToolMessage, invalid: bool = False) -> Nudge |
     if mark.get("action") in ("block", "stop"):
         return watch.result(message.tool_call_id, outcome="denied")
     failed = message.status == "error"
-    outcome = "invalid" if invalid and failed else None
+    outcome: Outcome | None = "invalid" if invalid and failed else None
     return watch.result(message.tool_call_id, _without_nudge(message, mark), ok=False if failed else None, outcome=outcome)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -51,6 +52,16 @@ def plain(value: object, depth: int = 0) -> Any:
         items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
         return [plain(item, depth + 1) for item in list(items)[:ITEMS]]
     return plain(str(value), depth)
+
+
+def parsed(args: object) -> object:
+    """Returns arguments that are the text of a JSON object as that object, and everything else as it is."""
+    if isinstance(args, str) and args.lstrip().startswith("{"):
+        try:
+            return json.loads(args)
+        except ValueError:
+            pass
+    return args
 
 
 def says_failed(output: object) -> bool:

@@ -114,7 +114,8 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
         return returned(watch, request, await handler(request))
 
     def _before_model(self, request: ModelRequest[Any]) -> tuple[Watch | None, ToolMessage | None]:
-        return self._adapter.safely("request", lambda: self._synchronized(request), (None, None))
+        unknown: tuple[Watch | None, ToolMessage | None] = (None, None)
+        return self._adapter.safely("request", lambda: self._synchronized(request), unknown)
 
     def _synchronized(self, request: ModelRequest[Any]) -> tuple[Watch | None, ToolMessage | None]:
         """Reports the conversation. Returns the watch, and a result whose nudge couldn't be placed when it came."""
