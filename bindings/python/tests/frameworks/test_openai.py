@@ -159,13 +159,29 @@ print(turn.text if turn else "not done")
 @pytest.mark.parametrize("how", ["checkpoint", "history"])
 def test_a_new_process_continues_where_the_old_one_was(tmp_path: Any, how: str) -> None:
     with FakeModel(same_failing_call()) as whole:
-        run_python(RESUMED, str(tmp_path / "whole"), whole.url, "40", how)
+        loops.chat(whole, Tools(), ToolLoop())
     with FakeModel(same_failing_call()) as model:
-        for _ in range(7):
-            assert run_python(RESUMED, str(tmp_path / "t"), model.url, "1", how).strip() == "not done"
-        assert run_python(RESUMED, str(tmp_path / "t"), model.url, "1", how).startswith(STOPPED)
+        assert run_python(RESUMED, str(tmp_path / "t"), model.url, "4", how).strip() == "not done"
+        assert run_python(RESUMED, str(tmp_path / "t"), model.url, "40", how).startswith(STOPPED)
     assert model.refused == [] and assert_same_requests(whole.requests, model.requests) == 8
-    row(resume="8 processes, one request each: requests identical to those of one process")
+    row(resume="stored and resumed by a new process: requests identical to those of one process")
+
+
+@pytest.mark.parametrize("how", ["checkpoint", "history"])
+def test_it_can_be_resumed_after_any_request(how: str) -> None:
+    with FakeModel(same_failing_batch()) as whole:
+        loops.chat(whole, Tools(), ToolLoop())
+    messages: list[Any] = [{"role": "user", "content": TASK}]
+    state: str | None = None
+    with FakeModel(same_failing_batch()) as model:
+        for _ in whole.requests:
+            loop = ToolLoop()
+            if how == "checkpoint" and state is not None:
+                assert loop.restore(state)
+            turn = loops.chat(model, Tools(), loop, messages, limit=1)
+            state = loop.checkpoint()
+    assert turn is not None and turn.stop is not None
+    assert model.refused == [] and assert_same_requests(whole.requests, model.requests) == len(whole.requests)
 
 
 def test_a_shorter_history_is_a_compaction() -> None:
