@@ -14,7 +14,13 @@ from typing import Any
 DEPTH = 24
 ITEMS = 2_000
 TEXT = 200_000
-_FAILED = re.compile(r"\s*(?:Traceback \(most recent call last\)|(?:[A-Z][A-Za-z.]*)?(?:Error|Exception)\b|error:|ERROR\b)")
+_FAILED = re.compile(
+    r"\s*(?:"
+    r"Traceback \(most recent call last\)"
+    r"|(?:\w+\.)*[A-Za-z]*(?:Error|Exception)(?::|\(|\s*$)"
+    r"|(?:[Ee]rror|ERROR)(?::| [45]\d\d\b| (?:invoking|executing|calling|running|while)\b)"
+    r")"
+)
 
 
 def plain(value: object, depth: int = 0) -> Any:
@@ -67,7 +73,7 @@ def parsed(args: object) -> object:
 def says_failed(output: object) -> bool:
     """Returns whether an output says of itself that the call failed.
 
-    Many tools return their errors as ordinary results: a text that starts with "Error" or "SomeError:", or an object with
+    Many tools return their errors as ordinary results: a text that starts with "Error:" or "SomeError:", or an object with
     an `error`, `is_error` or `success: false`.
     """
     if isinstance(output, str):
