@@ -234,6 +234,12 @@ class Watch:
             self._pending.clear()
             return nudge
 
+    def keep(self, nudge: Nudge | None) -> None:
+        """Takes back a nudge that couldn't be placed here, for the next result or request."""
+        if nudge is not None:
+            with self.lock:
+                self._pending.insert(0, nudge)
+
     def delivered(self, nudge: Nudge | None, ok: bool = True) -> None:
         """Reports whether a nudge was placed. One that wasn't is given again instead of escalated."""
         for step in nudge.steps if nudge is not None else ():

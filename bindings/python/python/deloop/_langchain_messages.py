@@ -103,6 +103,17 @@ def _nudged(message: ToolMessage, nudge: Nudge) -> ToolMessage:
     return message.model_copy(update={"content": content, "response_metadata": metadata})
 
 
+def late_nudge(watch: Watch, messages: Sequence[AnyMessage]) -> ToolMessage | None:
+    """Returns the latest result with the nudge that couldn't be placed when it came, under the same message id."""
+    nudge = watch.take_nudge()
+    if nudge is None:
+        return None
+    last = messages[-1]
+    possible = isinstance(last, ToolMessage) and last.id is not None and MARK not in last.response_metadata
+    watch.delivered(nudge, ok=possible)
+    return _nudged(last, nudge) if possible and isinstance(last, ToolMessage) else None
+
+
 def refused(watch: Watch, call_id: str, tool: str, text: str, nudge: Nudge | None = None) -> ToolMessage:
     """Returns the answer to a call that deloop refused."""
     content = f"{text}\n\n{nudge}" if nudge else text
@@ -141,8 +152,7 @@ def synchronize(watch: Watch, messages: Sequence[AnyMessage], new_input: bool) -
     seen: list[str] = watch.notes.setdefault("seen", [])
     for place, message in enumerate(messages[last + 1 :], last + 1):
         if isinstance(message, ToolMessage) and not watch.reported(message.tool_call_id):
-            nudge = report(watch, message)
-            watch.delivered(nudge, ok=False)
+            watch.keep(report(watch, message))
         elif isinstance(message, HumanMessage) and _name(message, place) not in seen:
             _say(watch, message, place, "human" if new_input and watch.agent is None else "harness")
     del seen[:-REMEMBERED]

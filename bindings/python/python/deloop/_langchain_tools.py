@@ -56,8 +56,7 @@ def _refuse(watch: Watch, request: ToolCallRequest) -> ToolMessage | None:
 def raised(watch: Watch | None, request: ToolCallRequest, error: Exception) -> None:
     """Reports a tool that raised. An interrupt isn't a result, and a stopped subagent isn't the tool's failure."""
     if watch is not None and not isinstance(error, (GraphBubbleUp, StopError)):
-        nudge = watch.result(request.tool_call["id"] or "", error=error)
-        watch.delivered(nudge, ok=False)
+        watch.keep(watch.result(request.tool_call["id"] or "", error=error))
 
 
 def returned(watch: Watch | None, request: ToolCallRequest, result: ToolResult) -> ToolResult:
@@ -72,5 +71,8 @@ def _returned(watch: Watch, request: ToolCallRequest, result: ToolResult) -> Too
     if nudge is None:
         return result
     placed: ToolResult | None = read.with_nudge(result, id, nudge)
-    watch.delivered(nudge, ok=placed is not None)
-    return placed if placed is not None else result
+    if placed is None:
+        watch.keep(nudge)
+        return result
+    watch.delivered(nudge)
+    return placed

@@ -79,19 +79,21 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelCallResult[Any]:
         """Reports the conversation and the model's answer; ends a stopped run."""
-        watch = self._before_model(request)
+        watch, late = self._before_model(request)
         if watch is not None and watch.stop is not None:
             return self._end(watch, watch.stop, [])
-        return self._after_model(watch, handler(request))
+        response = handler(request if late is None else _with_result(request, late))
+        return self._after_model(watch, response, late)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelCallResult[Any]:
         """Does the same as `wrap_model_call` in an asynchronous run."""
-        watch = self._before_model(request)
+        watch, late = self._before_model(request)
         if watch is not None and watch.stop is not None:
             return self._end(watch, watch.stop, [])
-        return self._after_model(watch, await handler(request))
+        response = await handler(request if late is None else _with_result(request, late))
+        return self._after_model(watch, response, late)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
         """Refuses a call, or runs it and appends a nudge to what it returned."""
@@ -121,10 +123,11 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
             raise
         return returned(watch, request, result)
 
-    def _before_model(self, request: ModelRequest[Any]) -> Watch | None:
-        return self._adapter.safely("request", lambda: self._synchronized(request), None)
+    def _before_model(self, request: ModelRequest[Any]) -> tuple[Watch | None, ToolMessage | None]:
+        return self._adapter.safely("request", lambda: self._synchronized(request), (None, None))
 
-    def _synchronized(self, request: ModelRequest[Any]) -> Watch:
+    def _synchronized(self, request: ModelRequest[Any]) -> tuple[Watch | None, ToolMessage | None]:
+        """Reports the conversation. Returns the watch, and a result whose nudge couldn't be placed when it came."""
         state: dict[str, Any] = {**request.state}
         watch = self._watch(state, request.runtime)
         run = _run_of(state)
@@ -132,7 +135,8 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
         with watch.lock:
             watch.notes["run"] = run
             read.synchronize(watch, state["messages"], fresh)
-        return watch
+            late = read.late_nudge(watch, state["messages"]) if watch.stop is None else None
+        return watch, late
 
     def _tool_watch(self, request: ToolCallRequest) -> Watch | None:
         return self._adapter.safely("session", lambda: self._watch(request.state, request.runtime), None)
@@ -151,13 +155,15 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
                 watch.restore(saved)
         return watch
 
-    def _after_model(self, watch: Watch | None, response: ModelResponse[Any]) -> ModelCallResult[Any]:
+    def _after_model(
+        self, watch: Watch | None, response: ModelResponse[Any], late: ToolMessage | None
+    ) -> ModelCallResult[Any]:
         if watch is None:
             return response
         stop = self._adapter.safely("answer", lambda: self._answered(watch, response), None)
         if stop is not None:
-            return self._end(watch, stop, response.result)
-        return self._keep(watch, response)
+            return self._end(watch, stop, response.result, late)
+        return self._keep(watch, response, late)
 
     def _answered(self, watch: Watch, response: ModelResponse[Any]) -> Decision | None:
         for message in response.result:
@@ -165,18 +171,28 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
                 read.answered(watch, message)
         return watch.stop
 
-    def _end(self, watch: Watch, stop: Decision, said: list[BaseMessage]) -> ModelCallResult[Any]:
+    def _end(
+        self, watch: Watch, stop: Decision, said: list[BaseMessage], late: ToolMessage | None = None
+    ) -> ModelCallResult[Any]:
         """Ends the run with an answer. Every open call gets a result, or the thread's next request would be invalid."""
         if self._adapter.exit_behavior == "error":
             raise StopError(stop)
         result = [*said, *_results(watch, said), read.stop_answer(stop)]
-        return self._keep(watch, ModelResponse(result=result))
+        return self._keep(watch, ModelResponse(result=result), late)
 
-    def _keep(self, watch: Watch, response: ModelResponse[Any]) -> ModelCallResult[Any]:
+    def _keep(self, watch: Watch, response: ModelResponse[Any], late: ToolMessage | None) -> ModelCallResult[Any]:
+        """Stores the state with the answer, and a nudged result in the place of the one with the same id."""
         kept: dict[str, Any] = {"session": watch.session}
         if watch.agent is None and not watch.unnamed:
             kept["saved"] = watch.checkpoint()
-        return ExtendedModelResponse(model_response=response, command=Command(update={"deloop": kept}))
+        update: dict[str, Any] = {"deloop": kept}
+        if late is not None:
+            update["messages"] = [late]
+        return ExtendedModelResponse(model_response=response, command=Command(update=update))
+
+
+def _with_result(request: ModelRequest[Any], late: ToolMessage) -> ModelRequest[Any]:
+    return request.override(messages=[late if message.id == late.id else message for message in request.messages])
 
 
 def _results(watch: Watch, said: list[BaseMessage]) -> list[BaseMessage]:
