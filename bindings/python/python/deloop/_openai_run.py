@@ -10,6 +10,7 @@ from deloop._adapter import Nudge, TokenUsage, ToolCall, Watch
 from deloop._openai_items import MARK, Entry, entries, without_nudge
 
 DEFAULT_ERROR = "An error occurred while running the tool. Please try again."
+NOT_APPROVED = "Tool execution was not approved."
 
 
 class Run:
@@ -41,8 +42,9 @@ class Run:
             start = 0 if fresh or not answers else answers[-1] + 1
         self._length = len(items)
         for index in range(start, len(found)):
-            self.watch.quiet = fresh and index <= answers[-1]
-            self._report(found[index], replayed=fresh)
+            entry = found[index]
+            self.watch.quiet = fresh and (index <= answers[-1] or without_nudge(entry.text) != entry.text)
+            self._report(entry, replayed=fresh)
         self.watch.quiet = False
         return self.watch.stop
 
@@ -57,12 +59,14 @@ class Run:
     def _stored_result(self, entry: Entry, replayed: bool) -> None:
         """Reports a result that is known from the history only."""
         text = without_nudge(entry.text)
-        if entry.text.startswith(MARK):
+        if entry.text.startswith(MARK) or text == NOT_APPROVED:
             nudge = self.watch.result(entry.call_id, entry.text, ok=False, outcome="denied")
         elif text == DEFAULT_ERROR:
             key = _key(self._calls[entry.call_id])
             self._unseen[key] = None
             nudge = self.watch.result(entry.call_id, text, ok=False, outcome="error", error_type=key)
+        elif text == f"Tool '{self._calls[entry.call_id].tool}' not found.":
+            nudge = self.watch.result(entry.call_id, text, ok=False, outcome="invalid")
         else:
             nudge = self.watch.result(entry.call_id, text)
         if nudge is None:
