@@ -83,7 +83,8 @@ class Deloop:
 
     def stopped(self, session: str | None = None) -> Decision | None:
         """Returns the decision that ended the session with this id, the `session_id` of the messages; None if none did."""
-        return self.adapter.watch(self.adapter.session or session).stop
+        named = self.adapter.session or session
+        return self.adapter.watch(named).stop if named is not None else None
 
     async def messages(self, stream: AsyncIterator[Message]) -> AsyncIterator[Message]:
         """Passes the messages of `query()` or `receive_response()` on, and says why a stopped run ended.
@@ -97,6 +98,9 @@ class Deloop:
                 yield message
             elif self.adapter.exit_behavior == "error":
                 yield message
+                close = getattr(stream, "aclose", None)
+                if close is not None:
+                    await close()
                 raise DeloopStop(stop)
             else:
                 yield dataclasses.replace(message, result=message.result or stop_text(stop))
