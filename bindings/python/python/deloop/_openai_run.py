@@ -28,6 +28,9 @@ class Run:
         self._inserted: list[tuple[str, str]] = []
         self._length = 0
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Run:
+        return self
+
     def asked(self, items: list[Any]) -> Decision | None:
         """Reports what is new in the input of a request, and returns the stop if the run should have ended."""
         found = entries(items)

@@ -123,22 +123,24 @@ def test_an_exception_from_a_client(place: Place) -> None:
 
 def test_subagents_are_watched_by_themselves(place: Place) -> None:
     def script(request: Request) -> Any:
-        if "Task" not in request.tools:
+        if "Agent" not in request.tools:
             return fetching(30)(request)
         if request.results:
             return "The helper failed."
-        return Reply(calls=[("Task", {"description": "fetch", "prompt": "fetch it", "subagent_type": "helper"})])
+        return Reply(calls=[("Agent", {"description": "fetch", "prompt": "fetch it", "subagent_type": "helper"})])
 
     guard = RecordingGuard(deliver="tool")
     deloop = Deloop(guard)
     helper = AgentDefinition(description="Fetches pages.", prompt="Fetch.", tools=["Bash"])
     with FakeModel(script) as model:
-        options = place.options(model, hooks=deloop.hooks(), agents={"helper": helper}, allowed_tools=["Bash", "Task"])
-        ask(options, deloop)
+        options = place.options(model, hooks=deloop.hooks(), agents={"helper": helper}, allowed_tools=["Bash", "Agent"])
+        result, _ = ask(options, deloop)
     assert model.refused == [] and place.ran == 5
     assert guard.actions == LADDER
     assert {bool(step.get("agent")) for step in guard.of("call")} == {True, False}
-    assert len([request for request in model.requests if "Task" not in request.tools]) == 8
+    assert len([request for request in model.requests if "Agent" not in request.tools]) == 8
+    assert result.terminal_reason == "completed" and deloop.stopped(result.session_id) is None, "only the subagent was ended"
+    assert [step["origin"] for step in guard.of("user")] == ["human", "harness"], "its end is no message by a person"
 
 
 def test_compaction_is_reported(place: Place) -> None:
@@ -170,7 +172,10 @@ def test_an_interrupted_call_is_cancelled(place: Place) -> None:
         await stopping
         return last
 
-    with FakeModel(same_batch([("Bash", {"command": "sleep 30"})], 1)) as model:
+    program = place.folder / "wait"
+    program.write_text("#!/bin/sh\nexec sleep 30\n")
+    program.chmod(0o755)
+    with FakeModel(same_batch([("Bash", {"command": "./wait"})], 1)) as model:
         result = with_client(place.options(model, hooks=Deloop(guard).hooks()), talk)
     assert (result.subtype, result.is_error) == ("error_during_execution", True)
     assert {step.get("outcome") for step in guard.of("result")} <= {"cancelled"}
