@@ -7,21 +7,26 @@ from typing import Any, Unpack
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import Runnable, RunnableLambda
+from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from deloop import Decision, Guard, StopError
 from deloop import _langchain_messages as read
 from deloop._adapter import Adapter, ExitBehavior, GuardOptions, OnDecision, Watch
-from deloop._langchain_tools import ToolResult, place_of, raised, refuse, returned
+from deloop._langchain_tools import ToolResult, place_of, refuse, returned
+
+
+class GraphStopError(StopError, GraphBubbleUp):
+    """Ends a run from inside a tool node. The node turns other exceptions into results if it handles errors."""
 
 
 class GraphGuard:
     """Guards a `ToolNode`: pass it as `wrap_tool_call`, and `awrap` as `awrap_tool_call`.
 
     It reads the turn from the `messages` of the graph's state, and after a restart it reads the whole conversation again,
-    so it needs no state of its own. A tool node can't end a graph, so let `route` or `model` do that. If neither is used,
-    the first call after the stop raises `deloop.StopError`.
+    so it needs no state of its own. A tool node can't end a graph, so let `route`, `check` or `model` do that. If none is
+    used, the first call after the stop raises `GraphStopError`.
     """
 
     def __init__(self, adapter: Adapter, messages_key: str = "messages") -> None:
@@ -39,12 +44,7 @@ class GraphGuard:
         answer = refuse(watch, request)
         if answer is not None:
             return answer
-        try:
-            result = execute(request)
-        except Exception as error:
-            raised(watch, request, error)
-            raise
-        return returned(watch, request, result)
+        return returned(watch, request, execute(request))
 
     async def awrap(
         self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[ToolResult]]
@@ -54,12 +54,7 @@ class GraphGuard:
         answer = refuse(watch, request)
         if answer is not None:
             return answer
-        try:
-            result = await execute(request)
-        except Exception as error:
-            raised(watch, request, error)
-            raise
-        return returned(watch, request, result)
+        return returned(watch, request, await execute(request))
 
     def route(self, then: str) -> Callable[[Any], str]:
         """Returns a condition for the edge after the tool node: `then`, or the end if deloop stopped the run.
@@ -72,6 +67,15 @@ class GraphGuard:
 
         return after_tools
 
+    def check(self, state: Any) -> None:
+        """Raises `deloop.StopError` if deloop stopped the run. Call it before you call the model.
+
+        In the edge after the tool node an exception would lose the results of the calls, and with them a valid thread.
+        """
+        stop = self._stop(state)
+        if stop is not None:
+            raise StopError(stop)
+
     def model(self, model: Runnable[Any, Any]) -> Callable[[Any, Any], Runnable[Any, Any]]:
         """Returns a model for `create_react_agent` that answers in a stopped run with the reason instead of a request.
 
@@ -79,24 +83,21 @@ class GraphGuard:
         """
 
         def select(state: Any, runtime: Any) -> Runnable[Any, Any]:
+            if self._adapter.exit_behavior == "error":
+                self.check(state)
             stop = self._stop(state)
             return model if stop is None else RunnableLambda(lambda _: read.stop_answer(stop))
 
         return select
 
     def _stop(self, state: Any) -> Decision | None:
-        """Returns the stop that the state carries; raises it instead if that is how a run shall end."""
-        stop = self._adapter.safely("stop", lambda: read.stop_of(self._messages(state)), None)
-        if stop is not None and self._adapter.exit_behavior == "error":
-            raise StopError(stop)
-        return stop
+        return self._adapter.safely("stop", lambda: read.stop_of(self._messages(state)), None)
 
     def _watch(self, request: ToolCallRequest) -> Watch | None:
         watch = self._adapter.safely("session", lambda: self._synchronized(request), None)
         if watch is not None and watch.notes.pop("over", False):
-            error = watch.stop_error()
-            if error is not None:
-                raise error
+            if watch.stop is not None:
+                raise GraphStopError(watch.stop)
         return watch
 
     def _synchronized(self, request: ToolCallRequest) -> Watch:
@@ -134,8 +135,11 @@ def wrap_tool_call(
 ) -> GraphGuard:
     """Returns a wrapper for the `ToolNode` of your own graph.
 
-        deloop = wrap_tool_call()
-        ToolNode(tools, wrap_tool_call=deloop, awrap_tool_call=deloop.awrap)
+        guard = wrap_tool_call()
+        ToolNode(tools, wrap_tool_call=guard, awrap_tool_call=guard.awrap)
+
+    `exit_behavior` says what `GraphGuard.model` does in a stopped run; in a graph of your own, use `GraphGuard.route` to
+    end it and `GraphGuard.check` to raise.
     """
     adapter = Adapter(guard, session=session, exit_behavior=exit_behavior, on_decision=on_decision, **options)
     return GraphGuard(adapter, messages_key)

@@ -152,7 +152,11 @@ def synchronize(watch: Watch, messages: Sequence[AnyMessage], new_input: bool) -
     seen: list[str] = watch.notes.setdefault("seen", [])
     for place, message in enumerate(messages[last + 1 :], last + 1):
         if isinstance(message, ToolMessage) and not watch.reported(message.tool_call_id):
-            watch.keep(report(watch, message))
+            nudge = report(watch, message)
+            if MARK in message.response_metadata:
+                watch.delivered(nudge)
+            else:
+                watch.keep(nudge)
         elif isinstance(message, HumanMessage) and _name(message, place) not in seen:
             _say(watch, message, place, "human" if new_input and watch.agent is None else "harness")
     del seen[:-REMEMBERED]

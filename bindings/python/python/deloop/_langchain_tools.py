@@ -1,15 +1,17 @@
-"""What the middleware and the tool-node wrapper do around one tool call, and how both name the session."""
+"""What the middleware and the tool-node wrapper do around one tool call, and how both name the session.
+
+A tool that raises isn't reported here: if another middleware retries it or answers for it, the conversation shows that
+before the next request; otherwise the run ends, and a resumed run calls the tool again.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from langchain_core.messages import ToolMessage
-from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
-from deloop import StopError
 from deloop import _langchain_messages as read
 from deloop._adapter import Watch
 
@@ -51,12 +53,6 @@ def _refuse(watch: Watch, request: ToolCallRequest) -> ToolMessage | None:
     nudge = watch.result(id, outcome="denied")
     watch.delivered(nudge)
     return read.refused(watch, id, call["name"], text, nudge)
-
-
-def raised(watch: Watch | None, request: ToolCallRequest, error: Exception) -> None:
-    """Reports a tool that raised. An interrupt isn't a result, and a stopped subagent isn't the tool's failure."""
-    if watch is not None and not isinstance(error, (GraphBubbleUp, StopError)):
-        watch.keep(watch.result(request.tool_call["id"] or "", error=error))
 
 
 def returned(watch: Watch | None, request: ToolCallRequest, result: ToolResult) -> ToolResult:

@@ -32,10 +32,10 @@ except ImportError as error:
     raise ImportError('deloop.langchain needs LangChain 1.4 or later: pip install "deloop[langchain]"') from error
 
 from deloop import _langchain_messages as read
-from deloop._langchain_graph import GraphGuard, wrap_tool_call
-from deloop._langchain_tools import ToolResult, place_of, raised, refuse, returned
+from deloop._langchain_graph import GraphGuard, GraphStopError, wrap_tool_call
+from deloop._langchain_tools import ToolResult, place_of, refuse, returned
 
-__all__ = ["DeloopMiddleware", "DeloopState", "GraphGuard", "StopError", "wrap_tool_call"]
+__all__ = ["DeloopMiddleware", "DeloopState", "GraphGuard", "GraphStopError", "StopError", "wrap_tool_call"]
 
 class DeloopState(AgentState[Any]):
     """What the middleware keeps in the agent's state, and so in its checkpointer. Not part of the output."""
@@ -101,12 +101,7 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
         answer = refuse(watch, request)
         if answer is not None:
             return answer
-        try:
-            result = handler(request)
-        except Exception as error:
-            raised(watch, request, error)
-            raise
-        return returned(watch, request, result)
+        return returned(watch, request, handler(request))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
@@ -116,12 +111,7 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
         answer = refuse(watch, request)
         if answer is not None:
             return answer
-        try:
-            result = await handler(request)
-        except Exception as error:
-            raised(watch, request, error)
-            raise
-        return returned(watch, request, result)
+        return returned(watch, request, await handler(request))
 
     def _before_model(self, request: ModelRequest[Any]) -> tuple[Watch | None, ToolMessage | None]:
         return self._adapter.safely("request", lambda: self._synchronized(request), (None, None))
