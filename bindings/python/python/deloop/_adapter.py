@@ -187,6 +187,11 @@ class Watch:
         with self.lock:
             return self.adapter.safely("turn", lambda: self._turn(text, calls, usage, model, turn_id), TurnPlan())
 
+    def called(self, call: ToolCall, turn_id: str) -> TurnPlan:
+        """Reports one call before it runs, where the calls of a turn come one by one."""
+        with self.lock:
+            return self.adapter.safely("call", lambda: self._call(call, turn_id), TurnPlan())
+
     def refusal(self, call_id: str) -> str | None:
         """Returns the text that answers this call instead of its tool, or None if the tool may run."""
         return self._plan.refuse.get(call_id)
@@ -298,6 +303,23 @@ class Watch:
             refuse = {}
         nudge = Nudge("\n\n".join(self._pending)) if self._pending else None
         self._plan = TurnPlan(refuse, nudge, self._stop)
+        return self._plan
+
+    def _call(self, call: ToolCall, turn_id: str) -> TurnPlan:
+        if turn_id != self._turn_id:
+            self._turns += 1
+            self._turn_id, self._answered, self._names, self._plan = turn_id, set(), {}, TurnPlan()
+        elif call.id in self._names:
+            return self._plan
+        name = self._names[call.id] = self._name(call.id)
+        step = {"type": "call", "id": name, "tool": call.tool, "args": call.args, "turn_id": turn_id}
+        refused = self._act(self._observe(step))
+        refuse = dict(self._plan.refuse)
+        if self._stop is not None:
+            refuse[call.id] = stop_text(self._stop)
+        elif refused is not None and name in refused.calls:
+            refuse[call.id] = stop_text(refused)
+        self._plan = TurnPlan(refuse, None, self._stop)
         return self._plan
 
     def _same_turn(self, ids: list[str], turn_id: str | None) -> bool:

@@ -152,7 +152,7 @@ class _Run:
         elif start is None and self.progress.latest is not None:
             start, replayed = replayed + 1, -1
         for index in range(start or 0, len(messages)):
-            self.watch.quiet = index <= replayed
+            self.watch.quiet = index <= replayed or (start is None and bool(_nudges_after(messages, index)))
             self._message(messages, index, finals)
         self.watch.quiet = False
         self._read = len(messages)
