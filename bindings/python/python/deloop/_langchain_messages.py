@@ -14,6 +14,8 @@ from deloop._adapter import Nudge, Origin, Outcome, TokenUsage, ToolCall, Watch,
 
 MARK = "deloop"
 """The key in `response_metadata`, which no provider is sent, that marks what deloop wrote."""
+REJECTED = "User rejected the tool call"
+"""How the answer begins that `HumanInTheLoopMiddleware` gives for a person."""
 REMEMBERED = 16
 
 
@@ -65,6 +67,8 @@ def report(watch: Watch, message: ToolMessage, invalid: bool = False) -> Nudge |
         return watch.result(message.tool_call_id, outcome="denied")
     failed = message.status == "error"
     outcome: Outcome | None = "invalid" if invalid and failed else None
+    if failed and message.text.startswith(REJECTED):
+        outcome = "denied"
     return watch.result(message.tool_call_id, _without_nudge(message, mark), ok=False if failed else None, outcome=outcome)
 
 

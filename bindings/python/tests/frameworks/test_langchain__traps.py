@@ -11,9 +11,15 @@ import deloop
 import pytest
 from deloop.langchain import DeloopMiddleware
 from fake_model import FakeModel, Request
-from harness import Tools, first_with
+from harness import Tools, assert_same_requests, first_with
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware, ToolCallLimitMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    SummarizationMiddleware,
+    ToolCallLimitMiddleware,
+    ToolRetryMiddleware,
+)
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langchain_runs import HELLO, NUDGE, STOPPED, Notebook, agent_for, chat, thread, watched
@@ -346,6 +352,40 @@ def test_an_interrupt_is_not_a_result() -> None:
         out = agent.invoke(Command(resume="yes"), thread("t"))
     assert [step["output"] for step in notebook.all("result")] == ["the person said yes"]
     assert out["messages"][-1].text == "I am done." and model.refused == []
+
+
+def test_a_call_that_a_person_rejects_is_denied() -> None:
+    tools = Tools()
+    middleware, notebook = watched()
+    with FakeModel(same_failing_batch(turns=2)) as model:
+        gate = HumanInTheLoopMiddleware(interrupt_on={"fetch": True})
+        agent = agent_for(model, [tools.fetch], middleware, gate, checkpointer=InMemorySaver())
+        agent.invoke(HELLO, thread("t"))
+        no, yes = {"type": "reject", "message": "Not this one."}, {"type": "approve"}
+        agent.invoke(Command(resume={"decisions": [no, yes, no]}), thread("t"))
+        out = agent.invoke(Command(resume={"decisions": [yes, yes, yes]}), thread("t"))
+    assert model.refused == [] and out["messages"][-1].text == "I am done."
+    assert [step.get("outcome") for step in notebook.all("result")[:3]].count("denied") == 2
+    assert len(notebook.all("turn")) == 3 and len(notebook.all("result")) == 6 and len(tools.ran) == 4
+
+
+def test_a_structured_answer_is_the_same_with_deloop() -> None:
+    from langchain.agents.structured_output import ToolStrategy
+    from pydantic import BaseModel
+
+    class Report(BaseModel):
+        summary: str
+
+    def script(request: Request) -> Reply:
+        return Reply(calls=[("Report", {"summary": "fine"})] if request.turns == 2 else [("fetch", {"url": f"x{request.turns}"})])
+
+    runs, answers = [], []
+    for middleware in ([], [DeloopMiddleware()]):
+        with FakeModel(script) as model:
+            out = agent_for(model, [Tools("a page").fetch], *middleware, response_format=ToolStrategy(Report)).invoke(HELLO)
+            answers.append(out["structured_response"])
+            runs.append(model.requests)
+    assert assert_same_requests(*runs) == 3 and answers == [Report(summary="fine")] * 2
 
 
 def test_an_older_checkpoint_brings_the_older_state_back() -> None:
