@@ -1,0 +1,476 @@
+"""The traps of LangChain's hook points, each as a run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import deloop
+import pytest
+from deloop.langchain import DeloopMiddleware
+from fake_model import FakeModel, Request
+from harness import Tools, assert_same_requests, first_with
+from langchain.agents import create_agent
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    SummarizationMiddleware,
+    ToolCallLimitMiddleware,
+    ToolRetryMiddleware,
+)
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import InjectedToolCallId, tool
+from langchain_runs import HELLO, NUDGE, STOPPED, Notebook, agent_for, chat, thread, watched
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
+from langgraph.types import Command, interrupt
+from model_scripts import URL, same_batch, same_failing_batch, same_failing_call
+from model_wire import Reply
+from typing_extensions import Annotated
+
+
+def test_no_node_is_added_and_the_recursion_limit_means_the_same() -> None:
+    counts, nodes = [], []
+    for middleware in ([], [DeloopMiddleware(mode="observe")]):
+        with FakeModel(same_failing_call()) as model:
+            agent = agent_for(model, [Tools().fetch], *middleware)
+            nodes.append(sorted(agent.get_graph().nodes))
+            with pytest.raises(GraphRecursionError):
+                agent.invoke(HELLO, {"recursion_limit": 25})
+            counts.append(len(model.requests))
+    assert counts == [13, 13] and nodes[0] == nodes[1]
+
+
+def test_calls_arrive_in_any_order_and_the_turn_keeps_its_own() -> None:
+    def fetch(url: str) -> str:
+        "Fetch a page."
+        time.sleep({"a": 0.09, "b": 0.05, "c": 0.01}[url[-1]])
+        return f"Error: connection refused {url}"
+
+    with FakeModel(same_failing_batch(turns=1)) as model:
+        middleware, notebook = watched()
+        agent_for(model, [fetch], middleware).invoke(HELLO)
+    turn = notebook.all("turn")[0]
+    assert [call["args"]["url"][-1] for call in turn["calls"]] == ["a", "b", "c"]
+    by_id = {call["id"]: call["args"]["url"] for call in turn["calls"]}
+    results = notebook.all("result")
+    assert [by_id[step["id"]][-1] for step in results] == ["c", "b", "a"]
+    assert all(step["output"].endswith(by_id[step["id"]]) for step in results)
+
+
+@pytest.mark.parametrize("outermost", [True, False])
+def test_a_retried_call_counts_once(outermost: bool) -> None:
+    tools = Tools()
+    middleware, notebook = watched()
+    retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False, on_failure="continue")
+    order = [middleware, retry] if outermost else [retry, middleware]
+    with FakeModel(same_failing_call()) as model:
+        agent_for(model, [tools.raising], *order).invoke(HELLO)
+    assert model.refused == []
+    assert len(notebook.all("turn")) == len(model.requests) == 8
+    assert len(tools.ran) == 15, "5 calls, each tried 3 times"
+    assert len(notebook.all("result")) == 8 and {step["ok"] for step in notebook.all("result")[:5]} == {False}
+    assert first_with(model.requests, NUDGE.replace("fetch", "raising")) == 3
+
+
+@pytest.mark.parametrize("outermost", [True, False])
+def test_a_call_that_a_retry_saves_is_no_failure(outermost: bool) -> None:
+    tries: list[str] = []
+
+    def fetch(url: str) -> str:
+        "Fetch a page."
+        tries.append(url)
+        if len(tries) % 2:
+            raise ConnectionError("try again")
+        return f"page {len(tries)}"
+
+    middleware, notebook = watched()
+    retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
+    order = [middleware, retry] if outermost else [retry, middleware]
+    with FakeModel(same_failing_call(turns=6)) as model:
+        agent_for(model, [fetch], *order).invoke(HELLO)
+    assert [step["output"] for step in notebook.all("result")] == [f"page {n}" for n in range(2, 14, 2)]
+    assert notebook.actions == []
+
+
+def test_a_resumed_call_has_the_same_id_and_counts_once() -> None:
+    middleware, notebook = watched()
+    broken = [True]
+
+    def fetch(url: str) -> str:
+        "Fetch a page."
+        if len(model.requests) == 3 and broken.pop():
+            raise ConnectionError("the machine went away")
+        return "Error: connection refused"
+
+    with FakeModel(same_failing_call()) as model:
+        agent = agent_for(model, [fetch], middleware, checkpointer=InMemorySaver())
+        broken = [False, True]
+        with pytest.raises(ConnectionError):
+            agent.invoke(HELLO, thread("t"))
+        out = agent.invoke(None, thread("t"))
+    assert model.refused == [] and len(model.requests) == 8
+    assert len(notebook.all("turn")) == 8
+    ids = [step["id"] for step in notebook.all("result")]
+    assert len(ids) == len(set(ids)) == 8
+    assert out["messages"][-1].text.startswith(STOPPED)
+
+
+def test_a_sibling_that_finished_before_the_crash_is_reported_after_it() -> None:
+    failed: list[str] = []
+
+    def fetch(url: str) -> str:
+        "Fetch a page."
+        if url.endswith("a") and not failed:
+            time.sleep(0.2)
+            failed.append(url)
+            raise ConnectionError("the machine went away")
+        return "Error: connection refused"
+
+    saver = InMemorySaver()
+    with FakeModel(same_failing_batch(turns=2)) as model:
+        with pytest.raises(ConnectionError):
+            agent_for(model, [fetch], watched()[0], checkpointer=saver).invoke(HELLO, thread("t"))
+        middleware, notebook = watched()
+        agent_for(model, [fetch], middleware, checkpointer=saver).invoke(None, thread("t"))
+    first = {step["id"] for step in notebook.all("result")[:3]}
+    assert model.refused == [] and len(first) == 3 and len(notebook.all("result")) == 6
+
+
+def test_the_state_is_private_and_kept_by_the_checkpointer() -> None:
+    with FakeModel(same_failing_call(turns=2)) as model:
+        agent = agent_for(model, [Tools().fetch], DeloopMiddleware(), checkpointer=InMemorySaver())
+        out = agent.invoke(HELLO, thread("t"))
+        kept = agent.get_state(thread("t")).values
+    assert set(out) == {"messages"}
+    assert kept["deloop"]["session"] == "t" and kept["deloop"]["saved"]["turns"] == 3
+    assert "deloop" not in agent.get_output_jsonschema()["properties"]
+    assert "deloop" not in agent.get_input_jsonschema()["properties"]
+
+
+def test_each_thread_is_a_session_and_a_run_without_one_too() -> None:
+    tools = Tools()
+    middleware, notebook = watched()
+    with FakeModel(same_failing_call(turns=2)) as model:
+        agent = agent_for(model, [tools.fetch], middleware, checkpointer=InMemorySaver())
+        plain = agent_for(model, [tools.fetch], middleware)
+        workers = [threading.Thread(target=agent.invoke, args=(HELLO, thread(f"t{n}"))) for n in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        plain.invoke(HELLO)
+        plain.invoke(HELLO)
+    sessions = {step["session"] for step in notebook.steps}
+    assert {"t0", "t1", "t2", "t3"} < sessions and len(sessions) == 6
+    assert notebook.actions == [], "12 failing calls in all, but never 3 in one session"
+
+
+def test_an_explicit_session_and_a_shared_guard() -> None:
+    guard = Notebook()
+    with FakeModel(same_failing_call()) as model:
+        for name in ("a", "b"):
+            agent_for(model, [Tools().fetch], DeloopMiddleware(guard=guard, session=name)).invoke(HELLO)  # type: ignore[arg-type]
+    assert {step["session"] for step in guard.steps} == {"a", "b"}
+    with pytest.raises(TypeError, match="either guard= or"):
+        DeloopMiddleware(guard=guard, mode="nudge")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="exit_behavior"):
+        DeloopMiddleware(exit_behavior="continue")  # type: ignore[arg-type]
+
+
+def test_a_summary_is_a_compaction_and_no_message_of_a_person() -> None:
+    middleware, notebook = watched()
+    counter = iter(range(100))
+
+    def fetch(url: str) -> str:
+        "Fetch a page."
+        return f"page {next(counter)}"
+
+    with FakeModel(lambda request: _numbered(request)) as model:
+        summary = SummarizationMiddleware(chat(model), trigger=("messages", 12), keep=("messages", 4))
+        agent_for(model, [fetch], middleware, summary).invoke(HELLO)
+    assert model.refused == []
+    assert len(notebook.all("compact")) >= 1
+    assert [step["text"] for step in notebook.all("user")] == ["Fetch the data."]
+
+
+def _numbered(request: Request) -> Reply | str:
+    if not request.tools:
+        return "A summary of the work so far."
+    if sum("summary" in entry["text"] for entry in request.conversation) and request.turns > 3 and request.number > 14:
+        return "I am done."
+    return Reply(calls=[("fetch", {"url": f"https://example.test/{request.number}"})])
+
+
+def test_text_that_another_middleware_adds_is_not_a_persons() -> None:
+    class Reminder(AgentMiddleware[Any, Any, Any]):
+        def before_model(self, state: Any, runtime: Any) -> dict[str, Any]:
+            return {"messages": [HumanMessage("Remember to be brief.")]}
+
+    middleware, notebook = watched()
+    tools = Tools()
+    with FakeModel(same_failing_call()) as model:
+        agent = agent_for(model, [tools.fetch], middleware, Reminder(), checkpointer=InMemorySaver())
+        agent.invoke(HELLO, thread("t"))
+        origins = [step["origin"] for step in notebook.all("user")]
+        assert origins[:3] == ["human", "human", "harness"], "the first request of a run has the person's text"
+        assert set(origins[2:]) == {"harness"}
+        assert len(tools.ran) == 5, "reminders don't end an episode"
+        agent.invoke({"messages": [("user", "Go on.")]}, thread("t"))
+    said = [step["text"] for step in notebook.all("user") if step["origin"] == "human"]
+    assert said == ["Fetch the data.", "Remember to be brief.", "Go on.", "Remember to be brief."]
+
+
+def test_an_agent_called_as_a_tool_has_its_own_history() -> None:
+    tools = Tools()
+    middleware, notebook = watched()
+    with FakeModel(_expert) as model:
+        expert = create_agent(chat(model), [tools.fetch], middleware=[middleware])
+
+        def ask_expert(question: str) -> str:
+            "Ask the expert."
+            return str(expert.invoke({"messages": [("user", question)]})["messages"][-1].text)
+
+        out = agent_for(model, [ask_expert], middleware, checkpointer=InMemorySaver()).invoke(HELLO, thread("t"))
+    assert model.refused == [] and len(tools.ran) == 5
+    assert {step["session"] for step in notebook.steps} == {"t"}
+    agents = {step.get("agent") for step in notebook.steps}
+    assert None in agents and len(agents) == 2
+    assert out["messages"][-1].text == "The expert gave up."
+    assert any(STOPPED in message.text for message in out["messages"] if isinstance(message, ToolMessage))
+    origins = {(step.get("agent") is None, step["origin"]) for step in notebook.all("user")}
+    assert origins == {(True, "human"), (False, "harness")}
+
+
+def _expert(request: Request) -> Reply | str:
+    if "fetch" in request.tools:
+        return Reply(calls=[("fetch", URL)])
+    return "The expert gave up." if request.turns else Reply(calls=[("ask_expert", {"question": "Where is the data?"})])
+
+
+def test_a_stopped_subagent_with_error_ends_the_outer_run() -> None:
+    middleware, notebook = watched(exit_behavior="error")
+    with FakeModel(_expert) as model:
+        expert = create_agent(chat(model), [Tools().fetch], middleware=[middleware])
+
+        def ask_expert(question: str) -> str:
+            "Ask the expert."
+            return str(expert.invoke({"messages": [("user", question)]})["messages"][-1].text)
+
+        with pytest.raises(deloop.StopError) as raised:
+            agent_for(model, [ask_expert], middleware).invoke(HELLO)
+    assert raised.value.decision.action == "stop"
+
+
+def test_an_agent_that_is_a_node_of_another_graph_is_a_session_of_its_own() -> None:
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    middleware, notebook = watched()
+    with FakeModel(same_failing_call()) as model:
+        graph = StateGraph(MessagesState)
+        graph.add_node("worker", agent_for(model, [Tools().fetch], middleware))
+        graph.add_edge(START, "worker")
+        app = graph.compile(checkpointer=InMemorySaver())
+        out = app.invoke(HELLO, thread("t"))
+    assert out["messages"][-1].text.startswith(STOPPED) and model.refused == []
+    (session,) = {step["session"] for step in notebook.steps}
+    assert session.startswith("t/worker:") and all("agent" not in step for step in notebook.steps)
+
+
+def test_a_raising_tool_ends_the_run_as_without_deloop() -> None:
+    middleware, notebook = watched()
+    for extra in ([], [middleware]):
+        tools = Tools()
+        with FakeModel(same_failing_call()) as model:
+            with pytest.raises(ConnectionError, match="connection refused"):
+                agent_for(model, [tools.raising], *extra).invoke(HELLO)
+            assert (len(tools.ran), len(model.requests)) == (1, 1)
+    assert notebook.all("result") == [], "a resumed run calls the tool again"
+
+
+@pytest.mark.parametrize("call", [("fetch", {"link": "x"}), ("no_such_tool", {"url": "x"})])
+def test_calls_that_never_run_are_failures(call: Any) -> None:
+    tools = Tools()
+    middleware, notebook = watched()
+    with FakeModel(same_batch([call])) as model:
+        out = agent_for(model, [tools.fetch], middleware).invoke(HELLO)
+    assert tools.ran == [] and model.refused == []
+    results = [step for step in notebook.all("result") if step.get("outcome") != "denied"]
+    assert {step["ok"] for step in results} == {False}
+    assert {step.get("outcome") for step in results} == ({"invalid"} if call[0] == "no_such_tool" else {None})
+    assert out["messages"][-1].text.startswith(STOPPED)
+
+
+def test_malformed_arguments_are_part_of_the_turn() -> None:
+    middleware, notebook = watched()
+    with FakeModel(same_failing_call(args='{"url": ', turns=1)) as model:
+        agent_for(model, [Tools().fetch], middleware).invoke(HELLO)
+    assert model.refused == []
+    (call,) = notebook.all("turn")[0]["calls"]
+    assert (call["tool"], call["args"]) == ("fetch", '{"url": ')
+
+
+def test_a_nudge_goes_into_the_message_of_a_command() -> None:
+    @tool
+    def fetch(url: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        "Fetch a page."
+        return Command(update={"messages": [ToolMessage("Error: connection refused", tool_call_id=tool_call_id)]})
+
+    with FakeModel(same_failing_call()) as model:
+        agent_for(model, [fetch], DeloopMiddleware()).invoke(HELLO)
+    assert first_with(model.requests, NUDGE) == 3 and model.refused == []
+
+
+def test_a_nudge_follows_content_blocks() -> None:
+    @tool
+    def fetch(url: str) -> list[dict[str, str]]:
+        "Fetch a page."
+        return [{"type": "text", "text": "Error: connection refused"}]
+
+    middleware, notebook = watched()
+    with FakeModel(same_failing_call(turns=6)) as model:
+        agent_for(model, [fetch], middleware).invoke(HELLO)
+    assert model.refused == [] and "nudge" in notebook.actions
+    first_with(model.requests, "[deloop] You ran `fetch https://example.test/data`")
+    outputs = [step["output"] for step in notebook.all("result") if "output" in step]
+    assert all("[deloop]" not in str(output) for output in outputs)
+
+
+def test_an_interrupt_is_not_a_result() -> None:
+    @tool
+    def fetch(url: str) -> str:
+        "Fetch a page."
+        return f"the person said {interrupt('May I?')}"
+
+    middleware, notebook = watched()
+    with FakeModel(same_failing_call(turns=1)) as model:
+        agent = agent_for(model, [fetch], middleware, checkpointer=InMemorySaver())
+        agent.invoke(HELLO, thread("t"))
+        assert notebook.all("result") == []
+        out = agent.invoke(Command(resume="yes"), thread("t"))
+    assert [step["output"] for step in notebook.all("result")] == ["the person said yes"]
+    assert out["messages"][-1].text == "I am done." and model.refused == []
+
+
+def test_a_call_that_a_person_rejects_is_denied() -> None:
+    tools = Tools()
+    middleware, notebook = watched()
+    with FakeModel(same_failing_batch(turns=2)) as model:
+        gate = HumanInTheLoopMiddleware(interrupt_on={"fetch": True})
+        agent = agent_for(model, [tools.fetch], middleware, gate, checkpointer=InMemorySaver())
+        agent.invoke(HELLO, thread("t"))
+        no, yes = {"type": "reject", "message": "Not this one."}, {"type": "approve"}
+        agent.invoke(Command(resume={"decisions": [no, yes, no]}), thread("t"))
+        out = agent.invoke(Command(resume={"decisions": [yes, yes, yes]}), thread("t"))
+    assert model.refused == [] and out["messages"][-1].text == "I am done."
+    assert [step.get("outcome") for step in notebook.all("result")[:3]].count("denied") == 2
+    assert len(notebook.all("turn")) == 3 and len(notebook.all("result")) == 6 and len(tools.ran) == 4
+
+
+def test_a_structured_answer_is_the_same_with_deloop() -> None:
+    from langchain.agents.structured_output import ToolStrategy
+    from pydantic import BaseModel
+
+    class Report(BaseModel):
+        summary: str
+
+    def script(request: Request) -> Reply:
+        return Reply(calls=[("Report", {"summary": "fine"})] if request.turns == 2 else [("fetch", {"url": f"x{request.turns}"})])
+
+    runs, answers = [], []
+    for middleware in ([], [DeloopMiddleware()]):
+        with FakeModel(script) as model:
+            out = agent_for(model, [Tools("a page").fetch], *middleware, response_format=ToolStrategy(Report)).invoke(HELLO)
+            answers.append(out["structured_response"])
+            runs.append(model.requests)
+    assert assert_same_requests(*runs) == 3 and answers == [Report(summary="fine")] * 2
+
+
+def test_an_older_checkpoint_brings_the_older_state_back() -> None:
+    tools = Tools()
+    middleware, notebook = watched()
+    with FakeModel(same_failing_call()) as model:
+        agent = agent_for(model, [tools.fetch], middleware, checkpointer=InMemorySaver())
+        agent.invoke(HELLO, thread("t"))
+        early = [state for state in agent.get_state_history(thread("t")) if state.next == ("model",) and len(state.values["messages"]) == 3]
+        model.reset()
+        tools.ran.clear()
+        agent.invoke(None, early[0].config)
+    assert model.refused == [] and len(model.requests) == 7 and len(tools.ran) == 4
+    assert first_with(model.requests, NUDGE) == 2
+
+
+def test_a_run_without_memory_reads_the_conversation_again() -> None:
+    tools = Tools()
+    with FakeModel(same_failing_call(turns=4)) as model:
+        out = agent_for(model, [tools.fetch], DeloopMiddleware()).invoke(HELLO)
+        past = out["messages"][:-1]
+        model.script = same_failing_call()
+        middleware, notebook = watched()
+        tools.ran.clear()
+        agent_for(model, [tools.fetch], middleware).invoke({"messages": past})
+    assert model.refused == []
+    assert len(tools.ran) == 1 and notebook.actions[:5] == ["nudge", "nudge", "block", "block", "stop"]
+
+
+def test_usage_is_reported_with_the_model() -> None:
+    middleware, notebook = watched()
+    with FakeModel(same_failing_call(turns=1)) as model:
+        agent_for(model, [Tools().fetch], middleware).invoke(HELLO)
+    usage = notebook.all("usage")
+    assert len(usage) == 2 and usage[0]["model"] == "fake-model"
+    assert usage[0]["input_tokens"] > 0 and usage[0]["output_tokens"] > 0
+
+
+def test_stream_shows_our_messages_as_results_of_tools() -> None:
+    with FakeModel(same_failing_call()) as model:
+        events = list(agent_for(model, [Tools().fetch], DeloopMiddleware()).stream(HELLO))
+    assert [set(event) for event in events] == [{"model"}, {"tools"}] * 7 + [{"model"}]
+    assert NUDGE in events[5]["tools"]["messages"][0].text
+    assert not any(isinstance(m, HumanMessage) for event in events for update in event.values() for m in update["messages"])
+    assert [type(message) for message in events[-1]["model"]["messages"]] == [AIMessage, ToolMessage, AIMessage]
+
+
+def test_the_shipped_limit_refuses_but_does_not_end_the_run() -> None:
+    tools = Tools()
+    with FakeModel(same_failing_call()) as model:
+        with pytest.raises(GraphRecursionError):
+            agent_for(model, [tools.fetch], ToolCallLimitMiddleware(run_limit=3)).invoke(HELLO, {"recursion_limit": 60})
+        alone = len(model.requests)
+    with FakeModel(same_failing_call()) as model:
+        out = agent_for(model, [tools.fetch], DeloopMiddleware(), ToolCallLimitMiddleware(run_limit=3)).invoke(HELLO)
+    assert alone > 15 and model.refused == []
+    assert out["messages"][-1].text.startswith(STOPPED) and len(model.requests) < 12
+
+
+def test_many_asynchronous_runs_on_one_middleware() -> None:
+    middleware, notebook = watched()
+
+    async def all_runs() -> list[Any]:
+        with FakeModel(same_failing_batch()) as model:
+            agent = agent_for(model, [Tools().fetch], middleware, checkpointer=InMemorySaver())
+            outs = await asyncio.gather(*(agent.ainvoke(HELLO, thread(f"t{n}")) for n in range(8)))
+            assert model.refused == []
+            return outs
+
+    outs = asyncio.run(all_runs())
+    assert all(out["messages"][-1].text.startswith(STOPPED) for out in outs)
+    turns = {name: 0 for name in {step["session"] for step in notebook.steps}}
+    for step in notebook.all("turn"):
+        turns[step["session"]] += 1
+    assert len(turns) == 8 and len(set(turns.values())) == 1, turns
+
+
+def test_anthropic_messages_are_in_a_valid_order() -> None:
+    from langchain_anthropic import ChatAnthropic
+
+    tools = Tools()
+    with FakeModel(same_failing_batch()) as model:
+        llm = ChatAnthropic(model_name="fake-model", base_url=model.root, api_key="fake", max_retries=0)
+        agent = create_agent(llm, [tools.fetch], middleware=[DeloopMiddleware()], checkpointer=InMemorySaver())
+        out = agent.invoke(HELLO, thread("t"))
+        model.script = lambda request: "I can't reach it."
+        agent.invoke({"messages": [("user", "What happened?")]}, thread("t"))
+    assert model.refused == [] and out["messages"][-1].text.startswith(STOPPED)

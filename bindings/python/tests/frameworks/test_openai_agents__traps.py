@@ -1,0 +1,370 @@
+"""What can go wrong in the OpenAI Agents SDK: each place where its hooks behave in a way that an adapter could get wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from agents import (
+    Agent,
+    AgentHooks,
+    RunConfig,
+    RunContextWrapper,
+    RunHooks,
+    Runner,
+    SQLiteSession,
+    ToolGuardrailFunctionOutput,
+    ToolsToFinalOutputResult,
+    UserError,
+    function_tool,
+    handoff,
+    tool_input_guardrail,
+    tool_output_guardrail,
+)
+from agents.mcp import MCPServer
+from agents.run import ModelInputData
+from fake_model import FakeModel, Request
+from harness import RecordingGuard, Tools, first_with, place_of
+from mcp import types as mcp
+from model_scripts import same_failing_batch, same_failing_call
+from model_wire import Reply
+from pydantic import BaseModel
+from test_openai_agents import FIRST, STOPPED, agent, client, run
+
+from deloop.openai_agents import Deloop, DeloopStop
+
+LADDER = ["nudge", "nudge", "block", "block", "stop"]
+
+
+def test_different_exceptions_are_different_failures() -> None:
+    guard, errors = RecordingGuard(deliver="tool"), iter([KeyError("name"), ValueError("bad url"), OSError("disk is full"), TypeError("None")])
+
+    @function_tool
+    def fetch(url: str) -> str:
+        """Fetch a page."""
+        raise next(errors)
+
+    with FakeModel(same_failing_call(turns=4)) as model:
+        run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[fetch])), "go")
+    assert len({result for request in model.requests for result in request.results}) <= 2, "the model sees one fixed text"
+    assert [step["error_type"] for step in guard.of("result")] == ["KeyError", "ValueError", "OSError", "TypeError"]
+
+
+def test_an_error_that_is_not_handled_ends_the_run_as_without_deloop() -> None:
+    tools = Tools()
+    tool = function_tool(tools.raising, name_override="fetch", failure_error_function=None)
+    for wrap in (lambda asked: asked, Deloop().wrap):
+        with FakeModel(same_failing_call()) as model, pytest.raises(UserError) as ended:
+            run(wrap(Agent("a", model=client(model), tools=[tool])), "go")
+        assert isinstance(ended.value.__cause__, ConnectionError)
+    assert len(tools.ran) == 2
+
+
+def test_a_tool_with_its_own_error_text() -> None:
+    tools = Tools()
+    tool = function_tool(tools.raising, name_override="fetch", failure_error_function=lambda context, error: f"It failed: {error}")
+    with FakeModel(same_failing_call()) as model:
+        result = run(Deloop().wrap(Agent("a", model=client(model), tools=[tool])), "go")
+    assert result.final_output.startswith(STOPPED) and len(tools.ran) == 5
+    assert model.requests[3].results[2].startswith("It failed: Error: connection refused\n\n[deloop] You ran")
+
+
+def test_refused_calls_reach_no_tool_hook() -> None:
+    class Count(RunHooks[Any]):
+        started = 0
+
+        async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+            self.started += 1
+
+    hooks = Count()
+    with FakeModel(same_failing_call()) as model:
+        run(Deloop().wrap(agent(model, Tools())), "go", hooks=hooks)
+    assert hooks.started == 5
+
+
+def test_own_guardrails_and_hooks_stay() -> None:
+    seen: list[str] = []
+
+    @tool_input_guardrail
+    def before(data: Any) -> ToolGuardrailFunctionOutput:
+        seen.append("before")
+        return ToolGuardrailFunctionOutput.allow()
+
+    @tool_output_guardrail
+    def after(data: Any) -> ToolGuardrailFunctionOutput:
+        seen.append(f"after {data.output}")
+        return ToolGuardrailFunctionOutput.reject_content("hidden")
+
+    class Mine(AgentHooks[Any]):
+        async def on_llm_start(self, *args: Any) -> None:
+            seen.append("llm start")
+
+        async def on_start(self, *args: Any) -> None:
+            seen.append("start")
+
+        async def on_tool_end(self, *args: Any) -> None:
+            seen.append("tool end")
+
+    @function_tool(tool_input_guardrails=[before], tool_output_guardrails=[after])
+    def fetch(url: str) -> str:
+        """Fetch a page."""
+        return "secret"
+
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call(turns=1)) as model:
+        original = Agent("a", model=client(model), tools=[fetch], hooks=Mine())
+        run(Deloop(guard).wrap(original), "go")
+    assert seen == ["start", "llm start", "before", "after secret", "tool end", "llm start"]
+    assert guard.of("result")[0]["output"] == "hidden", "deloop sees what the model sees"
+    assert len(fetch.tool_input_guardrails or []) == 1 and original.tools == [fetch], "the original is unchanged"
+
+
+@pytest.mark.parametrize("behavior", ["stop_on_first_tool", {"stop_at_tool_names": ["fetch"]}, "callable"])
+@pytest.mark.parametrize("exit_behavior", ["end", "error"])
+def test_own_tool_use_behavior_stays(behavior: Any, exit_behavior: Any) -> None:
+    def own(context: Any, results: Any) -> ToolsToFinalOutputResult:
+        return ToolsToFinalOutputResult(is_final_output=True, final_output="the page")
+
+    @function_tool
+    def fetch(url: str) -> str:
+        """Fetch a page."""
+        return "the page"
+
+    with FakeModel(same_failing_call()) as model:
+        asked = Agent("a", model=client(model), tools=[fetch], tool_use_behavior=own if behavior == "callable" else behavior)
+        result = run(Deloop(exit_behavior=exit_behavior).wrap(asked), "go")
+    assert result.final_output == "the page" and len(model.requests) == 1
+
+
+class OwnServer(MCPServer):
+    """An MCP server in this process."""
+
+    def __init__(self, tools: Tools) -> None:
+        super().__init__()
+        self.tools = tools
+
+    name = "own"
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[mcp.Tool]:
+        schema = {"type": "object", "properties": {"url": {"type": "string"}}}
+        return [mcp.Tool.model_validate({"name": "fetch", "description": "Fetch.", "inputSchema": schema})]
+
+    async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> mcp.CallToolResult:
+        self.tools.note(str(arguments))
+        raise ConnectionError("connection refused")
+
+    async def list_prompts(self) -> Any: ...
+
+    async def get_prompt(self, name: str, arguments: Any = None) -> Any: ...
+
+
+def test_tools_of_mcp_servers() -> None:
+    tools = Tools()
+    with FakeModel(same_failing_call()) as model:
+        result = run(Deloop().wrap(Agent("a", model=client(model), mcp_servers=[OwnServer(tools)])), "go")
+    assert result.final_output.startswith(STOPPED)
+    assert (len(tools.ran), len(model.requests), first_with(model.requests, FIRST)) == (5, 8, 3)
+
+
+@pytest.mark.parametrize("form", ["agent", "handoff"])
+def test_the_agent_that_takes_over_is_guarded(form: str) -> None:
+    def script(request: Request) -> Any:
+        if request.turns == 0:
+            return Reply(calls=[(next(tool for tool in request.tools if tool.startswith("transfer")), {})])
+        return same_failing_call()(request)
+
+    tools = Tools()
+    with FakeModel(script) as model:
+        helper = agent(model, tools)
+        helper.handoffs = []
+        front = Agent("front", model=client(model), handoffs=[helper if form == "agent" else handoff(helper)])
+        helper.handoffs.append(front)
+        result = run(Deloop().wrap(front), "go")
+    assert result.final_output.startswith(STOPPED) and result.last_agent.name == "tester"
+    assert (len(tools.ran), len(model.requests)) == (5, 9) and model.refused == []
+
+
+def test_agents_that_hand_off_to_each_other() -> None:
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(lambda request: Reply(calls=[(request.tools[0], {})])) as model:
+        one, two = Agent("one", model=client(model)), Agent("two", model=client(model))
+        one.handoffs, two.handoffs = [two], [one]
+        with pytest.raises(DeloopStop):
+            run(Deloop(guard).wrap(one), "go", max_turns=200)
+    assert guard.actions[0] == "nudge" and model.refused == []
+    nudged = first_with(model.requests, guard.decisions[0].message)
+    assert place_of(model.requests[nudged], guard.decisions[0].message) == "user"
+    assert len(model.requests) < 200
+
+
+def test_an_agent_as_a_tool_is_a_run_of_its_own() -> None:
+    def script(request: Request) -> Any:
+        if "helper" in request.tools:
+            return "The helper failed." if request.results else Reply(calls=[("helper", {"input": "fetch it"})])
+        return same_failing_call()(request)
+
+    guard, tools = RecordingGuard(deliver="tool"), Tools()
+    deloop = Deloop(guard)
+    with FakeModel(script) as model:
+        helper = deloop.wrap(agent(model, tools)).as_tool("helper", "Helps.")
+        result = run(deloop.wrap(Agent("front", model=client(model), tools=[helper])), "go")
+    assert result.final_output == "The helper failed." and model.refused == []
+    assert len(tools.ran) == 5 and guard.actions == LADDER
+    assert len({step["session"] for step in guard.steps}) == 2
+    assert model.requests[-1].results[0].startswith(STOPPED)
+
+
+def test_calls_that_do_not_fit_the_schema() -> None:
+    tools = Tools()
+    with FakeModel(same_failing_call(args={"uri": 1})) as model:
+        result = run(Deloop().wrap(agent(model, tools)), "go")
+    assert tools.ran == [] and result.final_output.startswith(STOPPED) and len(model.requests) == 8
+
+
+def test_tools_that_do_not_exist() -> None:
+    guard = RecordingGuard(deliver="tool")
+    config = RunConfig(tool_not_found_behavior="return_error_to_model")
+    with FakeModel(same_failing_call(tool="no_such_tool")) as model:
+        with pytest.raises(DeloopStop):
+            run(Deloop(guard).wrap(agent(model, Tools())), "go", run_config=config, max_turns=100)
+    message = guard.decisions[0].message
+    nudged = first_with(model.requests, message)
+    assert place_of(model.requests[nudged], message) == "user" and model.refused == []
+    assert {step["outcome"] for step in guard.of("result")} == {"invalid", "denied"} or len(model.requests) == 8
+
+
+class Answer(BaseModel):
+    """An output that isn't text."""
+
+    number: int
+
+
+def test_an_output_that_cannot_be_text_always_raises() -> None:
+    tools = Tools()
+    with FakeModel(same_failing_call()) as model, pytest.raises(DeloopStop):
+        run(Deloop().wrap(agent(model, tools, output_type=Answer)), "go")
+    assert len(tools.ran) == 5
+
+
+@pytest.mark.parametrize("named", ["run_config", "group_id", "constructor"])
+def test_the_session_can_be_named(named: str) -> None:
+    filtered: list[int] = []
+
+    def own(data: Any) -> ModelInputData:
+        filtered.append(len(data.model_data.input))
+        return data.model_data
+
+    guard = RecordingGuard(deliver="tool")
+    deloop = Deloop(guard, session="talk" if named == "constructor" else None)
+    given = RunConfig(call_model_input_filter=own, group_id="talk" if named == "group_id" else None)
+    config = deloop.run_config(given, session="talk" if named == "run_config" else None)
+    with FakeModel(same_failing_call(turns=1)) as model:
+        run(deloop.wrap(agent(model, Tools())), "go", run_config=config)
+    assert {step["session"] for step in guard.steps} == {"talk"} and filtered == [1, 3]
+
+
+def test_the_provider_keeps_the_history() -> None:
+    tools, guard = Tools(), RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call()) as model:
+        result = run(Deloop(guard).wrap(agent(model, tools)), "go", auto_previous_response_id=True)
+    assert result.final_output.startswith(STOPPED) and model.refused == []
+    assert all(request.body.get("previous_response_id") for request in model.requests[1:])
+    assert (len(tools.ran), len(model.requests), guard.actions) == (5, 8, LADDER)
+    assert len(guard.of("user")) == 1 and guard.of("compact") == []
+
+
+def test_a_named_session_continues_without_its_history() -> None:
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call()) as model:
+        deloop = Deloop(guard, session="talk", exit_behavior="error")
+        for _ in range(2):
+            with pytest.raises(DeloopStop):
+                run(deloop.wrap(agent(model, Tools())), "go", auto_previous_response_id=True)
+    assert [step["text"] for step in guard.of("user")] == ["go", "go"]
+    assert len(guard.of("turn")) > 8, "the new message lifted the stop"
+
+
+def test_a_later_run_on_an_sdk_session_goes_on_where_it_was() -> None:
+    async def runs() -> None:
+        session = SQLiteSession("talk")
+        asked = agent(model, tools)
+        for prompt in ("go", "again", "and again"):
+            await Runner.run(Deloop(guard).wrap(asked), prompt, session=session)
+
+    tools, guard = Tools(), RecordingGuard(deliver="tool")
+    with FakeModel(lambda request: same_failing_call()(request) if request.turns % 2 == 0 else "It failed.") as model:
+        asyncio.run(runs())
+    assert len(tools.ran) == 3 and model.refused == []
+    assert len({step["session"] for step in guard.steps}) == 3, "each run reads the history into a session of its own"
+
+
+def test_runs_side_by_side_have_sessions_of_their_own() -> None:
+    async def together() -> list[Any]:
+        asked = Deloop(guard).wrap(agent(model, tools))
+        return await asyncio.gather(*(Runner.run(asked, "go") for _ in range(6)))
+
+    tools, guard = Tools(), RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_batch()) as model:
+        assert all(result.final_output.startswith(STOPPED) for result in asyncio.run(together()))
+    assert len(tools.ran) == 6 * 15 and sorted(guard.actions) == sorted(LADDER * 6)
+
+
+def test_a_call_that_a_person_rejects() -> None:
+    @function_tool(needs_approval=True)
+    def remove(path: str) -> str:
+        """Remove a file."""
+        return f"removed {path}"
+
+    async def both() -> Any:
+        asked = Deloop(guard).wrap(Agent("a", model=client(model), tools=[remove]))
+        first = await Runner.run(asked, "go")
+        state = first.to_state()
+        state.reject(first.interruptions[0])
+        return await Runner.run(asked, state)
+
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call(args={"path": "a"}, turns=1)) as model:
+        assert asyncio.run(both()).final_output == "I am done."
+    assert [step["outcome"] for step in guard.of("result")] == ["denied"]
+    assert len([step for step in guard.of("turn") if step["calls"]]) == 1, "the resumed turn counts once"
+
+
+def test_a_shorter_input_is_a_compaction() -> None:
+    def cut(data: Any) -> ModelInputData:
+        items = data.model_data.input
+        return ModelInputData(items[:1] + items[-2:] if len(items) == 7 else items, data.model_data.instructions)
+
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(lambda request: "Done." if request.number > 4 else same_failing_call()(request)) as model:
+        run(Deloop(guard).wrap(agent(model, Tools())), "go", run_config=RunConfig(call_model_input_filter=cut))
+    assert len(guard.of("compact")) == 1 and model.refused == []
+
+
+def test_usage_is_reported() -> None:
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(lambda request: Reply("Hello.", tokens=(120, 7))) as model:
+        run(Deloop(guard).wrap(agent(model, Tools())), "go")
+    assert (guard.of("usage")[0]["input_tokens"], guard.of("usage")[0]["output_tokens"]) == (120, 7)
+
+
+def test_delivery_is_reported() -> None:
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call()) as model:
+        run(Deloop(guard).wrap(agent(model, Tools())), "go")
+    nudged = [decision.step for decision in guard.decisions if decision.action == "nudge"]
+    assert [(step["step"], step["ok"]) for step in guard.of("delivery")] == [(step, True) for step in nudged]
+    assert not any("[deloop]" in str(step.get("output")) for step in guard.of("result") if step["outcome"] != "denied")
+
+
+def test_wrapping_twice_guards_once() -> None:
+    deloop, tools = Deloop(), Tools()
+    with FakeModel(same_failing_call()) as model:
+        once = deloop.wrap(agent(model, tools))
+        assert deloop.wrap(once) is once
+        context: RunContextWrapper[Any] = RunContextWrapper(None)
+        assert deloop.run_for(context) is deloop.run_for(context)
