@@ -1,0 +1,66 @@
+// Builds the package in place: dist/ from TypeScript, and npm/PLATFORM with the addon and the command.
+//
+//   node scripts/build.mjs [--js] [--profile dev|release|dist]
+//
+// --js builds dist/ only and needs no Rust.
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+
+import { cargoTarget, here, platformName, repository, run, tsc } from "./tools.mjs";
+
+const { values } = parseArgs({ options: { js: { type: "boolean" }, profile: { type: "string", default: "release" } } });
+
+/** Compiles dist/cjs and dist/esm. The core exists once, in dist/cjs; in dist/esm it is a door to that. */
+function buildJs() {
+  const dist = join(here, "dist");
+  rmSync(dist, { recursive: true, force: true });
+  const compiler = tsc();
+  for (const kind of ["cjs", "esm"]) run(process.execPath, [compiler, "-p", `tsconfig.${kind}.json`], { stdio: "inherit" });
+  writeFileSync(join(dist, "esm/package.json"), '{ "type": "module" }\n');
+  const door = join(dist, "esm/core");
+  rmSync(door, { recursive: true });
+  mkdirSync(door);
+  const names = Object.keys(createRequire(import.meta.url)(join(dist, "cjs/core/index.js"))).sort();
+  writeFileSync(join(door, "index.js"), `export { ${names.join(", ")} } from "../../cjs/core/index.js";\n`);
+  writeFileSync(join(door, "index.d.ts"), 'export * from "../../cjs/core/index.js";\n');
+}
+
+/** Builds the addon and the command with cargo, and puts them into npm/PLATFORM. */
+function buildNative(profile) {
+  run("cargo", ["build", "--profile", profile, "-p", "deloop-node", "-p", "deloop", "--bin", "deloop", "--lib"], {
+    cwd: repository,
+    stdio: "inherit",
+  });
+  const name = platformName();
+  const [os, cpu, libc] = name.split("-");
+  const built = join(cargoTarget, profile === "dev" ? "debug" : profile);
+  const folder = join(here, "npm", name);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(join(folder, "bin"), { recursive: true });
+  const library = { darwin: "libdeloop_node.dylib", win32: "deloop_node.dll" }[os] ?? "libdeloop_node.so";
+  copyFileSync(join(built, library), join(folder, "deloop.node"));
+  const program = os === "win32" ? "deloop.exe" : "deloop";
+  copyFileSync(join(built, program), join(folder, "bin", program));
+  chmodSync(join(folder, "bin", program), 0o755);
+  for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) cpSync(join(repository, licence), join(folder, licence));
+  const { version, license, repository: home, engines } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
+  const manifest = {
+    name: `@deloop/cli-${name}`,
+    version,
+    description: `deloop's command and native addon for ${name}`,
+    license,
+    repository: home,
+    engines,
+    os: [os],
+    cpu: [cpu],
+    ...(os === "linux" && { libc: [libc === "gnu" ? "glibc" : libc] }),
+    preferUnplugged: true,
+    files: ["bin", "deloop.node", "LICENSE-APACHE", "LICENSE-MIT"],
+  };
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+buildJs();
+if (!values.js) buildNative(values.profile);
