@@ -1,4 +1,4 @@
-import { type Decision, Guard, type GuardOptions } from "#core";
+import { type Decision, Guard, type GuardOptions } from "./core/index.js";
 import { Watch } from "./watch.js";
 
 declare const console: Logger;

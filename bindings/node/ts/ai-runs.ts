@@ -22,8 +22,8 @@ type SessionOption = string | ((run: { context: any; messages: readonly any[] })
 /** One call of `generateText` or `streamText`. */
 interface Run {
   readonly watch: Watch;
-  /** Names the step whose calls come one by one, if the model's answers can't be watched. */
-  loose: { turn: string; calls: Map<string, any> } | null;
+  /** Names the turn whose calls come one by one, if the model's answers can't be watched. */
+  looseTurn: string | null;
 }
 
 const CALLS = 4_096;
@@ -102,7 +102,7 @@ export class Runs {
     const context: unknown = step.runtimeContext ?? step.experimental_context;
     const session =
       typeof this.#session === "function" ? this.#session({ context, messages: step.messages }) : this.#session;
-    return { watch: await this.#adapter.load(session), loose: null };
+    return { watch: await this.#adapter.load(session), looseTurn: null };
   }
 
   #of(messages: unknown, call: string | undefined): Run | undefined {
@@ -125,7 +125,7 @@ export class Runs {
       const returned = given.get(id);
       if (returned !== undefined) watch.result(id, watch.refusal(id) === undefined ? returned : { outcome: "denied" });
     }
-    run.loose = null;
+    run.looseTurn = null;
     return watch.calls.at(-1);
   }
 
@@ -135,8 +135,8 @@ export class Runs {
     const fresh: PlacedNudge[] = nudge === null || last === undefined ? [] : [{ after: last, text: nudge.text }];
     const { messages, lost } = withNudges(bare, [...nudges, ...fresh]);
     watch.notes.nudges = [...nudges, ...fresh].filter((each) => !lost.includes(each));
-    if (nudge !== null) watch.delivered(nudge, fresh.length > 0 && !lost.includes(fresh[0] as PlacedNudge));
-    return messages.length === given.length ? given : messages;
+    if (nudge !== null) watch.delivered(nudge, fresh.some((each) => !lost.includes(each)));
+    return messages.length === bare.length && bare.length === given.length ? given : messages;
   }
 
   #model(model: AnyModel, run: Run): { model?: AnyModel } {
@@ -157,9 +157,9 @@ export class Runs {
   /** Decides about a call whose turn deloop hasn't seen: the model was given by its name in your `prepareStep`. */
   #decide(run: Run, id: string, tool: string, args: unknown): void {
     if (run.watch.calls.includes(id)) return;
-    run.loose ??= { turn: `loose-${run.watch.turns}`, calls: new Map() };
+    run.looseTurn ??= `loose-${run.watch.turns}`;
     this.#remember(id, run);
-    run.watch.called({ id, tool, args }, run.loose.turn);
+    run.watch.called({ id, tool, args }, run.looseTurn);
   }
 
   #remember(call: string, run: Run): void {

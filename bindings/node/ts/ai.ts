@@ -6,14 +6,14 @@
  * const { text } = await generateText({ ...guard, model, prompt, stopWhen: isStepCount(50) });
  * if (guard.decision) console.log(guard.decision.user_message);
  */
-import type { Decision } from "#core";
+import type { Decision } from "./core/index.js";
 import { Adapter, type AdapterOptions } from "./adapter.js";
 import { type Approval, type ApprovalRequest, type OwnApproval, ownApproval } from "./ai-approval.js";
 import type { AnyModel } from "./ai-model.js";
 import { type PreparedStep, Runs, type StepRequest } from "./ai-runs.js";
 
-export type { Decision } from "#core";
-export { StopError } from "#core";
+export type { Decision } from "./core/index.js";
+export { StopError } from "./core/index.js";
 export type { AdapterOptions, GuardLike, Logger, SessionStore } from "./adapter.js";
 
 /** What `session` can be derived from. */

@@ -1,4 +1,4 @@
-import { type Call, type Decision, type Origin, type Outcome, type Step, StopError, type UsageStep } from "#core";
+import { type Call, type Decision, type Origin, type Outcome, type Step, StopError, type UsageStep } from "./core/index.js";
 import type { Adapter } from "./adapter.js";
 import { errorText, errorType, plain } from "./plain.js";
 
@@ -98,9 +98,14 @@ export class Watch {
     return this.#turns;
   }
 
+  /** The calls of the latest turn, in its order. */
+  get calls(): string[] {
+    return [...this.#names.keys()];
+  }
+
   /** The calls of the latest turn that haven't come back. */
   get open(): string[] {
-    return [...this.#names.keys()].filter((id) => !this.#answered.has(id));
+    return this.calls.filter((id) => !this.#answered.has(id));
   }
 
   /** Returns the error for `exitBehavior: "error"`. Call it only after a stop. */
@@ -132,6 +137,11 @@ export class Watch {
   /** Reports the model's answer with all its calls, before any of them runs. The same turn twice counts once. */
   answered(text: string, calls: readonly ToolCall[], usage?: TokenUsage | null, turnId?: string | null): TurnPlan {
     return this.#adapter.safely("turn", () => this.#turn(text, calls, usage ?? null, turnId ?? null), NOTHING);
+  }
+
+  /** Reports one call of a turn whose calls come one by one, before it runs. `turnId` is the same for all of them. */
+  called(call: ToolCall, turnId: string): TurnPlan {
+    return this.#adapter.safely("call", () => this.#call(call, turnId), NOTHING);
   }
 
   /** Reports how a call came back, without any text of deloop's. */
@@ -200,6 +210,23 @@ export class Watch {
     const listed: Call[] = calls.map(({ id, tool, args }) => ({ id: this.#names.get(id) ?? id, tool, args }));
     const decision = this.#observe({ type: "turn", text, calls: listed, turn_id: turnId });
     this.#plan = this.#planned(ids, decision, this.#act(decision));
+    return this.#plan;
+  }
+
+  #call({ id, tool, args }: ToolCall, turnId: string): TurnPlan {
+    if (turnId !== this.#turnId) {
+      this.#turns += 1;
+      this.#turnId = turnId;
+      this.#answered.clear();
+      this.#names.clear();
+      this.#plan = NOTHING;
+    }
+    if (this.#names.has(id)) return this.#plan;
+    const name = this.#name(id);
+    this.#names.set(id, name);
+    const decision = this.#observe({ type: "call", id: name, tool, args, turn_id: turnId });
+    const { refuse, ask, stop } = this.#planned([id], decision, this.#act(decision));
+    this.#plan = { refuse: new Map([...this.#plan.refuse, ...refuse]), ask: new Map([...this.#plan.ask, ...ask]), stop };
     return this.#plan;
   }
 
