@@ -19,7 +19,7 @@ const FRAMEWORKS = {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { package: { type: "string" }, "test-name-pattern": { type: "string", multiple: true } },
+  options: { package: { type: "string" }, only: { type: "string", multiple: true }, "test-name-pattern": { type: "string", multiple: true } },
 });
 const unknown = positionals.filter((name) => !(name in FRAMEWORKS));
 if (unknown.length > 0) {
@@ -48,7 +48,7 @@ function passes(name) {
   const sources = readdirSync(join(here, "test")).filter((file) => file.endsWith(".mjs"));
   for (const file of sources) copyFileSync(join(here, "test", file), join(copies, file));
   rmSync(join(repository, "target/bindings/rows", `${name}.json`), { force: true });
-  const files = tests.map((test) => join(copies, `${test}.test.mjs`)).filter((file) => existsSync(file));
+  const files = (values.only ?? tests).map((test) => join(copies, `${test}.test.mjs`)).filter((file) => existsSync(file));
   const patterns = (values["test-name-pattern"] ?? []).map((pattern) => `--test-name-pattern=${pattern}`);
   const env = { ...process.env, DELOOP_FRAMEWORK: name, DELOOP_REPOSITORY: repository };
   console.log(`${name}:`);
