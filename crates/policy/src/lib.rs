@@ -23,6 +23,7 @@ mod root_cause;
 mod run_block;
 mod schema;
 mod serve_block;
+mod settings;
 mod spawn_words;
 mod task_update;
 mod template;
@@ -51,6 +52,7 @@ pub use serve_block::{
     AuditBlock, AuditKeep, BudgetsBlock, ProjectBudgetBlock, ServeBlock, ServeLimitsBlock, ServeTlsBlock,
     WhenUnknown,
 };
+pub use settings::{merge_settings, profile_document, setting};
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate, name_task};
 pub use template::render;
 pub use words::{advice, evidence, notice, summary, told, user_message};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deloop_policy::{DocumentError, profile_text};
+use deloop_policy::{DocumentError, profile_document};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,10 +20,9 @@ pub(super) fn of_layer(layer: &Layer) -> Result<Value, Failure> {
 /// it on the command line or in the environment.
 pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Failure> {
     if !is_file_name(name) {
-        let text = profile_text(name).map_err(|e| {
+        return profile_document(name).map_err(|e| {
             Failure::new(format!("{e}; to use a profile of your own, give a path that ends in .toml"))
-        })?;
-        return toml::from_str(text).map_err(|e| Failure::new(e.to_string()));
+        });
     }
     let path = match from {
         None => Path::new(name).to_owned(),

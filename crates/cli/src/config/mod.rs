@@ -18,7 +18,7 @@ use deloop_engine::Options;
 use deloop_policy::ServeBlock;
 use deloop_policy::{
     AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, RunBlock,
-    ServerBlock, config_schema, merge, unknown_key,
+    ServerBlock, config_schema, merge, merge_settings, setting, unknown_key,
 };
 use deloop_types::Mode;
 use serde_json::Value;
@@ -262,15 +262,12 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         (None, Some(Value::String(name))) => document::of_profile(name, profile_from)?,
         (None, _) => document::of_profile(base.profile, None)?,
     };
-    merge(&mut document, over);
-    let agent = document.get("agent").filter(|a| !a.is_null()).cloned();
-    let mut block: AgentBlock = agent
-        .map_or_else(|| Ok(AgentBlock::default()), serde_json::from_value)
-        .map_err(|e| Failure::new(format!("the `agent` block: {e}")))?;
-    if given.environment {
-        block = AgentBlock::from_env(|variable| std::env::var(variable).ok())?.or(block);
-    }
-    block.apply(&mut document);
+    let environment = if given.environment {
+        AgentBlock::from_env(|variable| std::env::var(variable).ok())?
+    } else {
+        AgentBlock::default()
+    };
+    merge_settings(&mut document, over, environment)?;
     // A bad value is an error even if the command line overrides it: otherwise it would cause a surprise elsewhere.
     let mode = field::<Mode>(&document, "mode")?.unwrap_or(base.mode);
     let mode = given.args.mode.map_or(mode, Mode::from);
@@ -284,16 +281,7 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
     let run = field::<RunBlock>(&document, "run")?.unwrap_or_default();
     let swarm = swarm::of(&document, swarm_from, given.environment)?;
     let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
-    let profile = if base.checked {
-        Profile::from_document(document.clone(), &Registry::default())?
-    } else {
-        Profile::from_document_unchecked(document.clone(), &Registry::default())?
-    };
-    if profile.watches.is_empty() {
-        return Err(Failure::new(
-            "`order` is empty, so nothing would be detected; remove the key, or list detectors (see `deloop explain`)",
-        ));
-    }
+    let profile = Profile::configured(document.clone(), base.checked)?;
     Ok(Config {
         profile,
         options: Options::new(mode, attended),
@@ -341,10 +329,5 @@ pub(crate) fn is_off() -> bool {
 }
 
 fn field<T: serde::de::DeserializeOwned>(document: &Value, key: &str) -> Result<Option<T>, Failure> {
-    match document.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => {
-            serde_json::from_value(value.clone()).map(Some).map_err(|e| Failure::new(format!("`{key}`: {e}")))
-        }
-    }
+    Ok(setting(document, key)?)
 }
