@@ -59,7 +59,7 @@ export class Runs {
     const messages = this.#place(watch, bare, last, given);
     await this.#adapter.save(watch);
     this.#bySteps.set(step.steps, run);
-    this.#byMessages.set(messages, run);
+    for (const list of [messages, step.messages]) this.#byMessages.set(list, run);
     const model = own?.model ?? step.model;
     const error = watch.stop !== null && this.#adapter.exitBehavior === "error" ? watch.stopError() : null;
     return { settings: { ...own, messages, ...this.#model(model, run) }, error };
