@@ -25,7 +25,12 @@ export function normalized(requests) {
 /** Checks that two runs sent the same requests, ids and times aside, and returns how many. */
 export function assertSameRequests(without, withDeloop) {
   const [left, right] = [normalized(without), normalized(withDeloop)];
-  for (const [index, text] of left.entries()) assert.equal(right[index], text, `request ${index} differs`);
+  for (const [index, text] of left.entries()) {
+    const other = right[index] ?? "";
+    const at = [...text].findIndex((letter, place) => letter !== other[place]);
+    const near = (each) => each.slice(Math.max(0, at - 100), at + 100);
+    assert.ok(text === other, `request ${index} differs at ${at}:\n- …${near(text)}…\n+ …${near(other)}…`);
+  }
   assert.equal(right.length, left.length);
   return left.length;
 }

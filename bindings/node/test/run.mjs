@@ -15,6 +15,7 @@ import { here, platformName, repository } from "../scripts/tools.mjs";
 const FRAMEWORKS = {
   "ai-7": { tests: ["ai", "ai-traps", "ai-7"], node: 22 },
   "ai-6": { tests: ["ai", "ai-traps", "ai-6"], node: 20 },
+  "langchain-js": { tests: ["langchain", "langchain-traps"], node: 22 },
 };
 
 const { values, positionals } = parseArgs({

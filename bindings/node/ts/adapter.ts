@@ -44,7 +44,7 @@ const WATCHES = 10_000;
 export class Adapter {
   readonly guard: GuardLike;
   readonly exitBehavior: "end" | "error";
-  /** The stop that came last. */
+  /** The stop that ended a run last. */
   lastStop: Decision | null = null;
   readonly #options: AdapterOptions;
   readonly #logger: Logger | null;

@@ -25,7 +25,6 @@ export interface ModelAnswer {
   readonly text: string;
   readonly calls: readonly ToolCall[];
   readonly usage: TokenUsage | null;
-  readonly id: string | null;
 }
 
 /**
@@ -37,7 +36,7 @@ export interface ModelAnswer {
 export function watchedModel(model: AnyModel, answered: (answer: ModelAnswer) => PromiseLike<void>): AnyModel {
   const doGenerate = async (options: any): Promise<any> => {
     const result = await model.doGenerate(options);
-    await answered(answerOf(result.content, result.usage, model.modelId, result.response?.id));
+    await answered(answerOf(result.content, result.usage, model.modelId));
     return result;
   };
   const doStream = async (options: any): Promise<any> => {
@@ -91,16 +90,14 @@ function heldCalls(modelId: string, answered: (answer: ModelAnswer) => PromiseLi
   const held: any[] = [];
   let text = "";
   let usage: any;
-  let id: string | undefined;
   const release = async (controller: StreamController<any>): Promise<void> => {
-    await answered(answerOf([{ type: "text", text }, ...calls], usage, modelId, id));
+    await answered(answerOf([{ type: "text", text }, ...calls], usage, modelId));
     for (const part of held.splice(0)) controller.enqueue(part);
   };
   let finished = false;
   return new TransformStream({
     async transform(part, controller) {
       if (part.type === "text-delta") text += part.delta;
-      if (part.type === "response-metadata") id = part.id ?? id;
       if (part.type === "tool-call") calls.push(part);
       if (part.type === "finish") {
         finished = true;
@@ -116,12 +113,12 @@ function heldCalls(modelId: string, answered: (answer: ModelAnswer) => PromiseLi
   });
 }
 
-function answerOf(content: readonly any[], usage: any, model: string | undefined, id: string | undefined): ModelAnswer {
+function answerOf(content: readonly any[], usage: any, model: string | undefined): ModelAnswer {
   const calls = content
     .filter((part) => part.type === "tool-call")
     .map((part) => ({ id: part.toolCallId, tool: part.toolName, args: parsedArguments(part.input) }));
   const text = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
-  return { text, calls, usage: usageOf(usage, model), id: id ?? null };
+  return { text, calls, usage: usageOf(usage, model) };
 }
 
 function usageOf(usage: any, model: string | undefined): TokenUsage | null {

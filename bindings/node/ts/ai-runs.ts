@@ -142,6 +142,7 @@ export class Runs {
   #model(model: AnyModel, run: Run): { model?: AnyModel } {
     if (typeof model !== "object" || model === null) return {};
     const { stop } = run.watch;
+    if (stop !== null) this.#adapter.lastStop = stop;
     if (stop !== null) return { model: finalAnswer(model, messageOf(stop)) };
     const answered = (answer: ModelAnswer): Promise<void> =>
       this.#adapter.safelyAsync("answer", () => this.#answered(run, answer), undefined);
@@ -150,7 +151,7 @@ export class Runs {
 
   async #answered(run: Run, answer: ModelAnswer): Promise<void> {
     for (const call of answer.calls) this.#remember(call.id, run);
-    run.watch.answered(answer.text, answer.calls, answer.usage, answer.id);
+    run.watch.answered(answer.text, answer.calls, answer.usage);
     await this.#adapter.save(run.watch);
   }
 

@@ -135,8 +135,8 @@ export class Watch {
   }
 
   /** Reports the model's answer with all its calls, before any of them runs. The same turn twice counts once. */
-  answered(text: string, calls: readonly ToolCall[], usage?: TokenUsage | null, turnId?: string | null): TurnPlan {
-    return this.#adapter.safely("turn", () => this.#turn(text, calls, usage ?? null, turnId ?? null), NOTHING);
+  answered(text: string, calls: readonly ToolCall[], usage?: TokenUsage | null): TurnPlan {
+    return this.#adapter.safely("turn", () => this.#turn(text, calls, usage ?? null), NOTHING);
   }
 
   /** Reports one call of a turn whose calls come one by one, before it runs. `turnId` is the same for all of them. */
@@ -199,16 +199,16 @@ export class Watch {
     return this.#adapter.safely("restore", () => this.#load(JSON.parse(state)), false);
   }
 
-  #turn(text: string, calls: readonly ToolCall[], usage: TokenUsage | null, turnId: string | null): TurnPlan {
+  #turn(text: string, calls: readonly ToolCall[], usage: TokenUsage | null): TurnPlan {
     const ids = calls.map((call) => call.id);
-    if (this.#sameTurn(ids, turnId)) return this.#plan;
+    if (this.#sameTurn(ids)) return this.#plan;
     this.#turns += 1;
-    this.#turnId = turnId;
+    this.#turnId = null;
     this.#answered.clear();
     this.#names = new Map(ids.map((id) => [id, this.#name(id)]));
     if (usage !== null) this.#act(this.#observe({ type: "usage", ...usage }));
     const listed: Call[] = calls.map(({ id, tool, args }) => ({ id: this.#names.get(id) ?? id, tool, args }));
-    const decision = this.#observe({ type: "turn", text, calls: listed, turn_id: turnId });
+    const decision = this.#observe({ type: "turn", text, calls: listed });
     this.#plan = this.#planned(ids, decision, this.#act(decision));
     return this.#plan;
   }
@@ -242,10 +242,9 @@ export class Watch {
     };
   }
 
-  #sameTurn(ids: readonly string[], turnId: string | null): boolean {
-    if (turnId !== null && turnId === this.#turnId) return true;
-    if (turnId !== null || ids.length === 0 || this.#answered.size > 0) return false;
-    const known = [...this.#names.keys()];
+  #sameTurn(ids: readonly string[]): boolean {
+    if (ids.length === 0 || this.#answered.size > 0) return false;
+    const known = this.calls;
     return known.length === ids.length && ids.every((id, index) => id === known[index]);
   }
 
