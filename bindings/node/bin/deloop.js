@@ -3,22 +3,23 @@
 "use strict";
 
 const { spawn } = require("node:child_process");
-const { constants } = require("node:os");
+const { accessSync, constants } = require("node:fs");
+const { signals } = require("node:os").constants;
 const { command } = require("../dist/cjs/core/platform.js");
 
 /** Replaces this process, where Node can (22.15 and later, not on Windows). */
 function replaceProcess(path) {
   if (typeof process.execve !== "function" || process.platform === "win32") return;
-  // It warns that it is experimental. If it fails, it ends the process.
-  process.removeAllListeners("warning");
+  // Where it fails it aborts, so what can be checked is checked before.
+  accessSync(path, constants.X_OK);
   process.execve(path, [path, ...process.argv.slice(2)], process.env);
 }
 
 /** Runs the command beside this process and passes signals on. */
 function runBeside(path) {
   const child = spawn(path, process.argv.slice(2), { stdio: "inherit" });
-  const passed = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2", "SIGWINCH", "SIGCONT"];
-  for (const signal of passed.filter((name) => name in constants.signals)) {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2"].filter((name) => name in signals)) {
+    // A terminal sends SIGINT to both; the command decides what it means.
     process.on(signal, () => child.kill(signal));
   }
   child.on("error", fail);

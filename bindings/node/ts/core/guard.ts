@@ -1,6 +1,7 @@
 import { type Decision, type Event, deepFreeze, goOn } from "./decision.js";
 import { jsonText } from "./json-text.js";
 import { type NativeGuard, native } from "./native.js";
+import { refusal } from "./refusal.js";
 import type { Step } from "./step.js";
 
 /** The settings of a guard. */
@@ -17,14 +18,37 @@ export interface GuardOptions {
   deliver?: Place | readonly Place[];
   /** Whether you can take steps out of the conversation. */
   rollback?: boolean;
-  /** How many sessions are kept; the least recently used are dropped. */
+  /** How many sessions are kept, rounded up to a multiple of 16 (default 10,000); the least recently used are dropped. */
   maxSessions?: number;
 }
 
 /** A place where a nudge can be put. */
 export type Place = "user" | "tool" | "system" | "developer";
 
-const OPTIONS = new Set(["profile", "mode", "attended", "config", "deliver", "rollback", "maxSessions"]);
+const isText = (value: unknown): boolean => typeof value === "string";
+const isFlag = (value: unknown): boolean => typeof value === "boolean";
+
+/** What each option must be. The native side checks the names in them. */
+const OPTIONS: Readonly<Record<keyof GuardOptions, readonly [expected: string, fits: (value: unknown) => boolean]>> = {
+  profile: ["a string", isText],
+  mode: ["a string", isText],
+  attended: ["true or false", isFlag],
+  config: ["an object", (value) => typeof value === "object" && value !== null && !Array.isArray(value)],
+  deliver: ["a string or a list of strings", (value) => isText(value) || (Array.isArray(value) && value.every(isText))],
+  rollback: ["true or false", isFlag],
+  maxSessions: ["a whole number from 1", (value) => Number.isSafeInteger(value) && (value as number) > 0],
+};
+
+function checkOptions(options: GuardOptions): void {
+  if (typeof options !== "object" || options === null) throw new TypeError("the options of a Guard are an object");
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(OPTIONS, name)) {
+      throw new TypeError(`unknown option \`${name}\`: one of ${Object.keys(OPTIONS).join(", ")}`);
+    }
+    const [expected, fits] = OPTIONS[name as keyof GuardOptions];
+    if (value !== undefined && !fits(value)) throw new TypeError(`\`${name}\` must be ${expected}`);
+  }
+}
 
 /**
  * Watches any number of sessions in this process and returns a Decision after each Step.
@@ -39,10 +63,7 @@ export class Guard {
 
   /** @throws if an option is wrong; the message names it */
   constructor(options: GuardOptions = {}) {
-    const unknown = Object.keys(options).find((name) => !OPTIONS.has(name));
-    if (unknown !== undefined) {
-      throw new TypeError(`unknown option ${JSON.stringify(unknown)}: one of ${[...OPTIONS].join(", ")}`);
-    }
+    checkOptions(options);
     const { maxSessions: max_sessions, deliver, ...others } = options;
     const places = typeof deliver === "string" ? [deliver] : deliver;
     const { Guard: NativeClass } = native();
@@ -56,18 +77,20 @@ export class Guard {
    * @throws {TypeError} if it isn't a Step; the message names the field. What an agent does never throws.
    */
   observe(step: Step | string): Decision {
-    const answer = this.#native.observe(typeof step === "string" ? step : jsonText(step));
+    const text = typeof step === "string" ? step : jsonText(step);
+    const answer = this.#native.observe(text);
     const first = answer.charCodeAt(0);
     if (first === BRACE) return deepFreeze(JSON.parse(answer));
-    if (first === EXCLAMATION) throw new TypeError(answer.slice(1));
+    if (first === EXCLAMATION) throw refusal(text, answer.slice(1));
     const space = answer.indexOf(" ");
     return goOn(answer.slice(space + 1), Number(answer.slice(0, space)));
   }
 
   /** Does the same as `observe` and also returns the events. */
   observeAll(step: Step | string): { readonly decision: Decision; readonly events: readonly Event[] } {
-    const answer = this.#native.observeAll(typeof step === "string" ? step : jsonText(step));
-    if (answer.charCodeAt(0) === EXCLAMATION) throw new TypeError(answer.slice(1));
+    const text = typeof step === "string" ? step : jsonText(step);
+    const answer = this.#native.observeAll(text);
+    if (answer.charCodeAt(0) === EXCLAMATION) throw refusal(text, answer.slice(1));
     return deepFreeze(JSON.parse(answer));
   }
 

@@ -1,8 +1,10 @@
+import { types } from "node:util";
+
 /** The text of a step may have this many characters; longer ones are refused before they are built. */
 const LONGEST = 64 << 20;
 
 /** Values nested deeper than this are replaced by a text. */
-const DEEPEST = 1000;
+const DEEPEST = 400;
 
 /** A step may have this many values. Shared parts count each time they appear. */
 const MOST_VALUES = 4 << 20;
@@ -34,7 +36,7 @@ export function jsonText(step: unknown): string {
   room = LONGEST;
   values = MOST_VALUES;
   try {
-    return JSON.stringify(plainOf(step, "step", 0, new Set())) ?? "null";
+    return JSON.stringify(plainOf(step, "", 0, new Set())) ?? "null";
   } catch (error) {
     if (error instanceof TooLarge) throw new RangeError(error.message);
     throw error;
@@ -88,7 +90,7 @@ function plainOf(value: unknown, path: string, depth: number, around: Set<object
       if ((room -= value.length) < 0) throw new TooLarge();
       return value;
     case "bigint":
-      return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
+      return Number.isSafeInteger(Number(value)) ? Number(value) : plainOf(value.toString(), path, depth, around);
     case "object":
       break;
     default:
@@ -106,38 +108,62 @@ function plainOf(value: unknown, path: string, depth: number, around: Set<object
 
 function partsOf(value: object, path: string, depth: number, around: Set<object>): unknown {
   const inner = (part: unknown, name: string): unknown => plainOf(part, name, depth + 1, around);
-  if (ArrayBuffer.isView(value)) {
-    return bytesText(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
-  }
-  if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) return bytesText(new Uint8Array(value));
+  const bytes = bytesOf(value);
+  if (bytes !== undefined) return bytesText(bytes);
   const { toJSON } = value as { toJSON?: unknown };
-  if (typeof toJSON === "function") return inner(toJSON.call(value, ""), `${path}.toJSON()`);
-  if (Array.isArray(value)) return value.map((part, i) => inner(part, `${path}[${i}]`));
-  if (value instanceof Set) return [...value].map((part, i) => inner(part, `${path}[${i}]`));
-  if (value instanceof Map) {
-    const entries = [...value].map(([key, part]) => [keyText(key), inner(part, `${path}.${keyText(key)}`)]);
-    return Object.fromEntries(entries);
+  if (typeof toJSON === "function") return inner(toJSON.call(value, ""), path);
+  const list = Array.isArray(value) || types.isSet(value) || types.isTypedArray(value);
+  if (list) return Array.from(value as Iterable<unknown>, (part, i) => inner(part, `${path}[${i}]`));
+  if (types.isMap(value)) {
+    return Object.fromEntries(Array.from(value, ([key, part]) => entryOf(keyText(key), part, path, inner)));
   }
-  if (value instanceof Error) return `${value.name}: ${value.message}`;
-  if (value instanceof RegExp) return String(value);
-  if (value instanceof String || value instanceof Number || value instanceof Boolean || value instanceof BigInt) {
-    return inner(value.valueOf(), path);
+  if (isError(value)) return inner(`${value.name}: ${value.message}`, path);
+  if (types.isRegExp(value)) return inner(String(value), path);
+  if (types.isBoxedPrimitive(value)) return inner(value.valueOf(), path);
+  const names = Object.keys(value);
+  return Object.fromEntries(
+    names.map((name) => {
+      const part = readable(fieldOf(path, name), () => (value as Record<string, unknown>)[name]);
+      return entryOf(name, part, path, inner);
+    }),
+  );
+}
+
+function entryOf(
+  name: string,
+  part: unknown,
+  path: string,
+  inner: (part: unknown, name: string) => unknown,
+): [string, unknown] {
+  if ((room -= name.length) < 0) throw new TooLarge();
+  return [name, inner(part, fieldOf(path, name))];
+}
+
+function fieldOf(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}
+
+/** Errors of other realms, and of libraries that only inherit from Error, count too. */
+function isError(value: object): value is Error {
+  return types.isNativeError(value) || value instanceof Error;
+}
+
+/** Returns the bytes of a value that holds nothing but bytes. A list of larger numbers isn't one. */
+function bytesOf(value: object): Uint8Array | undefined {
+  if (types.isUint8Array(value) || types.isDataView(value)) {
+    return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   }
-  const plain: Record<string, unknown> = Object.create(null);
-  for (const key of Object.keys(value)) {
-    if ((room -= key.length) < 0) throw new TooLarge();
-    plain[key] = inner(readable(`${path}.${key}`, () => (value as Record<string, unknown>)[key]), `${path}.${key}`);
-  }
-  return plain;
+  return types.isAnyArrayBuffer(value) ? new Uint8Array(value) : undefined;
 }
 
 function keyText(key: unknown): string {
-  return typeof key === "object" && key !== null ? jsonText(key) : String(key);
+  if (typeof key !== "object" || key === null) return String(key);
+  return JSON.stringify(plainOf(key, "a key", 0, new Set()));
 }
 
 function bytesText(bytes: Uint8Array): string {
-  if ((room -= Math.ceil(bytes.length / 3) * 4) < 0) throw new TooLarge();
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+  if ((room -= bytes.length) < 0) throw new TooLarge();
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }
 
 /** An error that already names the value that can't be read. */
@@ -149,7 +175,7 @@ function readable<T>(path: string, read: () => T): T {
     return read();
   } catch (error) {
     if (error instanceof Unreadable || error instanceof TooLarge) throw error;
-    throw new Unreadable(`${path} can't be read: ${messageOf(error)}`, { cause: error });
+    throw new Unreadable(`${path === "" ? "the step" : `\`${path}\``} can't be read: ${messageOf(error)}`, { cause: error });
   }
 }
 

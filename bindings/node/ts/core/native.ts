@@ -21,13 +21,15 @@ export interface NativeGuard {
 export interface NativeSteps {
   /** Returns a JSON list of the next steps; null at the end. */
   next(most: number): string | null;
+  close(): void;
+  /** Returns what couldn't be read, once the file is over. */
+  notes(): string[];
 }
 
 /** The native addon. */
 export interface NativeAddon {
   Guard: new (settings: string) => NativeGuard;
   Steps: new (path: string, format: string | null) => NativeSteps;
-  version(): string;
 }
 
 let addon: NativeAddon | undefined;

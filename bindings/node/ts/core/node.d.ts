@@ -11,7 +11,7 @@ declare const process: {
 declare class Buffer extends Uint8Array {
   static from(bytes: ArrayBufferLike, offset: number, length: number): Buffer;
   static concat(pieces: readonly Uint8Array[]): Buffer;
-  toString(encoding: "base64" | "utf8"): string;
+  toString(encoding: "utf8"): string;
 }
 
 declare module "node:fs" {
@@ -35,4 +35,18 @@ declare module "node:child_process" {
     args: readonly string[],
     options: { stdio: ["ignore", "pipe", "pipe"] },
   ): Child;
+}
+
+declare module "node:util" {
+  export const types: {
+    isAnyArrayBuffer(value: unknown): value is ArrayBuffer | SharedArrayBuffer;
+    isBoxedPrimitive(value: unknown): value is Number | Boolean | String | BigInt | Symbol;
+    isDataView(value: unknown): value is DataView;
+    isMap(value: unknown): value is Map<unknown, unknown>;
+    isNativeError(value: unknown): value is Error;
+    isRegExp(value: unknown): value is RegExp;
+    isSet(value: unknown): value is Set<unknown>;
+    isTypedArray(value: unknown): boolean;
+    isUint8Array(value: unknown): value is Uint8Array;
+  };
 }

@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-
 import type { Action } from "./decision.js";
 import { command } from "./platform.js";
 
@@ -168,6 +166,8 @@ async function run(
   paths: string | readonly string[],
   options: ScanOptions,
 ): Promise<{ report: ScanReport; failure: Error | undefined }> {
+  // Loaded when it is needed: most programs only use a Guard.
+  const { spawn } = require("node:child_process") as typeof import("node:child_process");
   const child = spawn(command(), argumentsOf(paths, options), { stdio: ["ignore", "pipe", "pipe"] });
   const ended = new Promise<number | null>((resolve, reject) => {
     child.on("error", reject);

@@ -1,4 +1,3 @@
-import { deepFreeze } from "./decision.js";
 import { native } from "./native.js";
 import type { Step } from "./step.js";
 
@@ -9,6 +8,8 @@ const PIECE = 256;
 export interface StepsOptions {
   /** Reads the file as this format (see `deloop formats`) instead of detecting it. */
   format?: string;
+  /** Is called at the end for each thing that couldn't be read, such as `skipped 1 unreadable line`. */
+  onNote?: (note: string) => void;
 }
 
 /**
@@ -19,7 +20,12 @@ export interface StepsOptions {
 export function* steps(path: string, options: StepsOptions = {}): Generator<Step, void, undefined> {
   const { Steps } = native();
   const reader = new Steps(path, options.format ?? null);
-  for (let piece = reader.next(PIECE); piece !== null; piece = reader.next(PIECE)) {
-    for (const step of JSON.parse(piece) as Step[]) yield deepFreeze(step);
+  try {
+    for (let piece = reader.next(PIECE); piece !== null; piece = reader.next(PIECE)) {
+      yield* JSON.parse(piece) as Step[];
+    }
+    for (const note of reader.notes()) options.onNote?.(note);
+  } finally {
+    reader.close();
   }
 }
