@@ -16,6 +16,8 @@ const FRAMEWORKS = {
   "ai-7": { tests: ["ai", "ai-traps", "ai-7"], node: 22 },
   "ai-6": { tests: ["ai", "ai-traps", "ai-6"], node: 20 },
   "langchain-js": { tests: ["langchain", "langchain-traps"], node: 22 },
+  "openai-node": { tests: ["openai"], node: 22 },
+  "anthropic-node": { tests: ["anthropic"], node: 20 },
 };
 
 const { values, positionals } = parseArgs({

@@ -70,6 +70,8 @@ export class Watch {
   readonly session: string;
   /** What the adapter keeps with the session; part of the checkpoint. */
   notes: Notes = {};
+  /** Whether decisions are kept from the log and the callbacks, while the past of a conversation is read again. */
+  quiet = false;
   readonly #adapter: Adapter;
   readonly #agent: string | undefined;
   #stop: Decision | null = null;
@@ -277,7 +279,7 @@ export class Watch {
   #act(decision: Decision | null): boolean {
     if (decision === null || decision.action === "continue") return false;
     if (decision.action === "stop" && this.#stop !== null) return false;
-    const allowed = this.#adapter.report(decision);
+    const allowed = !this.quiet && this.#adapter.report(decision);
     if (decision.action === "stop") this.#stop = decision;
     if (decision.action === "nudge" && decision.message !== null) {
       this.#pending.push({ text: decision.message, steps: [decision.step] });
