@@ -1,6 +1,6 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use deloop_types::{Action, Decision, Role};
+use deloop_types::{Action, Decision, Evidence};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
@@ -10,7 +10,18 @@ use crate::to_python::to_python;
 
 /// The decision about a step. Attributes are converted when they are read: most programs read `action` alone.
 #[pyclass(name = "Decision", module = "deloop", frozen)]
-pub(crate) struct PyDecision(pub(crate) Decision);
+pub(crate) struct PyDecision(Decision);
+
+impl PyDecision {
+    /// Creates a decision as it is on the wire, so that it equals one that was stored and read again.
+    pub(crate) fn new(mut decision: Decision) -> Self {
+        for finding in &mut decision.findings {
+            finding.evidence = Evidence::default();
+        }
+        decision.would = decision.would.map(|would| Box::new(Self::new(*would).0));
+        Self(decision)
+    }
+}
 
 #[pymethods]
 impl PyDecision {
@@ -64,7 +75,7 @@ impl PyDecision {
 
     #[getter]
     fn role<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.0.role.map(|role: Role| role))
+        to_python(py, &self.0.role)
     }
 
     #[getter]

@@ -22,6 +22,7 @@ pub(crate) struct PyGuard(BoundGuard);
 impl PyGuard {
     #[new]
     #[pyo3(signature = (profile="default", *, mode="enforce", attended=false, config=None, deliver=None, rollback=false, max_sessions=None))]
+    #[expect(clippy::too_many_arguments, reason = "each has a name and a default in Python")]
     fn new(
         py: Python<'_>,
         profile: &str,
@@ -46,7 +47,7 @@ impl PyGuard {
 
     /// Adds a step to its session and returns what to do.
     fn observe(&self, py: Python<'_>, step: &Bound<'_, PyAny>) -> PyResult<PyDecision> {
-        self.enter(py, step).map(|observed| PyDecision(observed.decision))
+        self.enter(py, step).map(|observed| PyDecision::new(observed.decision))
     }
 
     /// Does the same and also returns the events.
@@ -56,7 +57,7 @@ impl PyGuard {
         step: &Bound<'_, PyAny>,
     ) -> PyResult<(PyDecision, Bound<'py, PyAny>)> {
         let Observed { decision, events, .. } = self.enter(py, step)?;
-        Ok((PyDecision(decision), to_python(py, &events)?))
+        Ok((PyDecision::new(decision), to_python(py, &events)?))
     }
 
     fn checkpoint(&self, py: Python<'_>, session: &str) -> PyResult<Option<String>> {
@@ -106,7 +107,7 @@ impl PyGuard {
 /// Reads a step from a dict, or from anything that means one.
 pub(crate) fn read_step_of(step: &Bound<'_, PyAny>) -> Result<Step, Failure> {
     if let Ok(bytes) = step.cast::<PyByteArray>() {
-        return Ok(read_step(&bytes.to_vec()).map_err(|e| Failure::value_error(e.0))?);
+        return read_step(&bytes.to_vec()).map_err(|e| Failure::value_error(e.0));
     }
     if !resolved(step, |found| Ok(matches!(found, Plain::Dict(_)))).unwrap_or(false) {
         return Err(Failure::type_error(format!(

@@ -33,15 +33,11 @@ pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> Result<Vec<u8>, Failure> {
     let mut within = HashSet::new();
     begin(value, &mut within, &mut open, &mut out).map_err(|failure| located(failure, &open))?;
     while let Some(level) = open.last_mut() {
-        match next(level, &mut out).map_err(|failure| located(failure, &open))? {
-            Some(item) => {
-                begin(&item, &mut within, &mut open, &mut out).map_err(|failure| located(failure, &open))?
-            }
-            None => {
-                if let Some(level) = open.pop() {
-                    within.remove(&level.identity);
-                }
-            }
+        if let Some(item) = next(level, &mut out).map_err(|failure| located(failure, &open))? {
+            let begun = begin(&item, &mut within, &mut open, &mut out);
+            begun.map_err(|failure| located(failure, &open))?;
+        } else if let Some(level) = open.pop() {
+            within.remove(&level.identity);
         }
         if out.len() > limits::EVENT {
             return Err(Failure::value_error(format!("the step is longer than {} MiB", limits::EVENT >> 20)));
@@ -79,7 +75,7 @@ fn next<'py>(level: &mut OpenValue<'py>, out: &mut Vec<u8>) -> Result<Option<Bou
             let pair = pairs.get_item(at)?;
             let pair = pair.cast::<PyTuple>().map_err(PyErr::from)?;
             let key = key_of(&pair.get_item(0)?)?;
-            text(&key, out);
+            write_text(&key, out);
             out.push(b':');
             level.key = Some(key);
             pair.get_item(1)?
@@ -96,15 +92,13 @@ fn begin<'py>(
 ) -> Result<(), Failure> {
     resolved(value, |found| {
         let items = match found {
-            Plain::Nothing | Plain::Other(_) => return Ok(out.extend_from_slice(b"null")),
-            Plain::Bool(flag) => return Ok(out.extend_from_slice(if flag { b"true" } else { b"false" })),
-            Plain::Unsigned(number) => return Ok(number_text(number, out)),
-            Plain::Signed(number) => return Ok(number_text(number, out)),
-            Plain::Float(number) => return Ok(number_text(number, out)),
-            Plain::Text(words) => return Ok(text(&words, out)),
             Plain::List(list) => OpenItems::List(list.clone()),
             Plain::Tuple(tuple) => OpenItems::Tuple(tuple.clone()),
             Plain::Dict(dict) => OpenItems::Dict(dict.items()),
+            single => {
+                write_single(&single, out);
+                return Ok(());
+            }
         };
         out.push(if matches!(items, OpenItems::Dict(_)) { b'{' } else { b'[' });
         let identity = value.as_ptr() as usize;
@@ -116,11 +110,24 @@ fn begin<'py>(
     })
 }
 
-fn number_text(number: impl Into<serde_json::Value>, out: &mut Vec<u8>) {
+/// Writes a value that has no items.
+fn write_single(value: &Plain<'_, '_>, out: &mut Vec<u8>) {
+    match value {
+        Plain::Bool(true) => out.extend_from_slice(b"true"),
+        Plain::Bool(false) => out.extend_from_slice(b"false"),
+        Plain::Unsigned(number) => write_number(*number, out),
+        Plain::Signed(number) => write_number(*number, out),
+        Plain::Float(number) => write_number(*number, out),
+        Plain::Text(words) => write_text(words, out),
+        _ => out.extend_from_slice(b"null"),
+    }
+}
+
+fn write_number(number: impl Into<serde_json::Value>, out: &mut Vec<u8>) {
     out.extend_from_slice(number.into().to_string().as_bytes());
 }
 
-fn text(words: &str, out: &mut Vec<u8>) {
+fn write_text(words: &str, out: &mut Vec<u8>) {
     // Writing a text into memory doesn't fail.
     let _ = serde_json::to_writer(out, words);
 }

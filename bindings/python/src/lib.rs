@@ -7,6 +7,7 @@ mod guard;
 mod json_text;
 mod plain;
 mod step;
+mod step_file;
 mod to_python;
 
 use pyo3::prelude::*;
@@ -19,5 +20,6 @@ fn _deloop(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<decision::PyDecision>()?;
     module.add_class::<step::PyStep>()?;
     module.add_class::<step::PyCall>()?;
+    module.add_class::<step_file::PyStepFile>()?;
     Ok(())
 }

@@ -22,7 +22,6 @@ mod install;
 #[cfg(feature = "serve")]
 mod keys;
 mod learnings;
-mod lines;
 mod live;
 mod notes;
 mod print;

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use deloop_engine::{Checkpoint, Engine, Guard, Observed, Options, SwarmCheckpoint};
+use deloop_formats::{InputLine, LONGEST, Lines};
 use deloop_live::{EmbeddingSource, Live, SqliteJournal};
 use deloop_policy::{Profile, TASK_UPDATE, name_task};
 use deloop_types::{Body, Decision, Event, Role, SessionId, Step, Usage};
@@ -16,7 +17,6 @@ use crate::embedding::StreamEmbeddings;
 use crate::events_file::EventsFile;
 use crate::exit::{self, Failure};
 use crate::hook;
-use crate::lines::{InputLine, LONGEST, Lines};
 use crate::notes::Notes;
 use crate::print;
 use crate::project;
@@ -161,7 +161,7 @@ impl Stream {
     fn pump(&mut self, input: Box<dyn Read>, out: &mut dyn Write) -> Result<(), Failure> {
         let mut lines = Lines::new(input);
         let mut number = 0;
-        while let Some(line) = lines.next()? {
+        while let Some(line) = lines.next_line()? {
             number += 1;
             let step = match line {
                 InputLine::Text(text) if text.trim_ascii().is_empty() => continue,

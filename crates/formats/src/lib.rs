@@ -1,6 +1,6 @@
 //! Reads sessions that agents write, as [`Step`](deloop_types::Step)s: one folder per format, one list of formats.
 //!
-//! Pure: bytes in, Steps out. The caller finds and opens files.
+//! Pure: bytes in, Steps out. The caller finds and opens files; [`read_file`] unpacks, decodes and splits their bytes.
 //!
 //! ```
 //! use deloop_formats::{Item, Source, find, read};
@@ -13,6 +13,7 @@
 
 mod agents;
 mod apis;
+mod file;
 #[cfg(test)]
 mod fixture;
 mod format;
@@ -27,6 +28,7 @@ mod text;
 mod timeout;
 
 pub use agents::opencode::read_storage as read_opencode_storage;
+pub use file::{FileNotes, FileRead, InputLine, LONGEST, Lines, ReadError, read_file};
 pub use format::{Format, Item, Reader, Report, Shape, Sink, Source, read};
 pub use json::bounded::{bound_lines, read_json, read_step};
 pub use location::{Base, Place};

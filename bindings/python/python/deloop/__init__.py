@@ -1,16 +1,91 @@
-"""Detect and break loops in AI agents."""
+"""Detect and break loops in AI agents.
+
+    guard = deloop.Guard()
+    decision = guard.observe({"type": "call", "session": "s1", "id": "c1", "tool": "bash", "args": {"command": "ls"}})
+    if decision.action == "stop": ...
+"""
 
 from ._deloop import Call, Decision, Guard, Step, __version__
+from ._errors import StopError
 
-__all__ = ["Call", "Decision", "Guard", "Step", "StopError", "__version__"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._command import command, scan, steps
+    from ._types import (
+        Action,
+        CallDict,
+        CallStepDict,
+        ChunkDict,
+        DecisionDict,
+        DeliveryDict,
+        EmbeddingDict,
+        EventDict,
+        FindingDict,
+        Mode,
+        NoticeDict,
+        Origin,
+        Outcome,
+        ResultDict,
+        Role,
+        RollbackDict,
+        ShortCallDict,
+        SignalDict,
+        StepDict,
+        TurnDict,
+        UsageDict,
+        UserDict,
+    )
+
+__all__ = [
+    "Action",
+    "Call",
+    "CallDict",
+    "CallStepDict",
+    "ChunkDict",
+    "Decision",
+    "DecisionDict",
+    "DeliveryDict",
+    "EmbeddingDict",
+    "EventDict",
+    "FindingDict",
+    "Guard",
+    "Mode",
+    "NoticeDict",
+    "Origin",
+    "Outcome",
+    "ResultDict",
+    "Role",
+    "RollbackDict",
+    "ShortCallDict",
+    "SignalDict",
+    "Step",
+    "StepDict",
+    "StopError",
+    "TurnDict",
+    "UsageDict",
+    "UserDict",
+    "__version__",
+    "command",
+    "scan",
+    "steps",
+]
 
 
-class StopError(Exception):
-    """Ends a run because deloop decided to stop it. `decision` says why."""
+def __getattr__(name: str) -> object:
+    # What most programs never use is imported when it is used, so that `import deloop` stays fast.
+    if name in ("command", "scan", "steps"):
+        from . import _command
 
-    def __init__(self, decision: Decision, message: str | None = None) -> None:
-        super().__init__(message or decision.user_message or decision.message or "deloop stopped the run")
-        self.decision = decision
+        found: object = getattr(_command, name)
+    elif name in __all__:
+        from . import _types
 
-    def __reduce__(self) -> tuple[type["StopError"], tuple[Decision, str]]:
-        return type(self), (self.decision, str(self))
+        found = getattr(_types, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

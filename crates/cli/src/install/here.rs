@@ -1,7 +1,7 @@
 //! Finds agents and their settings on this machine, without starting any of them.
 
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use deloop_formats::hooks::Installable;
@@ -101,9 +101,10 @@ pub(crate) fn version(program: &Path) -> Option<String> {
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 
-/// Returns how hooks call deloop: by name if it is on PATH, else by the path of this program.
+/// Returns how hooks call deloop: by name if it is on PATH, else by the path of this program. A script on PATH, such as
+/// the one that npm installs, doesn't count: each hook would start its interpreter first.
 pub(crate) fn this_program() -> Result<String, Failure> {
-    if on_path("deloop").is_some() {
+    if on_path("deloop").is_some_and(|path| !is_script(&path)) {
         return Ok("deloop".to_owned());
     }
     let path = std::env::current_exe()
@@ -115,6 +116,14 @@ pub(crate) fn this_program() -> Result<String, Failure> {
         ))
     })?;
     Ok(if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() })
+}
+
+/// Returns whether a program needs an interpreter.
+fn is_script(path: &Path) -> bool {
+    let mut start = [0; 2];
+    let read = safe_file::open(path, Links::Follow).and_then(|mut file| file.read_exact(&mut start));
+    (read.is_ok() && &start == b"#!")
+        || path.extension().is_some_and(|ending| ["cmd", "bat", "ps1"].iter().any(|e| ending.eq_ignore_ascii_case(e)))
 }
 
 /// Returns the path of a hook's program; `None` if it can't be found.

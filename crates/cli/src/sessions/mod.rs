@@ -4,20 +4,18 @@
 //! are read, [`each`] works on many inputs at once, and [`load`] returns the Steps of one session.
 
 pub(crate) mod agent_folders;
-mod encoding;
 mod find;
 mod load;
-mod notes;
 mod opencode;
 mod parallel;
 mod problem;
 mod read;
 pub(crate) mod since;
-mod unpack;
 mod walk;
 
+pub(crate) use deloop_formats::ReadError;
 pub(crate) use find::{FoundInputs, InputSource, SessionInput, SourceArgs, examples, find};
 pub(crate) use load::load;
 pub(crate) use parallel::{InputOutcome, each};
 pub(crate) use problem::{Problem, home_relative, print_problems};
-pub(crate) use read::{FileRead, ReadError, read};
+pub(crate) use read::read;

@@ -4,13 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use deloop_formats::{Format, Item, Report, find, read_opencode_storage};
+use deloop_formats::{FileNotes, FileRead, Format, Item, Report, find, read_opencode_storage};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
-use super::FileRead;
-use super::notes::FileNotes;
 use crate::safe_file::{self, Links};
 
 /// A longer session is skipped, because it must fit in memory as a whole.

@@ -342,6 +342,21 @@ fn a_project_has_settings_of_its_own() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_script_on_path_is_not_what_hooks_call() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::new();
+    let launcher = home.put("bin/deloop", "#!/usr/bin/env node\nrequire('../lib/launch');\n");
+    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = home.deloop(&["install", "claude-code"]);
+    command.env("PATH", launcher.parent().unwrap());
+    let output = run(&mut command, b"");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let settings = home.get(".claude/settings.json");
+    assert!(settings.contains(&format!("{} hook claude-code", env!("CARGO_BIN_EXE_deloop"))), "{settings}");
+}
+
+#[test]
 fn a_program_that_is_not_on_path_is_called_by_where_it_is() {
     let home = Home::new();
     let folder = home.path().join("it's a \"test\"");

@@ -3,20 +3,20 @@
 use std::io::{BufRead, BufReader, Read};
 
 /// A longer line is skipped and reported.
-pub(crate) const LONGEST: usize = deloop_types::limits::EVENT;
+pub const LONGEST: usize = deloop_types::limits::EVENT;
 
 /// The memory of a longer line is released after use.
 const KEPT: usize = 4 * 1024 * 1024;
 
 /// Reads lines one by one.
-pub(crate) struct Lines<R> {
+pub struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
     ended: bool,
 }
 
 /// One line of input.
-pub(crate) enum InputLine<'a> {
+pub enum InputLine<'a> {
     /// The bytes without the line ending.
     Text(&'a [u8]),
     /// A line longer than [`LONGEST`].
@@ -24,12 +24,16 @@ pub(crate) enum InputLine<'a> {
 }
 
 impl<R: Read> Lines<R> {
-    pub(crate) fn new(input: R) -> Self {
+    /// Creates a reader of lines.
+    pub fn new(input: R) -> Self {
         Self { input: BufReader::with_capacity(64 * 1024, input), line: Vec::new(), ended: true }
     }
 
     /// Reads the next line; `None` at the end.
-    pub(crate) fn next(&mut self) -> std::io::Result<Option<InputLine<'_>>> {
+    ///
+    /// # Errors
+    /// When the input can't be read.
+    pub fn next_line(&mut self) -> std::io::Result<Option<InputLine<'_>>> {
         self.line.clear();
         if self.line.capacity() > KEPT {
             self.line = Vec::new();
@@ -67,12 +71,12 @@ impl<R: Read> Lines<R> {
     }
 
     /// Returns whether the last line had a line ending. In a file that is being written, it may have none yet.
-    pub(crate) fn ended(&self) -> bool {
+    pub fn ended(&self) -> bool {
         self.ended
     }
 
     /// Returns whether the next line is already available, in which case the answer can be flushed later.
-    pub(crate) fn has_more(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         memchr::memchr(b'\n', self.input.buffer()).is_some()
     }
 }

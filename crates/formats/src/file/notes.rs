@@ -5,14 +5,14 @@ const NOTES: usize = 20;
 
 /// A bounded list of notes.
 #[derive(Debug, Default)]
-pub(crate) struct FileNotes {
+pub struct FileNotes {
     notes: Vec<String>,
     more: u64,
 }
 
 impl FileNotes {
     /// Adds a note, or counts it if there are too many.
-    pub(super) fn push(&mut self, note: String) {
+    pub fn push(&mut self, note: String) {
         if self.notes.len() < NOTES {
             self.notes.push(note);
         } else {

@@ -15,15 +15,15 @@ const LEAST: u64 = 64 << 20;
 const MOST: u64 = 8 << 30;
 
 /// A reader, and whether its bytes were cut off.
-pub(crate) struct Unpacked<'a> {
-    pub(crate) bytes: Box<dyn Read + 'a>,
+pub(super) struct Unpacked<'a> {
+    pub(super) bytes: Box<dyn Read + 'a>,
     /// Set once the limit is reached: the expanded size allowed for a file this small.
-    pub(crate) cut: Rc<Cell<Option<u64>>>,
+    pub(super) cut: Rc<Cell<Option<u64>>>,
 }
 
 /// Decompresses gzip and Zstandard, detected by their first bytes; everything else is passed through. `size` is the
 /// compressed size; 0 if unknown.
-pub(crate) fn unpack<'a>(mut packed: Box<dyn Read + 'a>, size: u64) -> io::Result<Unpacked<'a>> {
+pub(super) fn unpack<'a>(mut packed: Box<dyn Read + 'a>, size: u64) -> io::Result<Unpacked<'a>> {
     let mut start = [0; 4];
     let length = fill(&mut packed, &mut start)?;
     let start = &start[..length];
@@ -42,7 +42,7 @@ pub(crate) fn unpack<'a>(mut packed: Box<dyn Read + 'a>, size: u64) -> io::Resul
 }
 
 /// Reads until the buffer is full or the input ends.
-pub(crate) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+pub(super) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
         match input.read(&mut buffer[length..]) {

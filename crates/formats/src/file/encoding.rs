@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 /// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(super) enum Encoding {
     /// UTF-8, with a byte order mark of this many bytes.
     Utf8 { mark: usize },
     /// UTF-16, little-endian.
@@ -15,7 +15,7 @@ pub(crate) enum Encoding {
 
 impl Encoding {
     /// Detects the encoding from the first bytes of a file.
-    pub(crate) fn of(head: &[u8]) -> Self {
+    pub(super) fn of(head: &[u8]) -> Self {
         match head {
             [0xef, 0xbb, 0xbf, ..] => Self::Utf8 { mark: 3 },
             [0xff, 0xfe, ..] => Self::Utf16Le { mark: 2 },
@@ -28,7 +28,7 @@ impl Encoding {
 }
 
 /// Reads as UTF-8 what is there in another encoding.
-pub(crate) fn decoded<'a>(
+pub(super) fn decoded<'a>(
     mut bytes: Box<dyn Read + 'a>,
     encoding: Encoding,
 ) -> io::Result<Box<dyn Read + 'a>> {
@@ -95,7 +95,7 @@ impl Utf16<'_> {
 
 /// Returns JSON with � for bytes that aren't UTF-8 and for lone surrogates (`\\ud83d` without its other half, which
 /// agents write when they truncate text); `None` when it has neither.
-pub(crate) fn repaired(json: &[u8]) -> Option<String> {
+pub(super) fn repaired(json: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(json);
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
