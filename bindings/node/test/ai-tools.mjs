@@ -1,18 +1,16 @@
 // The tools and models of the AI SDK tests.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { tool } from "ai";
 import { z } from "zod";
 
+import { versionOf } from "./harness.mjs";
+
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 /** Returns the version of the AI SDK. */
 export function version() {
-  const path = createRequire(import.meta.url).resolve("ai/package.json");
-  return JSON.parse(readFileSync(path, "utf8")).version;
+  return versionOf("ai");
 }
 
 /** Returns a model of each API. */

@@ -9,6 +9,11 @@ const folder = dirname(fileURLToPath(import.meta.url));
 /** The repository. */
 export const repository = process.env.DELOOP_REPOSITORY;
 
+/** Returns the version of an installed package. */
+export function versionOf(name) {
+  return JSON.parse(readFileSync(join(folder, "../node_modules", name, "package.json"), "utf8")).version;
+}
+
 const ID = /\b(?:call|toolu|chatcmpl|resp|msg|fc|run|item|req|aitxt)[-_][A-Za-z0-9_-]{4,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g;
 const TIME = /\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?/g;
 

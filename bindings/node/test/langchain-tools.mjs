@@ -1,18 +1,16 @@
 // The tools, models and checkpointer of the LangChain.js tests.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-
 import { MemorySaver } from "@langchain/langgraph";
 import { ChatOpenAI } from "@langchain/openai";
 import { tool } from "langchain";
 import { z } from "zod";
 
+import { versionOf } from "./harness.mjs";
+
 process.env.LANGSMITH_TRACING = "false";
 
 /** Returns the version of LangChain.js. */
 export function version() {
-  const path = createRequire(import.meta.url).resolve("langchain/package.json");
-  return JSON.parse(readFileSync(path, "utf8")).version;
+  return versionOf("langchain");
 }
 
 /** Returns a model of each API. */

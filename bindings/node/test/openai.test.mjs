@@ -1,20 +1,18 @@
 // The row of the OpenAI client: Chat Completions and Responses.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
 import { StopError, ToolLoop } from "deloop/openai";
 import OpenAI from "openai";
 
-import { firstWith } from "./harness.mjs";
+import { firstWith, versionOf } from "./harness.mjs";
 import { defineTests, failingTool, fake } from "./plain-loops.mjs";
 import { ways } from "./openai-ways.mjs";
 
 const require = createRequire(import.meta.url);
-const { version } = JSON.parse(readFileSync(require.resolve("openai/package.json"), "utf8"));
 
-defineTests({ name: "openai-node", version, page: "openai-node", ways, ToolLoop, StopError, module: "openai-ways.mjs" });
+defineTests({ name: "openai-node", version: versionOf("openai"), page: "openai-node", ways, ToolLoop, StopError, module: "openai-ways.mjs" });
 
 test("responses with previous_response_id: the history stays at the provider", async (t) => {
   const model = await fake(t);
