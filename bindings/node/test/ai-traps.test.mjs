@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
+import { Guard } from "deloop";
 import { deloop } from "deloop/ai";
-import { generateText, stepCountIs, streamText, tool, ToolLoopAgent, wrapLanguageModel } from "ai";
+import { convertToModelMessages, generateText, readUIMessageStream, stepCountIs, streamText, tool, ToolLoopAgent, wrapLanguageModel } from "ai";
 import { z } from "zod";
 
 import { failingTools, models, version, workspaceTools } from "./ai-tools.mjs";
@@ -198,6 +199,24 @@ test("a subagent has its own history in the session of its parent", async (t) =>
   assert.equal(failing.ran.length, 5);
 });
 
+test("a subagent that shares guard and store doesn't overwrite the state of its parent", async (t) => {
+  const loop = sameCalls([["fetch", { url: "https://example.test/data" }]]);
+  const model = await fake(t, (request) => {
+    if (request.shows("You are the subagent")) return loop(request);
+    return request.turns === 0 ? { calls: [["delegate", { task: "fetch it" }]] } : { text: "Delegated." };
+  });
+  const guard = new Guard({ deliver: "user" });
+  const store = new Map();
+  const inner = deloop({ tools: failingTools(new FailingTool()), session: "parent", agent: "fetcher", guard, store, logger: null });
+  const execute = async () => (await generateText({ ...inner, model: models(model).chat, prompt: "You are the subagent.", stopWhen: many })).text;
+  const outer = deloop({ tools: { delegate: tool({ inputSchema: z.object({ task: z.string() }), execute }) }, session: "parent", guard, store, logger: null });
+  await generateText({ ...outer, model: models(model).chat, prompt: "Go.", stopWhen: many });
+  assert.deepEqual([...store.keys()].sort(), ["parent", "parent/fetcher"]);
+  assert.equal(JSON.parse(store.get("parent/fetcher")).guard, null);
+  assert.equal(inner.decision?.action, "stop");
+  assert.equal(outer.decision, null);
+});
+
 test("tools that run elsewhere: their results come with the next messages", async (t) => {
   const model = await fake(t);
   const guard = deloop({ tools: { fetch: tool({ inputSchema }) }, session: "client", logger: null });
@@ -236,6 +255,32 @@ test("a history that was cut is reported, and the ladder starts over", async (t)
   await generateText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: stepCountIs(12) });
   assertValid(model);
   assert.ok(rungs.filter((rung) => rung === "nudge").length >= 2, `the first nudge is given again: ${rungs}`);
+});
+
+test("a chat UI: its stored messages stay valid, and the nudges come back to their places", async (t) => {
+  const model = await fake(t);
+  const failing = new FailingTool();
+  const tools = failingTools(failing);
+  const guard = deloop({ tools, session: "ui", logger: null });
+  const history = [];
+  for (const [round, steps] of [4, 2, 40].entries()) {
+    if (round === 0) history.push({ id: "u0", role: "user", parts: [{ type: "text", text: "Fetch the data." }] });
+    const messages = await convertToModelMessages(history, { tools });
+    const run = streamText({ ...guard, model: models(model).chat, messages, stopWhen: stepCountIs(steps) });
+    let answer;
+    for await (const message of readUIMessageStream({ stream: run.toUIMessageStream() })) answer = message;
+    history.push({ ...answer, id: `a${round}` });
+  }
+  assertValid(model);
+  assert.equal(failing.ran.length, 5);
+  assert.equal(model.requests.length, 8);
+  assert.equal(firstWith(model.requests, NUDGE), 3);
+  assert.equal(firstWith(model.requests, "[deloop] This is the second warning"), 5);
+  assert.match(history.at(-1).parts.findLast((part) => part.type === "text").text, /^\[deloop\] Stopped: /);
+  history.push({ id: "u1", role: "user", parts: [{ type: "text", text: "Try once more." }] });
+  await generateText({ ...guard, model: models(model).chat, messages: await convertToModelMessages(history, { tools }) });
+  assertValid(model);
+  assert.equal(failing.ran.length, 6, "new text lifts the stop");
 });
 
 test("callbacks that throw or reject, and loggers that throw, change nothing", async (t) => {

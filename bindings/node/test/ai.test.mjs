@@ -86,7 +86,10 @@ test("a stopped chat can go on: its messages are valid, and new text lifts the s
   const messages = [{ role: "user", content: "Fetch the data." }, ...result.response.messages];
   if (version().startsWith("7")) messages.splice(1, messages.length, ...result.responseMessages);
   const settings = { ...guard, model: models(model).chat, stopWhen: many };
-  const again = await generateText({ ...settings, messages: [...messages, { role: "user", content: "Try once more." }] });
+  const next = [...messages, { role: "user", content: "Try once more." }];
+  await generateText({ ...settings, messages: next, stopWhen: stepCountIs(1) });
+  assert.equal(guard.decision, null, "the decision of the stopped run is gone");
+  const again = await generateText({ ...settings, messages: [...next, { role: "assistant", content: "Yes." }, { role: "user", content: "Go on." }] });
   assertValid(model);
   assert.equal(firstWith(model.requests.slice(8), NUDGE), 0, "the earlier nudge is still at its place");
   assert.ok(tool.ran.length > 5, "the model was asked again and its calls ran");

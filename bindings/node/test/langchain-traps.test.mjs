@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { deloopMiddleware } from "deloop/langchain";
 import { Command, interrupt } from "@langchain/langgraph";
-import { createAgent, createMiddleware, summarizationMiddleware, tool, ToolMessage, toolRetryMiddleware } from "langchain";
+import { createAgent, createMiddleware, humanInTheLoopMiddleware, modelRetryMiddleware, summarizationMiddleware, tool, ToolMessage, toolRetryMiddleware } from "langchain";
 import { z } from "zod";
 
 import { FakeModel, sameCalls, scripts } from "./fake-model.mjs";
@@ -128,6 +128,33 @@ test("deloop last with toolErrors: throw lets the retries happen", async (t) => 
   const agent = createAgent({ model: models(model).chat, tools: failingTools(failing), middleware });
   await agent.invoke(prompt);
   assert.equal(failing.ran.length, 3);
+});
+
+test("retries of a failing request are one turn", async (t) => {
+  let number = 0;
+  const loop = sameCalls([["fetch", { url: "https://example.test/data" }]]);
+  const model = await fake(t, (request) => (number++ % 2 === 0 ? { status: 500, error: "overloaded" } : loop(request)));
+  const failing = new FailingTool();
+  const rungs = [];
+  const middleware = [guarded({ onDecision: ({ rung }) => rungs.push(rung) }), modelRetryMiddleware({ maxRetries: 2, initialDelayMs: 0, jitter: false })];
+  const agent = createAgent({ model: models(model).chat, tools: failingTools(failing), middleware });
+  await agent.invoke(prompt);
+  assert.equal(model.requests.length, 16);
+  assert.equal(failing.ran.length, 5);
+  assert.deepEqual(rungs, ["nudge", "second-nudge", "block", "hand-over", "stop"]);
+});
+
+test("a call that a person rejects is answered once, and the run goes on", async (t) => {
+  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["fetch", { url: "x" }]] } : { text: "Done." }));
+  const failing = new FailingTool();
+  const middleware = [guarded(), humanInTheLoopMiddleware({ interruptOn: { fetch: true } })];
+  const agent = createAgent({ model: models(model).chat, tools: failingTools(failing), middleware, checkpointer: new FileSaver() });
+  const config = { configurable: { thread_id: "t" } };
+  await agent.invoke(prompt, config);
+  const done = await agent.invoke(new Command({ resume: { decisions: [{ type: "reject", message: "Not this one." }] } }), config);
+  assertValid(model);
+  assert.equal(failing.ran.length, 0);
+  assert.equal(done.messages.at(-1).text, "Done.");
 });
 
 test("threads of one agent are sessions of their own", async (t) => {

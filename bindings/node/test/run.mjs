@@ -9,7 +9,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync,
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { here, platformName, repository } from "../scripts/tools.mjs";
+import { here, platformName, repository, tsc } from "../scripts/tools.mjs";
 
 /** The frameworks: which tests each has, and the oldest Node that it runs on. */
 const FRAMEWORKS = {
@@ -55,7 +55,19 @@ function passes(name) {
   const patterns = (values["test-name-pattern"] ?? []).map((pattern) => `--test-name-pattern=${pattern}`);
   const env = { ...process.env, DELOOP_FRAMEWORK: name, DELOOP_REPOSITORY: repository };
   console.log(`${name}:`);
-  return spawnSync(nodeOf(node), ["--test", "--test-reporter=spec", ...patterns, ...files], { stdio: "inherit", env, cwd: folder }).status === 0;
+  const passed = spawnSync(nodeOf(node), ["--test", "--test-reporter=spec", ...patterns, ...files], { stdio: "inherit", env, cwd: folder });
+  return (patterns.length > 0 || values.only !== undefined || typesFit(name, copies)) && passed.status === 0;
+}
+
+/** Compiles a program of types/ against the packages, as a module of both kinds. */
+function typesFit(name, folder) {
+  const options = ["--strict", "--noEmit", "--skipLibCheck", "--target", "es2023", "--lib", "es2023,dom,esnext.disposable", "--types", "", "--module", "nodenext"];
+  return ["mts", "cts"].every((extension) => {
+    copyFileSync(join(here, "test/types", `${name}.ts`), join(folder, `types.${extension}`));
+    const done = spawnSync(process.execPath, [tsc(), ...options, join(folder, `types.${extension}`)], { encoding: "utf8" });
+    console.log(`${done.status === 0 ? "✔" : "✖"} types of a ${extension} program\n${done.stdout}`.trimEnd());
+    return done.status === 0;
+  });
 }
 
 /** Returns the folder with the packages of frameworks/NAME, installed if they aren't yet. */

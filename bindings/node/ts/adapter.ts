@@ -44,7 +44,9 @@ const WATCHES = 10_000;
 export class Adapter {
   readonly guard: GuardLike;
   readonly exitBehavior: "end" | "error";
-  /** The stop that ended a run last. */
+  /** Whether no other adapter uses the guard. */
+  readonly ownsGuard: boolean;
+  /** The stop that ended a run last, until a person writes again in its session. */
   lastStop: Decision | null = null;
   readonly #options: AdapterOptions;
   readonly #logger: Logger | null;
@@ -64,6 +66,7 @@ export class Adapter {
     this.#options = options;
     this.#logger = options.logger === undefined ? console : options.logger;
     this.exitBehavior = exitBehavior;
+    this.ownsGuard = guard === undefined;
     this.guard = guard ?? new Guard({ deliver, ...Object.fromEntries(given.map((name) => [name, options[name]])) });
   }
 
@@ -89,7 +92,7 @@ export class Adapter {
   async load(session: string | null | undefined): Promise<Watch> {
     const { store } = this.#options;
     if (store === undefined || !session || this.knows(session)) return this.watch(session);
-    const state = await this.safelyAsync("store.get", async () => store.get(session), null);
+    const state = await this.safelyAsync("store.get", async () => store.get(this.#key(session)), null);
     const watch = this.watch(session);
     if (state != null) watch.restore(state);
     return watch;
@@ -100,7 +103,12 @@ export class Adapter {
     const { store } = this.#options;
     const state = store === undefined ? null : watch.checkpoint();
     if (store === undefined || state === null) return;
-    await this.safelyAsync("store.set", async () => void (await store.set(watch.session, state)), undefined);
+    await this.safelyAsync("store.set", async () => void (await store.set(this.#key(watch.session), state)), undefined);
+  }
+
+  /** Forgets the stop of a session. */
+  lift(session: string): void {
+    if (this.lastStop?.session === session) this.lastStop = null;
   }
 
   /** Logs a decision and calls the callbacks. Returns whether somebody was there to answer an `ask` and allowed it. */
@@ -147,6 +155,11 @@ export class Adapter {
     } catch {
       // A logger that throws has nowhere to report to.
     }
+  }
+
+  /** Returns the key of a session in the store. A subagent has a state of its own. */
+  #key(session: string): string {
+    return this.#options.agent === undefined ? session : `${session}/${this.#options.agent}`;
   }
 
   #call(kind: string, callback: ((decision: Decision) => unknown) | undefined, decision: Decision): unknown {

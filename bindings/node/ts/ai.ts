@@ -9,7 +9,6 @@
 import type { Decision } from "./core/index.js";
 import { Adapter, type AdapterOptions } from "./adapter.js";
 import { type Approval, type ApprovalRequest, type OwnApproval, ownApproval } from "./ai-approval.js";
-import type { AnyModel } from "./ai-model.js";
 import { type PreparedStep, Runs, type StepRequest } from "./ai-runs.js";
 
 export type { Decision } from "./core/index.js";
@@ -97,5 +96,3 @@ function wrapped<TOOLS>(tools: TOOLS, adapter: Adapter, runs: Runs): TOOLS {
 export class RefusedCallError extends Error {
   override readonly name = "RefusedCallError";
 }
-
-export type { AnyModel };

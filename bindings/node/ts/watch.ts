@@ -130,7 +130,7 @@ export class Watch {
     const decision = this.#observe({ type: "user", text, origin });
     if (origin === "human") {
       for (const nudge of this.#pending.splice(0)) this.delivered(nudge, false);
-      if (decision?.action !== "stop") this.#stop = null;
+      if (decision?.action !== "stop") this.#lift();
       this.#plan = NOTHING;
     }
     this.#act(decision);
@@ -186,7 +186,7 @@ export class Watch {
 
   /** Reports that a person stepped in outside the conversation. Lifts a stop. */
   intervention(): void {
-    this.#stop = null;
+    this.#lift();
     this.#plan = NOTHING;
     this.#observe({ type: "intervention" });
   }
@@ -199,6 +199,11 @@ export class Watch {
   /** Continues from a checkpoint. Returns whether it could be read. */
   restore(state: string): boolean {
     return this.#adapter.safely("restore", () => this.#load(JSON.parse(state)), false);
+  }
+
+  #lift(): void {
+    this.#stop = null;
+    this.#adapter.lift(this.session);
   }
 
   #turn(text: string, calls: readonly ToolCall[], usage: TokenUsage | null): TurnPlan {
@@ -287,10 +292,15 @@ export class Watch {
     return decision.action === "block" || (decision.action === "ask" && !allowed);
   }
 
+  /** A subagent that shares the guard of its parent leaves the session's state to the parent. */
+  get #savesGuard(): boolean {
+    return this.#agent === undefined || this.#adapter.ownsGuard;
+  }
+
   #saved(): SavedWatch {
     return {
       v: 1,
-      guard: this.#agent === undefined ? this.#adapter.guard.checkpoint(this.session) : null,
+      guard: this.#savesGuard ? this.#adapter.guard.checkpoint(this.session) : null,
       turns: this.#turns,
       turnId: this.#turnId,
       names: [...this.#names],
@@ -305,7 +315,7 @@ export class Watch {
 
   #load(saved: SavedWatch): boolean {
     if (saved.v !== 1) throw new Error(`a checkpoint of an unknown version: ${JSON.stringify(saved.v)}`);
-    if (saved.guard !== null && this.#agent === undefined) this.#adapter.guard.restore(this.session, saved.guard);
+    if (saved.guard !== null && this.#savesGuard) this.#adapter.guard.restore(this.session, saved.guard);
     this.#turns = saved.turns;
     this.#turnId = saved.turnId;
     this.#names = new Map(saved.names);
