@@ -10,12 +10,13 @@ from typing import Any
 import deloop
 import pytest
 from deloop.langchain import DeloopMiddleware
-from fake_model import FakeModel, Request
+from fake_model import Failure, FakeModel, Request
 from harness import Tools, assert_same_requests, first_with
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
     HumanInTheLoopMiddleware,
+    ModelRetryMiddleware,
     SummarizationMiddleware,
     ToolCallLimitMiddleware,
     ToolRetryMiddleware,
@@ -93,6 +94,21 @@ def test_a_call_that_a_retry_saves_is_no_failure(outermost: bool) -> None:
         agent_for(model, [fetch], *order).invoke(HELLO)
     assert [step["output"] for step in notebook.all("result")] == [f"page {n}" for n in range(2, 14, 2)]
     assert notebook.actions == []
+
+
+def test_a_request_that_is_tried_again_is_one_turn() -> None:
+    script, tried = same_failing_call(), []
+
+    def flaky(request: Request) -> Any:
+        tried.append(request.turns)
+        return Failure(503, "overloaded") if tried.count(request.turns) == 1 else script(request)
+
+    middleware, notebook = watched()
+    with FakeModel(flaky) as model:
+        retry = ModelRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
+        out = agent_for(model, [Tools().fetch], middleware, retry).invoke(HELLO)
+    assert len(model.requests) == 16 and len(notebook.all("turn")) == 8
+    assert out["messages"][-1].text.startswith(STOPPED)
 
 
 def test_a_resumed_call_has_the_same_id_and_counts_once() -> None:
