@@ -208,8 +208,8 @@ class Watch:
     ) -> Nudge | None:
         """Reports what a call came back with, without any text of deloop's, and returns a nudge to append to it.
 
-        Pass the exception of a tool that raised as `error`, and `ok` only if the framework knows: if it's None, an output that
-        says of itself that it is an error counts as failed. Report a call that deloop refused as outcome "denied".
+        Pass the exception of a tool that raised as `error`, and `ok` only if the framework knows: without it, an output
+        that says of itself that it is an error counts as failed. Report a call that deloop refused as outcome "denied".
         """
         if error is not None:
             output, ok, error_type = str(error), False, error_type or type(error).__name__

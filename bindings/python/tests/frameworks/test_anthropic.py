@@ -10,7 +10,17 @@ import deloop
 import pytest
 from deloop.anthropic import ToolLoop
 from fake_model import Failure, FakeModel
-from harness import BrokenGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
+from harness import (
+    BrokenGuard,
+    Tools,
+    Workspace,
+    assert_same_requests,
+    first_with,
+    place_of,
+    run_page_program,
+    run_python,
+    write_row,
+)
 from model_scripts import healthy, same_failing_batch, same_failing_call
 from plain_loops import BLOCKED, NUDGE, SECOND, STOPPED, TASK, Notebook
 
@@ -129,8 +139,8 @@ if os.path.exists(path):
     if how == "checkpoint":
         assert loop.restore(stored["checkpoint"])
 turn = messages_loop(model, Tools(), loop, messages, limit=stop_after)
-dumped = json.dumps({"messages": messages, "checkpoint": loop.checkpoint()}, default=lambda block: block.model_dump(exclude_unset=True))
-open(path, "w").write(dumped)
+stored = {"messages": messages, "checkpoint": loop.checkpoint()}
+open(path, "w").write(json.dumps(stored, default=lambda block: block.model_dump(exclude_unset=True)))
 print(turn.text if turn else "not done")
 """
 
@@ -191,7 +201,11 @@ def test_thinking_is_kept_in_a_collected_stream() -> None:
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Let me"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": " see."}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "abc"}},
-        {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}}},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+        },
         {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
         {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": " 1}"}},
         {"type": "message_delta", "usage": {"output_tokens": 9}},

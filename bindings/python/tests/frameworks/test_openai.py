@@ -14,7 +14,17 @@ import openai_loops as loops
 import pytest
 from deloop.openai import ToolLoop
 from fake_model import Failure, FakeModel
-from harness import BrokenGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
+from harness import (
+    BrokenGuard,
+    Tools,
+    Workspace,
+    assert_same_requests,
+    first_with,
+    place_of,
+    run_page_program,
+    run_python,
+    write_row,
+)
 from model_scripts import healthy, same_batch, same_failing_batch, same_failing_call
 from plain_loops import BLOCKED, NUDGE, SECOND, STOPPED, TASK, Notebook, runner
 
@@ -222,7 +232,9 @@ def test_tools_that_raise_or_return_objects() -> None:
             return output
 
         while True:
-            response = client.chat.completions.create(model="fake-model", messages=messages, tools=loops.chat_tools(Tools()))
+            response = client.chat.completions.create(
+                model="fake-model", messages=messages, tools=loops.chat_tools(Tools())
+            )
             messages.append(response.choices[0].message)
             turn = loop.answered(response, messages)
             messages += turn.results(run)
@@ -266,7 +278,10 @@ def test_many_conversations_on_one_guard() -> None:
     guard = Notebook()
     with FakeModel(same_failing_call()) as model:
         turns: list[Any] = []
-        ways = [threading.Thread(target=lambda n=n: turns.append(loops.chat(model, Tools(), ToolLoop(guard, session=f"s{n}")))) for n in range(8)]
+        ways = [
+            threading.Thread(target=lambda n=n: turns.append(loops.chat(model, Tools(), ToolLoop(guard, session=f"s{n}"))))
+            for n in range(8)
+        ]
         for way in ways:
             way.start()
         for way in ways:
