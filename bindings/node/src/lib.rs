@@ -3,3 +3,4 @@
 
 mod answer;
 mod guard;
+mod steps;

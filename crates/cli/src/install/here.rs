@@ -123,7 +123,9 @@ fn is_script(path: &Path) -> bool {
     let mut start = [0; 2];
     let read = safe_file::open(path, Links::Follow).and_then(|mut file| file.read_exact(&mut start));
     (read.is_ok() && &start == b"#!")
-        || path.extension().is_some_and(|ending| ["cmd", "bat", "ps1"].iter().any(|e| ending.eq_ignore_ascii_case(e)))
+        || path
+            .extension()
+            .is_some_and(|ending| ["cmd", "bat", "ps1"].iter().any(|e| ending.eq_ignore_ascii_case(e)))
 }
 
 /// Returns the path of a hook's program; `None` if it can't be found.
