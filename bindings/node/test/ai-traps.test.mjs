@@ -10,7 +10,7 @@ import { z } from "zod";
 
 import { failingTools, models, version, workspaceTools } from "./ai-tools.mjs";
 import { FakeModel, sameCalls, scripts } from "./fake-model.mjs";
-import { assertSameRequests, assertValid, FailingTool, firstWith, Log, Workspace } from "./harness.mjs";
+import { assertSameRequests, assertValid, FailingTool, firstWith, loopSteps, RecordingGuard, Workspace } from "./harness.mjs";
 
 const NUDGE = "[deloop] You ran";
 const many = stepCountIs(40);
@@ -215,6 +215,27 @@ test("a subagent that shares guard and store doesn't overwrite the state of its 
   assert.equal(JSON.parse(store.get("parent/fetcher")).guard, null);
   assert.equal(inner.decision?.action, "stop");
   assert.equal(outer.decision, null);
+});
+
+test("the guard gets every step, once and in order", async (t) => {
+  for (const stream of [false, true]) {
+    const model = await fake(t);
+    const guard = new RecordingGuard(new Guard({ deliver: "user" }));
+    const settings = { ...deloop({ tools: failingTools(new FailingTool()), guard, logger: null }), model: models(model).chat, prompt: "Fetch.", stopWhen: many };
+    if (stream) await streamText(settings).consumeStream();
+    else await generateText(settings);
+    assert.deepEqual(guard.short, loopSteps());
+    assert.deepEqual(guard.steps[2].calls, [{ id: "call_0000", tool: "fetch", args: { url: "https://example.test/data" } }]);
+    assert.equal(guard.steps[3].output, "connection refused");
+  }
+});
+
+test("the guard gets calls that fail the schema as invalid", async (t) => {
+  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["fetch", { address: 1 }], ["fetch", { url: "x" }]] } : { text: "Done." }));
+  const guard = new RecordingGuard(new Guard({ deliver: "user" }));
+  await generateText({ ...deloop({ tools: failingTools(new FailingTool()), guard, logger: null }), model: models(model).chat, prompt: "Fetch.", stopWhen: many });
+  const results = guard.steps.filter((step) => step.type === "result").map((step) => [step.id, step.outcome]);
+  assert.deepEqual(results.sort(), [["call_0000", "invalid"], ["call_0001", "error"]]);
 });
 
 test("tools that run elsewhere: their results come with the next messages", async (t) => {

@@ -104,6 +104,48 @@ export const brokenGuard = {
   restore() { throw new RangeError("crash inside deloop: restore"); },
 };
 
+/** A guard that keeps the steps it is given, as JSON. */
+export class RecordingGuard {
+  steps = [];
+
+  constructor(guard) {
+    this.guard = guard;
+  }
+
+  observe(step) {
+    this.steps.push(JSON.parse(JSON.stringify(step)));
+    return this.guard.observe(step);
+  }
+
+  checkpoint(session) {
+    return this.guard.checkpoint(session);
+  }
+
+  restore(session, text) {
+    this.guard.restore(session, text);
+  }
+
+  /** Returns the steps in short: type and what identifies each. */
+  get short() {
+    return this.steps.map((step) => {
+      if (step.type === "turn") return `turn ${step.calls.map((call) => call.tool)}`.trim();
+      if (step.type === "result") return ["result", step.outcome, step.error_type].filter(Boolean).join(" ");
+      if (step.type === "user") return `user ${step.origin ?? "human"}`;
+      if (step.type === "usage") return `usage ${step.input_tokens}+${step.cache_read_tokens}+${step.output_tokens} ${step.model}`;
+      return step.type === "delivery" ? `delivery ${step.ok}` : step.type;
+    });
+  }
+}
+
+/** What a loop of one failing call looks like to the guard, from the person's text to the stop. */
+export function loopSteps(turn = "turn fetch", failure = "result error ECONNREFUSED") {
+  const usage = "usage 60+40+20 fake-model";
+  const failed = [usage, turn, failure];
+  const refused = [usage, turn, "result denied"];
+  const third = [...failed, "delivery true"];
+  return ["user human", ...failed, ...failed, ...third, ...failed, ...third, ...refused, ...refused, ...refused];
+}
+
 /** Collects what deloop logs. */
 export class Log {
   warnings = [];

@@ -3,13 +3,14 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
+import { Guard } from "deloop";
 import { deloopMiddleware } from "deloop/langchain";
 import { Command, interrupt } from "@langchain/langgraph";
 import { createAgent, createMiddleware, humanInTheLoopMiddleware, modelRetryMiddleware, summarizationMiddleware, tool, ToolMessage, toolRetryMiddleware } from "langchain";
 import { z } from "zod";
 
 import { FakeModel, sameCalls, scripts } from "./fake-model.mjs";
-import { assertSameRequests, assertValid, FailingTool, firstWith } from "./harness.mjs";
+import { assertSameRequests, assertValid, FailingTool, firstWith, loopSteps, RecordingGuard } from "./harness.mjs";
 import { failingTools, FileSaver, models } from "./langchain-tools.mjs";
 
 const NUDGE = "[deloop] You ran";
@@ -155,6 +156,16 @@ test("a call that a person rejects is answered once, and the run goes on", async
   assertValid(model);
   assert.equal(failing.ran.length, 0);
   assert.equal(done.messages.at(-1).text, "Done.");
+});
+
+test("the guard gets every step, once and in order", async (t) => {
+  const model = await fake(t);
+  const guard = new RecordingGuard(new Guard({ deliver: "tool" }));
+  const agent = createAgent({ model: models(model).chat, tools: failingTools(new FailingTool()), middleware: [deloopMiddleware({ guard, logger: null })] });
+  await agent.invoke(prompt);
+  assert.deepEqual(guard.short, loopSteps());
+  assert.deepEqual(guard.steps[2].calls, [{ id: "call_0000", tool: "fetch", args: { url: "https://example.test/data" } }]);
+  assert.equal(guard.steps[3].output, "connection refused");
 });
 
 test("threads of one agent are sessions of their own", async (t) => {
@@ -307,9 +318,13 @@ test("a message that a middleware inserts doesn't lift anything", async (t) => {
   const beforeModel = (state) => (state.messages.at(-1).getType() === "tool" ? { messages: [{ role: "user", content: `Continue ${state.messages.length}.` }] } : undefined);
   const reminder = createMiddleware({ name: "reminder", beforeModel });
   const rungs = [];
-  const agent = createAgent({ model: models(model).chat, tools: failingTools(failing), middleware: [guarded({ onDecision: (decision) => rungs.push(decision.rung) }), reminder] });
+  const guard = new RecordingGuard(new Guard({ deliver: "tool" }));
+  const middleware = [deloopMiddleware({ guard, logger: null, onDecision: (decision) => rungs.push(decision.rung) }), reminder];
+  const agent = createAgent({ model: models(model).chat, tools: failingTools(failing), middleware });
   await agent.invoke(prompt, roomy);
   assertValid(model);
+  assert.deepEqual([...new Set(guard.short.filter((step) => step.startsWith("user")))], ["user human", "user harness"]);
+  assert.equal(guard.short.filter((step) => step === "user human").length, 1);
   assert.deepEqual(rungs, ["nudge", "second-nudge", "block", "hand-over", "stop"]);
 });
 

@@ -4,8 +4,10 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 
+import { Guard } from "deloop";
+
 import { FakeModel, scripts } from "./fake-model.mjs";
-import { assertSameRequests, assertValid, brokenGuard, FailingTool, firstWith, Log, placeOf, runPageProgram, runProgram, Workspace, writeRow } from "./harness.mjs";
+import { assertSameRequests, assertValid, brokenGuard, FailingTool, firstWith, Log, loopSteps, placeOf, RecordingGuard, runPageProgram, runProgram, Workspace, writeRow } from "./harness.mjs";
 
 const NUDGE = "[deloop] You ran";
 const SECOND = "[deloop] This is the second warning";
@@ -67,6 +69,15 @@ export function defineTests({ name, version, page, ways, ToolLoop, StopError, mo
       await run(model, { ...rest, loop, messages, most: 1 });
       assertValid(model);
       assert.equal(failing.ran.length, 6, "new text lifts the stop");
+    });
+
+    test(`${way}: the guard gets every step, once and in order`, async (t) => {
+      const model = await fake(t);
+      const { failing, ...rest } = failingTool();
+      const guard = new RecordingGuard(new Guard({ deliver: "tool" }));
+      await run(model, { ...rest, loop: new ToolLoop({ guard, logger: null }), messages: begin(PROMPT), most: 40 });
+      assert.equal(failing.ran.length, 5);
+      assert.deepEqual(guard.short, loopSteps());
     });
 
     test(`${way}: exitBehavior "error"`, async (t) => {

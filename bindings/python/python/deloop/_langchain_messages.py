@@ -21,7 +21,9 @@ REMEMBERED = 16
 
 def calls_of(message: AIMessage) -> list[ToolCall]:
     """Returns the calls of an answer, those with malformed arguments included."""
-    calls = [ToolCall(call["id"] or f"{message.id}:{n}", call["name"], call["args"]) for n, call in enumerate(message.tool_calls)]
+    calls = [
+        ToolCall(call["id"] or f"{message.id}:{n}", call["name"], call["args"]) for n, call in enumerate(message.tool_calls)
+    ]
     for n, bad in enumerate(message.invalid_tool_calls):
         calls.append(ToolCall(bad.get("id") or f"{message.id}:bad{n}", bad.get("name") or "", bad.get("args")))
     return calls
@@ -79,7 +81,7 @@ def _without_nudge(message: ToolMessage, mark: dict[str, Any]) -> object:
 
 
 def with_nudge(result: Any, call_id: str, nudge: Nudge) -> Any | None:
-    """Returns a tool's result with a nudge at the end of the text that answers the call, or None if there is no such text."""
+    """Returns a tool's result with a nudge at the end of what answers the call, or None if nothing in it does."""
     if isinstance(result, ToolMessage):
         return _nudged(result, nudge) if result.tool_call_id == call_id else None
     if isinstance(result, Command):

@@ -18,7 +18,7 @@ _FAILED = re.compile(
     r"\s*(?:"
     r"Traceback \(most recent call last\)"
     r"|(?:\w+\.)*[A-Za-z]*(?:Error|Exception)(?::|\(|\s*$)"
-    r"|(?:[Ee]rror|ERROR)(?::| [45]\d\d\b| (?:invoking|executing|calling|running|while)\b)"
+    r"|[Ee]rror(?::| [45]\d\d\b| (?:invoking|executing|calling|running|while)\b)"
     r")"
 )
 
@@ -74,7 +74,7 @@ def says_failed(output: object) -> bool:
     """Returns whether an output says of itself that the call failed.
 
     Many tools return their errors as ordinary results: a text that starts with "Error:" or "SomeError:", or an object with
-    an `error`, `is_error` or `success: false`.
+    an `error`, `is_error` or `success: false`. A line of a log ("ERROR: ...") says nothing about the call that read it.
     """
     if isinstance(output, str):
         return _FAILED.match(output) is not None

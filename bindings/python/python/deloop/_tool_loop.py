@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from deloop import Decision, Guard, StopError
-from deloop._adapter import Adapter, ExitBehavior, GuardOptions, Nudge, OnDecision, Origin, TokenUsage, ToolCall, Watch, stop_text
+from deloop._adapter import (
+    Adapter,
+    ExitBehavior,
+    GuardOptions,
+    Nudge,
+    OnDecision,
+    Origin,
+    TokenUsage,
+    ToolCall,
+    Watch,
+    stop_text,
+)
 
 RunTool = Callable[[str, Any], object]
 """Runs a tool: takes its name and its arguments, and returns its output."""

@@ -28,8 +28,8 @@ Answer = dict[str, Any]
 class DeloopStop(StopError, ClaudeSDKError):
     """Ends `Deloop.messages` with `exit_behavior="error"`. Has the `decision`."""
 
-    def __init__(self, decision: Decision) -> None:
-        StopError.__init__(self, decision, stop_text(decision))
+    def __init__(self, decision: Decision, message: str | None = None) -> None:
+        StopError.__init__(self, decision, message or stop_text(decision))
 
 
 def hooks(

@@ -37,6 +37,7 @@ from deloop._langchain_tools import ToolResult, place_of, refuse, returned
 
 __all__ = ["DeloopMiddleware", "DeloopState", "GraphGuard", "GraphStopError", "StopError", "wrap_tool_call"]
 
+
 class DeloopState(AgentState[Any]):
     """What the middleware keeps in the agent's state, and so in its checkpointer. Not part of the output."""
 

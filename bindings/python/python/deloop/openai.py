@@ -123,11 +123,15 @@ def _chat_usage(response: Any) -> TokenUsage | None:
     if usage is None:
         return None
     cached = field_of(field_of(usage, "prompt_tokens_details"), "cached_tokens") or 0
-    return TokenUsage(max(0, (field_of(usage, "prompt_tokens") or 0) - cached), field_of(usage, "completion_tokens") or 0, cached)
+    return TokenUsage(
+        max(0, (field_of(usage, "prompt_tokens") or 0) - cached), field_of(usage, "completion_tokens") or 0, cached
+    )
 
 
 def _items_text(items: Sequence[Any]) -> str:
-    return "\n".join(filter(None, (joined(field_of(item, "content")) for item in items if field_of(item, "role") == "assistant")))
+    return "\n".join(
+        filter(None, (joined(field_of(item, "content")) for item in items if field_of(item, "role") == "assistant"))
+    )
 
 
 def _items_calls(items: Sequence[Any]) -> list[ToolCall]:
@@ -143,10 +147,10 @@ def _items_calls(items: Sequence[Any]) -> list[ToolCall]:
 def collect(chunks: Any) -> Collected:
     """Returns the stream of `create(stream=True)`, to be iterated as before, that keeps the whole answer.
 
-        stream = collect(client.chat.completions.create(..., stream=True))
-        for chunk in stream: ...
-        messages.append(stream.message)
-        turn = loop.answered(stream.response, messages)
+    stream = collect(client.chat.completions.create(..., stream=True))
+    for chunk in stream: ...
+    messages.append(stream.message)
+    turn = loop.answered(stream.response, messages)
     """
     return Collected(chunks)
 

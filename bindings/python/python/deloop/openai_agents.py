@@ -52,9 +52,9 @@ _named_session: contextvars.ContextVar[str | None] = contextvars.ContextVar("del
 class DeloopStop(StopError, AgentsException):
     """Ends a run with `exit_behavior="error"`. Has the `decision`, and `run_data` as the SDK's own exceptions do."""
 
-    def __init__(self, decision: Decision) -> None:
-        AgentsException.__init__(self, stop_text(decision))
-        StopError.__init__(self, decision, stop_text(decision))
+    def __init__(self, decision: Decision, message: str | None = None) -> None:
+        AgentsException.__init__(self, message or stop_text(decision))
+        StopError.__init__(self, decision, message or stop_text(decision))
 
 
 class Deloop:
@@ -184,7 +184,8 @@ class Deloop:
             self._calls.popitem(last=False)
 
     def _before(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        refusal, stop = self.adapter.safely("call", lambda: self._refusal(data), (None, None))
+        allowed: tuple[str | None, Decision | None] = (None, None)
+        refusal, stop = self.adapter.safely("call", lambda: self._refusal(data), allowed)
         if stop is not None and not self.ends(data.agent):
             raise DeloopStop(stop)
         if refusal is not None:

@@ -43,9 +43,9 @@ T = TypeVar("T")
 class DeloopStop(StopError, AgentRunError):
     """Ends a run with `exit_behavior="error"`. Has the `decision`; `capture_run_messages` has the messages so far."""
 
-    def __init__(self, decision: Decision) -> None:
-        StopError.__init__(self, decision)
-        AgentRunError.__init__(self, stop_text(decision))
+    def __init__(self, decision: Decision, message: str | None = None) -> None:
+        AgentRunError.__init__(self, message or stop_text(decision))
+        StopError.__init__(self, decision, self.message)
 
 
 class Deloop(AbstractCapability[AgentDepsT]):

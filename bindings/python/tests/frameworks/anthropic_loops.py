@@ -124,7 +124,9 @@ def asynchronous(model: FakeModel, tools: Tools | Workspace, loop: Any) -> Any:
         messages: list[Any] = [{"role": "user", "content": TASK}]
         anthropic = AsyncAnthropic(base_url=model.root, api_key="fake", max_retries=0)
         while True:
-            stream = deloop.anthropic.collect(await anthropic.messages.create(messages=messages, stream=True, **settings(tools)))
+            stream = deloop.anthropic.collect(
+                await anthropic.messages.create(messages=messages, stream=True, **settings(tools))
+            )
             async for _ in stream:
                 pass
             messages.append({"role": "assistant", "content": stream.response["content"]})

@@ -16,8 +16,18 @@ from plain_loops import BLOCKED, NUDGE, SECOND, STOPPED, Notebook
 os.environ["LANGSMITH_TRACING"] = "false"
 
 __all__ = [
-    "BLOCKED", "HELLO", "NUDGE", "SECOND", "STOPPED", "DeloopMiddleware", "Notebook", "agent_for", "chat", "healthy_agent",
-    "thread", "watched",
+    "BLOCKED",
+    "HELLO",
+    "NUDGE",
+    "SECOND",
+    "STOPPED",
+    "DeloopMiddleware",
+    "Notebook",
+    "agent_for",
+    "chat",
+    "healthy_agent",
+    "thread",
+    "watched",
 ]
 HELLO = {"messages": [("user", "Fetch the data.")]}
 

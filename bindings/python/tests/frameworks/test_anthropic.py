@@ -9,8 +9,18 @@ import anthropic_loops as loops
 import deloop
 import pytest
 from deloop.anthropic import ToolLoop
-from fake_model import FakeModel
-from harness import BrokenGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
+from fake_model import Failure, FakeModel
+from harness import (
+    BrokenGuard,
+    Tools,
+    Workspace,
+    assert_same_requests,
+    first_with,
+    place_of,
+    run_page_program,
+    run_python,
+    write_row,
+)
 from model_scripts import healthy, same_failing_batch, same_failing_call
 from plain_loops import BLOCKED, NUDGE, SECOND, STOPPED, TASK, Notebook
 
@@ -129,8 +139,8 @@ if os.path.exists(path):
     if how == "checkpoint":
         assert loop.restore(stored["checkpoint"])
 turn = messages_loop(model, Tools(), loop, messages, limit=stop_after)
-dumped = json.dumps({"messages": messages, "checkpoint": loop.checkpoint()}, default=lambda block: block.model_dump(exclude_unset=True))
-open(path, "w").write(dumped)
+stored = {"messages": messages, "checkpoint": loop.checkpoint()}
+open(path, "w").write(json.dumps(stored, default=lambda block: block.model_dump(exclude_unset=True)))
 print(turn.text if turn else "not done")
 """
 
@@ -191,7 +201,11 @@ def test_thinking_is_kept_in_a_collected_stream() -> None:
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Let me"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": " see."}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "abc"}},
-        {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}}},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+        },
         {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
         {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": " 1}"}},
         {"type": "message_delta", "usage": {"output_tokens": 9}},
@@ -203,6 +217,21 @@ def test_thinking_is_kept_in_a_collected_stream() -> None:
         {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}},
     ]
     assert (stream.response["usage"]["input_tokens"], stream.response["usage"]["output_tokens"]) == (3, 9)
+
+
+def test_a_request_that_the_client_tries_again_is_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    script, tried = same_failing_call(), []
+
+    def flaky(request: Any) -> Any:
+        tried.append(request.turns)
+        return Failure(503, "overloaded") if request.turns == 2 and tried.count(2) == 1 else script(request)
+
+    guard = Notebook()
+    with FakeModel(flaky) as model:
+        client = loops.client(model).with_options(max_retries=2)
+        monkeypatch.setattr(loops, "client", lambda model: client)
+        loops.messages_loop(model, Tools(), ToolLoop(guard))
+    assert len(model.requests) == 9 and len(guard.all("turn")) == 8
 
 
 def test_what_is_no_answer_is_an_error_that_says_so() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import threading
 from importlib.metadata import version
@@ -11,8 +13,18 @@ import deloop
 import openai_loops as loops
 import pytest
 from deloop.openai import ToolLoop
-from fake_model import FakeModel
-from harness import BrokenGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
+from fake_model import Failure, FakeModel
+from harness import (
+    BrokenGuard,
+    Tools,
+    Workspace,
+    assert_same_requests,
+    first_with,
+    place_of,
+    run_page_program,
+    run_python,
+    write_row,
+)
 from model_scripts import healthy, same_batch, same_failing_batch, same_failing_call
 from plain_loops import BLOCKED, NUDGE, SECOND, STOPPED, TASK, Notebook, runner
 
@@ -220,7 +232,9 @@ def test_tools_that_raise_or_return_objects() -> None:
             return output
 
         while True:
-            response = client.chat.completions.create(model="fake-model", messages=messages, tools=loops.chat_tools(Tools()))
+            response = client.chat.completions.create(
+                model="fake-model", messages=messages, tools=loops.chat_tools(Tools())
+            )
             messages.append(response.choices[0].message)
             turn = loop.answered(response, messages)
             messages += turn.results(run)
@@ -264,7 +278,10 @@ def test_many_conversations_on_one_guard() -> None:
     guard = Notebook()
     with FakeModel(same_failing_call()) as model:
         turns: list[Any] = []
-        ways = [threading.Thread(target=lambda n=n: turns.append(loops.chat(model, Tools(), ToolLoop(guard, session=f"s{n}")))) for n in range(8)]
+        ways = [
+            threading.Thread(target=lambda n=n: turns.append(loops.chat(model, Tools(), ToolLoop(guard, session=f"s{n}"))))
+            for n in range(8)
+        ]
         for way in ways:
             way.start()
         for way in ways:
@@ -279,6 +296,28 @@ def test_a_subagent_is_an_agent_of_the_same_session() -> None:
         loops.chat(model, Tools(), ToolLoop(guard, session="s"))
         loops.chat(model, Tools(), ToolLoop(guard, session="s", agent="researcher"))
     assert {(step["session"], step.get("agent")) for step in guard.steps} == {("s", None), ("s", "researcher")}
+
+
+def test_a_request_that_the_client_tries_again_is_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    script, tried = same_failing_call(), []
+
+    def flaky(request: Any) -> Any:
+        tried.append(request.turns)
+        return Failure(503, "overloaded") if request.turns == 2 and tried.count(2) == 1 else script(request)
+
+    guard = Notebook()
+    with FakeModel(flaky) as model:
+        client = loops.client(model).with_options(max_retries=2)
+        monkeypatch.setattr(loops, "client", lambda model: client)
+        loops.chat(model, Tools(), ToolLoop(guard))
+    assert len(model.requests) == 9 and len(guard.all("turn")) == 8
+
+
+def test_the_adapter_of_a_missing_framework_names_the_extra() -> None:
+    if importlib.util.find_spec("langchain") is not None:
+        pytest.skip("LangChain is installed here")
+    with pytest.raises(ImportError, match=r"deloop\[langchain\]"):
+        importlib.import_module("deloop.langchain")
 
 
 def test_what_is_no_answer_is_an_error_that_says_so() -> None:

@@ -11,9 +11,9 @@ from harness import RecordingGuard, Tools, first_with
 from model_scripts import same_failing_call
 from model_wire import Reply
 from pydantic import BaseModel
-from pydantic_ai import Agent, FunctionToolset, ModelRetry, RunContext
+from pydantic_ai import Agent, FunctionToolset, ModelRetry, RunContext, UsageLimits, capture_run_messages
 from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
-from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.toolsets import WrapperToolset
 from test_pydantic_ai import FIRST, STOPPED, agent, client, failing
@@ -112,7 +112,10 @@ def test_a_capability_that_retries_inside_counts_once() -> None:
     class Twice(AbstractCapability[Any]):
         """Runs every tool again if it fails."""
 
+        calls: list[str] = []
+
         async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
+            self.calls.append(call.tool_call_id)
             try:
                 return await handler(args)
             except Exception:
@@ -123,6 +126,7 @@ def test_a_capability_that_retries_inside_counts_once() -> None:
         agent(model, tools, Twice(), Deloop(guard)).run_sync("go")
     assert guard.actions == LADDER
     assert (len(tools.ran), len(model.requests)) == (10, 8)
+    assert len(Twice.calls) == 5, "a refused call reaches no other capability"
 
 
 def test_ids_and_usage() -> None:
@@ -151,6 +155,23 @@ def test_several_runs_from_one_history_do_not_count_as_one() -> None:
 
         asyncio.run(together())
     assert guard.actions.count("block") == guard.actions.count("stop") == 0
+
+
+def test_runs_from_one_history_at_the_same_time() -> None:
+    guard, tools, heard = RecordingGuard(deliver="user"), Tools(), []
+    with FakeModel(same_failing_call()) as model:
+        asked = agent(model, tools, Deloop(guard, on_decision=lambda decision: heard.append(decision.action)))
+        with capture_run_messages() as start, pytest.raises(UsageLimitExceeded):
+            asked.run_sync("go", usage_limits=UsageLimits(request_limit=4))
+
+        async def together() -> list[str]:
+            runs = (asked.run(message_history=list(start)) for _ in range(5))
+            return [result.output for result in await asyncio.gather(*runs)]
+
+        assert all(output.startswith(STOPPED) for output in asyncio.run(together()))
+    assert len(tools.ran) == 4 + 5, "one more call in each run, and the blocks hold in all of them"
+    assert sorted(heard) == sorted(["nudge"] + LADDER[1:] * 5)
+    assert len({step["session"] for step in guard.steps}) == 5
 
 
 def test_runs_side_by_side_have_sessions_of_their_own() -> None:
