@@ -33,6 +33,7 @@ pub fn run() -> ExitCode {
     let publish = ["publish", "--workspace", "--dry-run", "--no-verify", "--allow-dirty", "--quiet"];
     check.step("packages", &mut cargo(&publish));
     check.through_the_command();
+    check.optional("bindings", &mut cargo(&["xtask", "bindings"]), "see above");
     check.optional(
         "phrases",
         &mut cargo(&["xtask", "phrases"]),

@@ -2,6 +2,7 @@
 
 mod bench_scan;
 mod bench_serve;
+mod bindings;
 mod check;
 mod documents;
 mod e2e;
@@ -21,6 +22,7 @@ cargo xtask check                 run everything that must pass: format, lints, 
 cargo xtask e2e                   run real agents with deloop hooks against a fake model; see --help
 cargo xtask report-test           test the page of `deloop scan --html` in a headless browser
 cargo xtask openapi-test          compare a running `deloop serve` with its OpenAPI document, with schemathesis
+cargo xtask bindings              build the Python and Node packages and run them inside the frameworks; see --help
 cargo xtask documents             check that every sentence in docs/documents has a test; see --help
 cargo xtask shape                 count lines and files; list long files and type names that are defined twice
 cargo xtask phrases               check that each phrase of the vocabulary occurs in more than one project
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("check") => check::run(),
+        Some("bindings") => bindings::run(arguments),
         Some("documents") => documents::run(arguments),
         Some("e2e") => e2e::run(arguments),
         Some("harness") => harness::run(arguments),
