@@ -110,6 +110,18 @@ class Turn:
             raise StopError(self.stop)
         return self.stop is not None or not self.calls
 
+    def nudge(self) -> str | None:
+        """Returns what to tell the model after an answer without calls, for programs that let it continue by themselves.
+
+        messages.append({"role": "user", "content": turn.nudge() or "Continue."})
+        """
+        nudge = self._watch.take_nudge() if not self.calls else None
+        if nudge is None:
+            return None
+        self._watch.notes["nudge"] = str(nudge)
+        self._watch.delivered(nudge)
+        return str(nudge)
+
     def refusal(self, call_id: str) -> str | None:
         """Returns the text that answers a call that must not run, or None if it may run."""
         return self._watch.refusal(call_id)
@@ -215,14 +227,14 @@ class BaseToolLoop:
         state = self._watch.adapter.safely("restore", lambda: json.loads(text), None)
         return isinstance(state, dict) and self._watch.restore(state)
 
-    def _turn(self, wire: Wire, response: Any, messages: Sequence[Any] | None) -> Turn:
+    def _turn(self, wire: Wire, response: Any, messages: Sequence[Any] | None, origin: Origin) -> Turn:
         answer = wire.answer(response)
         if messages is not None:
-            self._watch.adapter.safely("history", lambda: synchronize(self._watch, wire, messages), None)
+            self._watch.adapter.safely("history", lambda: synchronize(self._watch, wire, messages, origin), None)
         return Turn(self._watch, wire, answer)
 
 
-def synchronize(watch: Watch, wire: Wire, messages: Sequence[Any]) -> None:
+def synchronize(watch: Watch, wire: Wire, messages: Sequence[Any], origin: Origin) -> None:
     """Reports what the history shows that wasn't reported yet. It may end with the answer that is reported next."""
     events = wire.history(messages)
     if events and isinstance(events[-1], Answer):
@@ -230,24 +242,35 @@ def synchronize(watch: Watch, wire: Wire, messages: Sequence[Any]) -> None:
     last = max((n for n, event in enumerate(events) if isinstance(event, Answer)), default=-1)
     with watch.lock:
         if watch.turns == 0 and last >= 0:
-            _read_again(watch, events[: last + 1])
+            _read_again(watch, events[: last + 1], origin)
         elif len(messages) < watch.notes.get("length", 0):
             watch.compact()
         watch.notes["length"] = len(messages)
         for event in events[last + 1 :]:
             if isinstance(event, Said):
-                watch.user(event.text)
+                _said(watch, event, origin)
             elif isinstance(event, Returned) and not watch.reported(event.call_id):
                 _returned(watch, event)
 
 
-def _read_again(watch: Watch, events: Sequence[Event]) -> None:
+def _said(watch: Watch, event: Said, origin: Origin) -> None:
+    """Reports a message to the agent, unless deloop wrote it."""
+    nudge = watch.take_nudge()
+    if nudge is not None and event.text == nudge:
+        watch.delivered(nudge)
+        return
+    watch.keep(nudge)
+    if event.text != watch.notes.get("nudge"):
+        watch.user(event.text, origin)
+
+
+def _read_again(watch: Watch, events: Sequence[Event], origin: Origin) -> None:
     """Reads a conversation from before this process in silence, so that it continues where it was."""
     quiet, watch.quiet = watch.quiet, True
     try:
         for event in events:
             if isinstance(event, Said):
-                watch.user(event.text)
+                _said(watch, event, origin)
             elif isinstance(event, Answer):
                 watch.answered(event.text, event.calls)
             else:

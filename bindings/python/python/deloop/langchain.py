@@ -202,5 +202,8 @@ def _results(watch: Watch, said: list[BaseMessage]) -> list[BaseMessage]:
 def _run_of(state: dict[str, Any]) -> int | None:
     """Returns a number that all requests of one run share: the step at which the run would reach its limit."""
     remaining = state.get("deloop_remaining")
-    step = get_config()["metadata"].get("langgraph_step")
+    try:
+        step = get_config().get("metadata", {}).get("langgraph_step")
+    except RuntimeError:
+        return None
     return remaining + step if isinstance(remaining, int) and isinstance(step, int) else None

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Se
 from typing import Any
 
 from deloop import StopError
-from deloop._adapter import TokenUsage, ToolCall
+from deloop._adapter import Origin, TokenUsage, ToolCall
 from deloop._tool_loop import Answer, BaseToolLoop, Event, Returned, Said, Turn, Wire, field_of, joined
 
 __all__ = ["Collected", "StopError", "ToolLoop", "Turn", "collect"]
@@ -32,17 +32,20 @@ class ToolLoop(BaseToolLoop):
     in it. The other options are those of `deloop.Guard`; to share one between conversations, pass it as `guard`.
     """
 
-    def answered(self, response: Any, messages: Sequence[Any] | None = None) -> Turn:
+    def answered(self, response: Any, messages: Sequence[Any] | None = None, *, origin: Origin = "human") -> Turn:
         """Reports an answer, before any of its tools runs.
 
         `response` is a `ChatCompletion`, a `Response`, what `collect` has collected, or a dict of the same shape.
         `messages` is the history (`input` of Responses), with or without the answer itself. deloop finds new messages of
         the person there, and the past of a conversation that another process began. Without it, report these with `user`.
+
+        If your program wrote the new messages of the user, an automatic "Continue." for example, pass `origin="harness"`:
+        they neither lift a stop nor end an episode.
         """
         if field_of(response, "choices") is not None:
-            return self._turn(CHAT, response, messages)
+            return self._turn(CHAT, response, messages, origin)
         if field_of(response, "output") is not None:
-            return self._turn(RESPONSES, response, messages)
+            return self._turn(RESPONSES, response, messages, origin)
         raise TypeError(f"answered takes a chat completion or a response, not {type(response).__name__}")
 
 

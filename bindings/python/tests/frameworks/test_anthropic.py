@@ -234,6 +234,28 @@ def test_a_request_that_the_client_tries_again_is_one_turn(monkeypatch: pytest.M
     assert len(model.requests) == 9 and len(guard.all("turn")) == 8
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_program_that_lets_the_model_continue(resumed: bool) -> None:
+    guard = Notebook()
+    messages: list[Any] = [{"role": "user", "content": TASK}]
+    with FakeModel(lambda request: "I am still working on it and will report back when it is done.") as model:
+        client, loop = loops.client(model), ToolLoop(guard)
+        for _ in range(60):
+            response = client.messages.create(model="fake-model", max_tokens=100, messages=messages)
+            messages.append({"role": "assistant", "content": response.content})
+            if resumed:
+                loop = ToolLoop(guard := Notebook())
+            turn = loop.answered(response, messages, origin="harness")
+            if turn.stop is not None:
+                break
+            messages.append({"role": "user", "content": turn.nudge() or "Continue."})
+    assert model.refused == [] and turn.stop is not None and turn.done() and len(model.requests) < 30
+    nudges = [entry["text"] for entry in model.requests[-1].conversation if entry["text"].startswith("[deloop]")]
+    assert len(nudges) == 2 and place_of(model.requests[-1], nudges[0]) == "user"
+    assert {step["origin"] for step in guard.all("user")} == {"harness"}
+    assert not any("[deloop]" in step["text"] for step in guard.all("user"))
+
+
 def test_what_is_no_answer_is_an_error_that_says_so() -> None:
     with pytest.raises(TypeError, match="takes a message, not str"):
         ToolLoop().answered("text")

@@ -198,7 +198,7 @@ import asyncio, json, os, sys
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKError, query
 from deloop.claude_agent_sdk import Deloop
 
-turns, session = int(sys.argv[1]), sys.argv[2] or None
+turns, session, prompt = int(sys.argv[1]), sys.argv[2] or None, sys.argv[3]
 heard = []
 deloop = Deloop(on_decision=lambda d: heard.append(d.action))
 options = ClaudeAgentOptions(
@@ -208,7 +208,7 @@ options = ClaudeAgentOptions(
 async def run():
     seen = None
     try:
-        async for message in deloop.messages(query(prompt="go on" if session else "go", options=options)):
+        async for message in deloop.messages(query(prompt=prompt, options=options)):
             seen = getattr(message, "session_id", None) or getattr(message, "data", {}).get("session_id") or seen
             text = getattr(message, "result", None)
     except ClaudeSDKError:
@@ -220,11 +220,14 @@ print(json.dumps({"session": seen, "text": text, "heard": heard}))
 """
 
 
-@pytest.mark.parametrize("cut", [2, 4, 6])
-def test_a_resume_in_a_new_process(tmp_path: Path, cut: int) -> None:
+NOTICE = "<task-notification>The download is over.</task-notification>"
+
+
+@pytest.mark.parametrize(("cut", "prompt"), [(2, NOTICE), (4, NOTICE), (6, NOTICE), (4, "go on")])
+def test_a_resume_in_a_new_process(tmp_path: Path, cut: int, prompt: str) -> None:
     def in_new_processes(model: FakeModel, place: Place) -> tuple[list[str], str]:
-        before = json.loads(run_python(RESUMED, str(cut), "", env=place.env(model), cwd=place.folder))
-        after = json.loads(run_python(RESUMED, "0", before["session"], env=place.env(model), cwd=place.folder))
+        before = json.loads(run_python(RESUMED, str(cut), "", "go", env=place.env(model), cwd=place.folder))
+        after = json.loads(run_python(RESUMED, "0", before["session"], prompt, env=place.env(model), cwd=place.folder))
         assert before["session"] == after["session"] and before["text"] is None
         return before["heard"] + after["heard"], after["text"]
 
@@ -234,7 +237,7 @@ def test_a_resume_in_a_new_process(tmp_path: Path, cut: int) -> None:
         with pytest.raises(ClaudeSDKError):
             ask(place.options(model, hooks=deloop.hooks(), max_turns=cut), deloop)
         session = next(place.folder.glob(".claude/projects/*/*.jsonl")).stem
-        result, _ = ask(place.options(model, hooks=deloop.hooks(), resume=session), deloop, "go on")
+        result, _ = ask(place.options(model, hooks=deloop.hooks(), resume=session), deloop, prompt)
         return heard, result.result or ""
 
     seen = []
@@ -246,7 +249,9 @@ def test_a_resume_in_a_new_process(tmp_path: Path, cut: int) -> None:
         assert model.refused == [] and text.startswith(STOPPED)
         seen.append((heard, place.ran, len(model.requests)))
     assert seen[0] == seen[1], "the same rungs, calls and requests as in one process"
-    write_row(NAME, resume="from the transcript in a new process, cut after 2, 4 or 6 turns: the same rungs, calls and requests as in one process")
+    if prompt == NOTICE:
+        assert seen[1][0] == LADDER, f"no rung twice, none lost: {seen}"
+    write_row(NAME, resume="from the transcript in a new process, cut after 2, 4 or 6 turns: the same rungs, calls and requests as in one process; a prompt starts the ladder over")
 
 
 def test_the_page(place: Place) -> None:

@@ -320,6 +320,28 @@ def test_the_adapter_of_a_missing_framework_names_the_extra() -> None:
         importlib.import_module("deloop.langchain")
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_program_that_lets_the_model_continue(resumed: bool) -> None:
+    guard = Notebook()
+    messages: list[Any] = [{"role": "user", "content": TASK}]
+    with FakeModel(lambda request: "I am still working on it and will report back when it is done.") as model:
+        client, loop = loops.client(model), ToolLoop(guard)
+        for _ in range(60):
+            response = client.chat.completions.create(model="fake-model", messages=messages)
+            messages.append(response.choices[0].message)
+            if resumed:
+                loop = ToolLoop(guard := Notebook())
+            turn = loop.answered(response, messages, origin="harness")
+            if turn.stop is not None:
+                break
+            messages.append({"role": "user", "content": turn.nudge() or "Continue."})
+    assert model.refused == [] and turn.stop is not None and turn.done() and len(model.requests) < 30
+    nudges = [entry["text"] for entry in model.requests[-1].conversation if entry["text"].startswith("[deloop]")]
+    assert len(nudges) == 2 and place_of(model.requests[-1], nudges[0]) == "user"
+    assert {step["origin"] for step in guard.all("user")} == {"harness"}
+    assert not any("[deloop]" in step["text"] for step in guard.all("user"))
+
+
 def test_what_is_no_answer_is_an_error_that_says_so() -> None:
     with pytest.raises(TypeError, match="takes a chat completion or a response, not str"):
         ToolLoop().answered("text")
