@@ -3,8 +3,8 @@
     python bindings/python/bench/observe.py --rust target/release/examples/observe
 
 `--rust` is the program of `cargo build --release -p deloop-bind --example observe`. Without it, there is no figure for Rust
-to compare with. The other detectors are measured if their packages are installed (bench/requirements.txt). `--check` ends
-with exit code 1 if a figure is over its limit.
+to compare with. `--others FOLDER` also measures the other detectors: their packages are installed into environments in that
+folder, and one that can't be installed is listed. `--check` ends with exit code 1 if a figure is over its limit.
 """
 
 from __future__ import annotations
@@ -85,6 +85,28 @@ def rust(program: str | None) -> dict[str, float] | None:
     return figures
 
 
+def other(name: str, folder: Path, calls: list[dict[str, Any]]) -> dict[str, float] | str:
+    """Returns what another detector costs per call, by the number of calls; or why it can't be measured."""
+    package = others.PACKAGES[name]
+    environment = folder / f"bench-{package.split('==')[0]}"
+    python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
+    last_line = lambda text: (text.strip().splitlines() or ["no reason given"])[-1]  # noqa: E731
+    marker = environment / "installed"
+    if not marker.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(environment)], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", package]
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return f"can't be installed on this machine: {last_line(done.stderr)}"
+        marker.touch()
+    command = [str(python), str(Path(others.__file__)), name]
+    done = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return f"doesn't run on this machine: {last_line(done.stderr)}"
+    costs: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return costs
+
+
 def import_ms() -> float:
     """Returns how long `import deloop` takes, in milliseconds: the median of several new interpreters."""
     times = []
@@ -139,6 +161,7 @@ def memory() -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rust", metavar="PROGRAM")
+    parser.add_argument("--others", metavar="FOLDER", type=Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
@@ -166,18 +189,13 @@ def main() -> int:
         print(f"  {'Python, ' + name:34}{value:9.2f}{shown}")
         if more is not None and more > LIMITS[name]:
             over.append(name)
-    print("\nother detectors, the same calls, in microseconds per call")
-    figures["others_us"] = {}
-    for name, prepare in others.DETECTORS.items():
-        try:
-            at = {size: others.cost(prepare, calls[:size]) for size in (20, 100, 500)}
-        except ImportError as error:
-            print(f"  {name:34}not installed: {error}")
-            figures["others_us"][name] = f"not installed: {error}"
-            continue
-        figures["others_us"][name] = at
-        shown = "".join(f"{value:9.2f} after {size} calls" for size, value in at.items())
-        print(f"  {name:34}{shown}")
+    if options.others:
+        print("\nother detectors, the same calls, in microseconds per call of a session of so many calls")
+        figures["others_us"] = {name: other(name, options.others, calls) for name in others.DETECTORS}
+        for name, found in figures["others_us"].items():
+            if isinstance(found, dict):
+                found = "".join(f"{value:9.2f} ({size})" for size, value in found.items())
+            print(f"  {name:34}{found}")
     figures["import_ms"] = import_ms()
     print(f"\nimport deloop: {figures['import_ms']:.1f} ms, limit {IMPORT_MS:.0f}")
     if figures["import_ms"] > IMPORT_MS:

@@ -52,7 +52,7 @@ def test_a_decision() -> None:
 def test_modes() -> None:
     observed = failing(deloop.Guard(mode="observe"), 3)[-1]
     assert observed.action == "continue" and observed.would is not None and observed.would.action == "nudge"
-    assert {decision.action for decision in failing(deloop.Guard(mode="nudge"), 9)} == {"continue", "nudge"}
+    assert {decision.action for decision in failing(deloop.Guard(mode="nudge"), 9)} == {"continue", "warn", "nudge"}
 
 
 def test_bad_arguments_name_the_fix() -> None:

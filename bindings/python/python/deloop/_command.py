@@ -28,7 +28,7 @@ def command() -> str:
     from importlib import metadata
 
     name = "deloop.exe" if os.name == "nt" else "deloop"
-    places = []
+    places: list[str] = []
     try:
         files = metadata.distribution("deloop").files or []
         places += [str(file.locate()) for file in files if file.name == name and "bin" in str(file).lower()]
