@@ -59,7 +59,7 @@ class GraphGuard:
     def route(self, then: str) -> Callable[[Any], str]:
         """Returns a condition for the edge after the tool node: `then`, or the end if deloop stopped the run.
 
-            graph.add_conditional_edges("tools", guard.route("model"))
+        graph.add_conditional_edges("tools", guard.route("model"))
         """
 
         def after_tools(state: Any) -> str:

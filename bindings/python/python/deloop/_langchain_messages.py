@@ -10,16 +10,20 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.types import Command
 
 from deloop import Decision
-from deloop._adapter import Nudge, Origin, TokenUsage, ToolCall, Watch, stop_text
+from deloop._adapter import Nudge, Origin, Outcome, TokenUsage, ToolCall, Watch, stop_text
 
 MARK = "deloop"
 """The key in `response_metadata`, which no provider is sent, that marks what deloop wrote."""
+REJECTED = "User rejected the tool call"
+"""How the answer begins that `HumanInTheLoopMiddleware` gives for a person."""
 REMEMBERED = 16
 
 
 def calls_of(message: AIMessage) -> list[ToolCall]:
     """Returns the calls of an answer, those with malformed arguments included."""
-    calls = [ToolCall(call["id"] or f"{message.id}:{n}", call["name"], call["args"]) for n, call in enumerate(message.tool_calls)]
+    calls = [
+        ToolCall(call["id"] or f"{message.id}:{n}", call["name"], call["args"]) for n, call in enumerate(message.tool_calls)
+    ]
     for n, bad in enumerate(message.invalid_tool_calls):
         calls.append(ToolCall(bad.get("id") or f"{message.id}:bad{n}", bad.get("name") or "", bad.get("args")))
     return calls
@@ -64,7 +68,9 @@ def report(watch: Watch, message: ToolMessage, invalid: bool = False) -> Nudge |
     if mark.get("action") in ("block", "stop"):
         return watch.result(message.tool_call_id, outcome="denied")
     failed = message.status == "error"
-    outcome = "invalid" if invalid and failed else None
+    outcome: Outcome | None = "invalid" if invalid and failed else None
+    if failed and message.text.startswith(REJECTED):
+        outcome = "denied"
     return watch.result(message.tool_call_id, _without_nudge(message, mark), ok=False if failed else None, outcome=outcome)
 
 
@@ -75,7 +81,7 @@ def _without_nudge(message: ToolMessage, mark: dict[str, Any]) -> object:
 
 
 def with_nudge(result: Any, call_id: str, nudge: Nudge) -> Any | None:
-    """Returns a tool's result with a nudge at the end of the text that answers the call, or None if there is no such text."""
+    """Returns a tool's result with a nudge at the end of what answers the call, or None if nothing in it does."""
     if isinstance(result, ToolMessage):
         return _nudged(result, nudge) if result.tool_call_id == call_id else None
     if isinstance(result, Command):

@@ -57,7 +57,9 @@ def _refuse(watch: Watch, request: ToolCallRequest) -> ToolMessage | None:
 
 def returned(watch: Watch | None, request: ToolCallRequest, result: ToolResult) -> ToolResult:
     """Reports what a tool returned, and returns it with a nudge if there is one."""
-    return watch.adapter.safely("result", lambda: _returned(watch, request, result), result) if watch is not None else result
+    return (
+        watch.adapter.safely("result", lambda: _returned(watch, request, result), result) if watch is not None else result
+    )
 
 
 def _returned(watch: Watch, request: ToolCallRequest, result: ToolResult) -> ToolResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -13,7 +14,13 @@ from typing import Any
 DEPTH = 24
 ITEMS = 2_000
 TEXT = 200_000
-_FAILED = re.compile(r"\s*(?:Traceback \(most recent call last\)|(?:[A-Z][A-Za-z.]*)?(?:Error|Exception)\b|error:|ERROR\b)")
+_FAILED = re.compile(
+    r"\s*(?:"
+    r"Traceback \(most recent call last\)"
+    r"|(?:\w+\.)*[A-Za-z]*(?:Error|Exception)(?::|\(|\s*$)"
+    r"|[Ee]rror(?::| [45]\d\d\b| (?:invoking|executing|calling|running|while)\b)"
+    r")"
+)
 
 
 def plain(value: object, depth: int = 0) -> Any:
@@ -53,11 +60,21 @@ def plain(value: object, depth: int = 0) -> Any:
     return plain(str(value), depth)
 
 
+def parsed(args: object) -> object:
+    """Returns arguments that are the text of a JSON object as that object, and everything else as it is."""
+    if isinstance(args, str) and args.lstrip().startswith("{"):
+        try:
+            return json.loads(args)
+        except ValueError:
+            pass
+    return args
+
+
 def says_failed(output: object) -> bool:
     """Returns whether an output says of itself that the call failed.
 
-    Many tools return their errors as ordinary results: a text that starts with "Error" or "SomeError:", or an object with
-    an `error`, `is_error` or `success: false`.
+    Many tools return their errors as ordinary results: a text that starts with "Error:" or "SomeError:", or an object with
+    an `error`, `is_error` or `success: false`. A line of a log ("ERROR: ...") says nothing about the call that read it.
     """
     if isinstance(output, str):
         return _FAILED.match(output) is not None

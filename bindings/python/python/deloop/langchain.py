@@ -37,6 +37,7 @@ from deloop._langchain_tools import ToolResult, place_of, refuse, returned
 
 __all__ = ["DeloopMiddleware", "DeloopState", "GraphGuard", "GraphStopError", "StopError", "wrap_tool_call"]
 
+
 class DeloopState(AgentState[Any]):
     """What the middleware keeps in the agent's state, and so in its checkpointer. Not part of the output."""
 
@@ -114,7 +115,8 @@ class DeloopMiddleware(AgentMiddleware[DeloopState, Any, Any]):
         return returned(watch, request, await handler(request))
 
     def _before_model(self, request: ModelRequest[Any]) -> tuple[Watch | None, ToolMessage | None]:
-        return self._adapter.safely("request", lambda: self._synchronized(request), (None, None))
+        unknown: tuple[Watch | None, ToolMessage | None] = (None, None)
+        return self._adapter.safely("request", lambda: self._synchronized(request), unknown)
 
     def _synchronized(self, request: ModelRequest[Any]) -> tuple[Watch | None, ToolMessage | None]:
         """Reports the conversation. Returns the watch, and a result whose nudge couldn't be placed when it came."""
@@ -200,5 +202,8 @@ def _results(watch: Watch, said: list[BaseMessage]) -> list[BaseMessage]:
 def _run_of(state: dict[str, Any]) -> int | None:
     """Returns a number that all requests of one run share: the step at which the run would reach its limit."""
     remaining = state.get("deloop_remaining")
-    step = get_config()["metadata"].get("langgraph_step")
+    try:
+        step = get_config().get("metadata", {}).get("langgraph_step")
+    except RuntimeError:
+        return None
     return remaining + step if isinstance(remaining, int) and isinstance(step, int) else None

@@ -1,26 +1,34 @@
-"""What the tests of LangChain share: agents against the fake model, and a guard that notes what it is shown."""
+"""What the tests of LangChain share: agents against the fake model."""
 
 from __future__ import annotations
 
-import json
 import os
-import threading
 from typing import Any
 
-import deloop
 from deloop.langchain import DeloopMiddleware
 from fake_model import FakeModel
 from harness import Workspace
 from langchain.agents import create_agent
 from langchain.agents.middleware import ToolErrorMiddleware
 from langchain_openai import ChatOpenAI
+from plain_loops import BLOCKED, NUDGE, SECOND, STOPPED, Notebook
 
 os.environ["LANGSMITH_TRACING"] = "false"
 
-NUDGE = "[deloop] You ran `fetch https://example.test/data` 3 times"
-SECOND = "[deloop] This is the second warning."
-BLOCKED = "[deloop] Blocked."
-STOPPED = "[deloop] Stopped:"
+__all__ = [
+    "BLOCKED",
+    "HELLO",
+    "NUDGE",
+    "SECOND",
+    "STOPPED",
+    "DeloopMiddleware",
+    "Notebook",
+    "agent_for",
+    "chat",
+    "healthy_agent",
+    "thread",
+    "watched",
+]
 HELLO = {"messages": [("user", "Fetch the data.")]}
 
 
@@ -43,42 +51,6 @@ def healthy_agent(model: FakeModel, *middleware: Any) -> Any:
 def thread(name: str) -> Any:
     """Returns the config of a thread."""
     return {"configurable": {"thread_id": name}}
-
-
-class Notebook:
-    """A real guard that notes all steps and decisions."""
-
-    def __init__(self, **options: Any) -> None:
-        options.setdefault("deliver", "tool")
-        self._guard = deloop.Guard(**options)
-        self._lock = threading.Lock()
-        self.steps: list[dict[str, Any]] = []
-        self.decisions: list[Any] = []
-
-    def observe(self, step: dict[str, Any]) -> Any:
-        """Notes a step and its decision."""
-        decision = self._guard.observe(step)
-        with self._lock:
-            self.steps.append(json.loads(json.dumps(step, default=str)))
-            self.decisions.append(decision)
-        return decision
-
-    def checkpoint(self, session: str) -> Any:
-        """Passes the call on."""
-        return self._guard.checkpoint(session)
-
-    def restore(self, session: str, text: str) -> Any:
-        """Passes the call on."""
-        return self._guard.restore(session, text)
-
-    def all(self, kind: str) -> list[dict[str, Any]]:
-        """Lists the steps of one kind."""
-        return [step for step in self.steps if step["type"] == kind]
-
-    @property
-    def actions(self) -> list[str]:
-        """Lists what was decided, `continue` aside."""
-        return [decision.action for decision in self.decisions if decision.action != "continue"]
 
 
 def watched(**options: Any) -> tuple[DeloopMiddleware, Notebook]:

@@ -93,13 +93,15 @@ def test_parallel_calls_climb_one_rung_a_turn() -> None:
     assert all(len(step["calls"]) == 3 for step in notebook.all("turn"))
     per_turn: dict[int, int] = {}
     turn = 0
-    for step, decision in zip(notebook.steps, notebook.decisions):
+    for step, decision in zip(notebook.steps, notebook.decisions, strict=True):
         turn += step["type"] == "turn"
         if decision.action in ("nudge", "block"):
             per_turn[turn] = per_turn.get(turn, 0) + 1
     assert per_turn and max(per_turn.values()) == 1
     assert out["messages"][-1].text.startswith(STOPPED)
-    last_calls = next(message for message in reversed(out["messages"]) if isinstance(message, AIMessage) and message.tool_calls)
+    last_calls = next(
+        message for message in reversed(out["messages"]) if isinstance(message, AIMessage) and message.tool_calls
+    )
     answered = {message.tool_call_id for message in out["messages"] if isinstance(message, ToolMessage)}
     assert {call["id"] for call in last_calls.tool_calls} <= answered
 

@@ -142,7 +142,7 @@ def test_create_react_agent(how: str) -> None:
     from langgraph.prebuilt import create_react_agent
 
     tools = Tools()
-    guard, notebook = noted()
+    guard, _ = noted()
     with FakeModel(same_failing_batch()) as model, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         node = ToolNode([tools.fetch], wrap_tool_call=guard, awrap_tool_call=guard.awrap)

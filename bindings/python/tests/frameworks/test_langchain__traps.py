@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from typing import Any
+from typing import Annotated, Any
 
-import deloop
 import pytest
 from deloop.langchain import DeloopMiddleware
-from fake_model import FakeModel, Request
+from fake_model import FakeModel
 from harness import Tools, first_with
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware, ToolCallLimitMiddleware, ToolRetryMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
-from langchain_runs import HELLO, NUDGE, STOPPED, Notebook, agent_for, chat, thread, watched
+from langchain_runs import HELLO, NUDGE, STOPPED, Notebook, agent_for, thread, watched
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
-from langgraph.types import Command, interrupt
-from model_scripts import URL, same_batch, same_failing_batch, same_failing_call
-from model_wire import Reply
-from typing_extensions import Annotated
+from langgraph.types import Command
+from model_scripts import same_batch, same_failing_batch, same_failing_call
 
 
 def test_no_node_is_added_and_the_recursion_limit_means_the_same() -> None:
@@ -52,41 +48,6 @@ def test_calls_arrive_in_any_order_and_the_turn_keeps_its_own() -> None:
     results = notebook.all("result")
     assert [by_id[step["id"]][-1] for step in results] == ["c", "b", "a"]
     assert all(step["output"].endswith(by_id[step["id"]]) for step in results)
-
-
-@pytest.mark.parametrize("outermost", [True, False])
-def test_a_retried_call_counts_once(outermost: bool) -> None:
-    tools = Tools()
-    middleware, notebook = watched()
-    retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False, on_failure="continue")
-    order = [middleware, retry] if outermost else [retry, middleware]
-    with FakeModel(same_failing_call()) as model:
-        agent_for(model, [tools.raising], *order).invoke(HELLO)
-    assert model.refused == []
-    assert len(notebook.all("turn")) == len(model.requests) == 8
-    assert len(tools.ran) == 15, "5 calls, each tried 3 times"
-    assert len(notebook.all("result")) == 8 and {step["ok"] for step in notebook.all("result")[:5]} == {False}
-    assert first_with(model.requests, NUDGE.replace("fetch", "raising")) == 3
-
-
-@pytest.mark.parametrize("outermost", [True, False])
-def test_a_call_that_a_retry_saves_is_no_failure(outermost: bool) -> None:
-    tries: list[str] = []
-
-    def fetch(url: str) -> str:
-        "Fetch a page."
-        tries.append(url)
-        if len(tries) % 2:
-            raise ConnectionError("try again")
-        return f"page {len(tries)}"
-
-    middleware, notebook = watched()
-    retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
-    order = [middleware, retry] if outermost else [retry, middleware]
-    with FakeModel(same_failing_call(turns=6)) as model:
-        agent_for(model, [fetch], *order).invoke(HELLO)
-    assert [step["output"] for step in notebook.all("result")] == [f"page {n}" for n in range(2, 14, 2)]
-    assert notebook.actions == []
 
 
 def test_a_resumed_call_has_the_same_id_and_counts_once() -> None:
@@ -174,105 +135,6 @@ def test_an_explicit_session_and_a_shared_guard() -> None:
         DeloopMiddleware(exit_behavior="continue")  # type: ignore[arg-type]
 
 
-def test_a_summary_is_a_compaction_and_no_message_of_a_person() -> None:
-    middleware, notebook = watched()
-    counter = iter(range(100))
-
-    def fetch(url: str) -> str:
-        "Fetch a page."
-        return f"page {next(counter)}"
-
-    with FakeModel(lambda request: _numbered(request)) as model:
-        summary = SummarizationMiddleware(chat(model), trigger=("messages", 12), keep=("messages", 4))
-        agent_for(model, [fetch], middleware, summary).invoke(HELLO)
-    assert model.refused == []
-    assert len(notebook.all("compact")) >= 1
-    assert [step["text"] for step in notebook.all("user")] == ["Fetch the data."]
-
-
-def _numbered(request: Request) -> Reply | str:
-    if not request.tools:
-        return "A summary of the work so far."
-    if sum("summary" in entry["text"] for entry in request.conversation) and request.turns > 3 and request.number > 14:
-        return "I am done."
-    return Reply(calls=[("fetch", {"url": f"https://example.test/{request.number}"})])
-
-
-def test_text_that_another_middleware_adds_is_not_a_persons() -> None:
-    class Reminder(AgentMiddleware[Any, Any, Any]):
-        def before_model(self, state: Any, runtime: Any) -> dict[str, Any]:
-            return {"messages": [HumanMessage("Remember to be brief.")]}
-
-    middleware, notebook = watched()
-    tools = Tools()
-    with FakeModel(same_failing_call()) as model:
-        agent = agent_for(model, [tools.fetch], middleware, Reminder(), checkpointer=InMemorySaver())
-        agent.invoke(HELLO, thread("t"))
-        origins = [step["origin"] for step in notebook.all("user")]
-        assert origins[:3] == ["human", "human", "harness"], "the first request of a run has the person's text"
-        assert set(origins[2:]) == {"harness"}
-        assert len(tools.ran) == 5, "reminders don't end an episode"
-        agent.invoke({"messages": [("user", "Go on.")]}, thread("t"))
-    said = [step["text"] for step in notebook.all("user") if step["origin"] == "human"]
-    assert said == ["Fetch the data.", "Remember to be brief.", "Go on.", "Remember to be brief."]
-
-
-def test_an_agent_called_as_a_tool_has_its_own_history() -> None:
-    tools = Tools()
-    middleware, notebook = watched()
-    with FakeModel(_expert) as model:
-        expert = create_agent(chat(model), [tools.fetch], middleware=[middleware])
-
-        def ask_expert(question: str) -> str:
-            "Ask the expert."
-            return str(expert.invoke({"messages": [("user", question)]})["messages"][-1].text)
-
-        out = agent_for(model, [ask_expert], middleware, checkpointer=InMemorySaver()).invoke(HELLO, thread("t"))
-    assert model.refused == [] and len(tools.ran) == 5
-    assert {step["session"] for step in notebook.steps} == {"t"}
-    agents = {step.get("agent") for step in notebook.steps}
-    assert None in agents and len(agents) == 2
-    assert out["messages"][-1].text == "The expert gave up."
-    assert any(STOPPED in message.text for message in out["messages"] if isinstance(message, ToolMessage))
-    origins = {(step.get("agent") is None, step["origin"]) for step in notebook.all("user")}
-    assert origins == {(True, "human"), (False, "harness")}
-
-
-def _expert(request: Request) -> Reply | str:
-    if "fetch" in request.tools:
-        return Reply(calls=[("fetch", URL)])
-    return "The expert gave up." if request.turns else Reply(calls=[("ask_expert", {"question": "Where is the data?"})])
-
-
-def test_a_stopped_subagent_with_error_ends_the_outer_run() -> None:
-    middleware, notebook = watched(exit_behavior="error")
-    with FakeModel(_expert) as model:
-        expert = create_agent(chat(model), [Tools().fetch], middleware=[middleware])
-
-        def ask_expert(question: str) -> str:
-            "Ask the expert."
-            return str(expert.invoke({"messages": [("user", question)]})["messages"][-1].text)
-
-        with pytest.raises(deloop.StopError) as raised:
-            agent_for(model, [ask_expert], middleware).invoke(HELLO)
-    assert raised.value.decision.action == "stop"
-
-
-def test_an_agent_that_is_a_node_of_another_graph_is_a_session_of_its_own() -> None:
-    from langgraph.graph import START, MessagesState, StateGraph
-
-    middleware, notebook = watched()
-    with FakeModel(same_failing_call()) as model:
-        graph = StateGraph(MessagesState)
-        graph.add_node("worker", agent_for(model, [Tools().fetch], middleware))
-        graph.add_edge(START, "worker")
-        app = graph.compile(checkpointer=InMemorySaver())
-        out = app.invoke(HELLO, thread("t"))
-    assert out["messages"][-1].text.startswith(STOPPED) and model.refused == []
-    (session,) = {step["session"] for step in notebook.steps}
-    assert session.startswith("t/worker:") and all("agent" not in step for step in notebook.steps)
-
-
 def test_a_raising_tool_ends_the_run_as_without_deloop() -> None:
     middleware, notebook = watched()
     for extra in ([], [middleware]):
@@ -332,29 +194,17 @@ def test_a_nudge_follows_content_blocks() -> None:
     assert all("[deloop]" not in str(output) for output in outputs)
 
 
-def test_an_interrupt_is_not_a_result() -> None:
-    @tool
-    def fetch(url: str) -> str:
-        "Fetch a page."
-        return f"the person said {interrupt('May I?')}"
-
-    middleware, notebook = watched()
-    with FakeModel(same_failing_call(turns=1)) as model:
-        agent = agent_for(model, [fetch], middleware, checkpointer=InMemorySaver())
-        agent.invoke(HELLO, thread("t"))
-        assert notebook.all("result") == []
-        out = agent.invoke(Command(resume="yes"), thread("t"))
-    assert [step["output"] for step in notebook.all("result")] == ["the person said yes"]
-    assert out["messages"][-1].text == "I am done." and model.refused == []
-
-
 def test_an_older_checkpoint_brings_the_older_state_back() -> None:
     tools = Tools()
-    middleware, notebook = watched()
+    middleware, _ = watched()
     with FakeModel(same_failing_call()) as model:
         agent = agent_for(model, [tools.fetch], middleware, checkpointer=InMemorySaver())
         agent.invoke(HELLO, thread("t"))
-        early = [state for state in agent.get_state_history(thread("t")) if state.next == ("model",) and len(state.values["messages"]) == 3]
+        early = [
+            state
+            for state in agent.get_state_history(thread("t"))
+            if state.next == ("model",) and len(state.values["messages"]) == 3
+        ]
         model.reset()
         tools.ran.clear()
         agent.invoke(None, early[0].config)
@@ -370,8 +220,10 @@ def test_a_run_without_memory_reads_the_conversation_again() -> None:
         model.script = same_failing_call()
         middleware, notebook = watched()
         tools.ran.clear()
-        agent_for(model, [tools.fetch], middleware).invoke({"messages": past})
+        summary = HumanMessage("Summary: nothing yet.", additional_kwargs={"lc_source": "summarization"})
+        agent_for(model, [tools.fetch], middleware).invoke({"messages": [summary, *past]})
     assert model.refused == []
+    assert [step["text"] for step in notebook.all("user")] == ["Fetch the data."]
     assert len(tools.ran) == 1 and notebook.actions[:5] == ["nudge", "nudge", "block", "block", "stop"]
 
 
@@ -391,18 +243,6 @@ def test_stream_shows_our_messages_as_results_of_tools() -> None:
     assert NUDGE in events[5]["tools"]["messages"][0].text
     assert not any(isinstance(m, HumanMessage) for event in events for update in event.values() for m in update["messages"])
     assert [type(message) for message in events[-1]["model"]["messages"]] == [AIMessage, ToolMessage, AIMessage]
-
-
-def test_the_shipped_limit_refuses_but_does_not_end_the_run() -> None:
-    tools = Tools()
-    with FakeModel(same_failing_call()) as model:
-        with pytest.raises(GraphRecursionError):
-            agent_for(model, [tools.fetch], ToolCallLimitMiddleware(run_limit=3)).invoke(HELLO, {"recursion_limit": 60})
-        alone = len(model.requests)
-    with FakeModel(same_failing_call()) as model:
-        out = agent_for(model, [tools.fetch], DeloopMiddleware(), ToolCallLimitMiddleware(run_limit=3)).invoke(HELLO)
-    assert alone > 15 and model.refused == []
-    assert out["messages"][-1].text.startswith(STOPPED) and len(model.requests) < 12
 
 
 def test_many_asynchronous_runs_on_one_middleware() -> None:

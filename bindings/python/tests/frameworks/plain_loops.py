@@ -1,0 +1,85 @@
+"""What the tests of plain tool loops share."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import deloop
+from harness import Tools, Workspace
+
+NUDGE = "[deloop] You ran `fetch https://example.test/data` 3 times"
+SECOND = "[deloop] This is the second warning."
+BLOCKED = "[deloop] Blocked."
+STOPPED = "[deloop] Stopped:"
+TASK = "Fetch the data."
+PARAMETERS = {
+    "fetch": ["url"],
+    "read_file": ["path"],
+    "edit_file": ["path", "text"],
+    "run_tests": ["name"],
+    "search": ["pattern"],
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Returns the JSON schema of a tool's arguments."""
+    names = PARAMETERS[name]
+    return {"type": "object", "properties": {key: {"type": "string"} for key in names}, "required": names}
+
+
+def runner(tools: Tools | Workspace) -> Callable[[str, Any], Any]:
+    """Returns a function that runs a tool by name."""
+    return lambda name, args: getattr(tools, name)(**args)
+
+
+def offered(tools: Tools | Workspace) -> list[str]:
+    """Lists the tools to offer."""
+    return ["fetch"] if isinstance(tools, Tools) else ["read_file", "edit_file", "run_tests", "search"]
+
+
+def by_hand(run: Callable[[str, Any], Any], name: str, arguments: Any) -> str:
+    """Runs a tool as a loop without deloop does, with the same texts for errors."""
+    try:
+        output = run(name, json.loads(arguments) if isinstance(arguments, str) else arguments)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return output if isinstance(output, str) else json.dumps(output)
+
+
+class Notebook:
+    """A real guard that notes all steps and decisions."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("deliver", "tool")
+        self._guard = deloop.Guard(**options)
+        self._lock = threading.Lock()
+        self.steps: list[dict[str, Any]] = []
+        self.decisions: list[Any] = []
+
+    def observe(self, step: dict[str, Any]) -> Any:
+        """Notes a step and its decision."""
+        decision = self._guard.observe(step)
+        with self._lock:
+            self.steps.append(json.loads(json.dumps(step, default=str)))
+            self.decisions.append(decision)
+        return decision
+
+    def checkpoint(self, session: str) -> Any:
+        """Passes the call on."""
+        return self._guard.checkpoint(session)
+
+    def restore(self, session: str, text: str) -> Any:
+        """Passes the call on."""
+        return self._guard.restore(session, text)
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """Lists the steps of one kind."""
+        return [step for step in self.steps if step["type"] == kind]
+
+    @property
+    def actions(self) -> list[str]:
+        """Lists what was decided, `continue` aside."""
+        return [decision.action for decision in self.decisions if decision.action != "continue"]
