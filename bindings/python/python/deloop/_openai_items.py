@@ -91,7 +91,7 @@ def text_of(content: Any) -> str:
         return content
     if not isinstance(content, list):
         return "" if content is None else str(content)
-    parts: list[Any] = content
+    parts = cast(Iterable[Any], content)
     return "\n".join(part if isinstance(part, str) else str(item_field(part, "text") or "") for part in parts)
 
 
