@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from deloop._adapter import ToolCall
 
@@ -19,7 +19,7 @@ class Entry:
 
     kind: str
     text: str = ""
-    calls: list[ToolCall] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
     call_id: str = ""
     at: int = 0
     """The index of the entry's last item."""
@@ -38,7 +38,7 @@ def entries(items: Iterable[Any]) -> list[Entry]:
 def _entries(items: Iterable[Any]) -> Iterator[Entry]:
     answer: Entry | None = None
     for at, item in enumerate(items):
-        kind, role = _get(item, "type") or "message", _get(item, "role")
+        kind, role = item_field(item, "type") or "message", item_field(item, "role")
         made = _call(item, kind)
         if made is not None or (kind == "message" and role == "assistant"):
             answer = answer or Entry("answer")
@@ -46,27 +46,27 @@ def _entries(items: Iterable[Any]) -> Iterator[Entry]:
             if made is not None:
                 answer.calls.append(made)
             else:
-                answer.text += text_of(_get(item, "content"))
+                answer.text += text_of(item_field(item, "content"))
             continue
         if kind == "message" or kind.endswith("_output"):
             if answer is not None:
                 yield answer
                 answer = None
             if role == "user":
-                yield Entry("user", text_of(_get(item, "content")), at=at)
+                yield Entry("user", text_of(item_field(item, "content")), at=at)
             elif kind.endswith("_output"):
-                yield Entry("result", text_of(_get(item, "output")), call_id=str(_get(item, "call_id")), at=at)
+                yield Entry("result", text_of(item_field(item, "output")), call_id=str(item_field(item, "call_id")), at=at)
     if answer is not None:
         yield answer
 
 
 def _call(item: Any, kind: str) -> ToolCall | None:
     """Returns the call that an item makes. Calls that the provider runs itself have no `call_id` and no result."""
-    id = _get(item, "call_id")
+    id = item_field(item, "call_id")
     if not kind.endswith("_call") or not id:
         return None
-    raw = next((value for name in ("arguments", "input", "action", "operation") if (value := _get(item, name)) is not None), None)
-    return ToolCall(str(id), str(_get(item, "name") or kind.removesuffix("_call")), arguments(raw))
+    raw = next((value for name in ("arguments", "input", "action", "operation") if (value := item_field(item, name)) is not None), None)
+    return ToolCall(str(id), str(item_field(item, "name") or kind.removesuffix("_call")), arguments(raw))
 
 
 def arguments(raw: Any) -> object:
@@ -91,8 +91,10 @@ def text_of(content: Any) -> str:
         return content
     if not isinstance(content, list):
         return "" if content is None else str(content)
-    return "\n".join(part if isinstance(part, str) else str(_get(part, "text") or "") for part in content)
+    parts = cast(Iterable[Any], content)
+    return "\n".join(part if isinstance(part, str) else str(item_field(part, "text") or "") for part in parts)
 
 
-def _get(item: Any, name: str) -> Any:
-    return item.get(name) if isinstance(item, dict) else getattr(item, name, None)
+def item_field(item: Any, name: str) -> Any:
+    """Returns a field of an item, which is a dict or an object."""
+    return cast(dict[str, Any], item).get(name) if isinstance(item, dict) else getattr(item, name, None)

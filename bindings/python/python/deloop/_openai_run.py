@@ -7,7 +7,7 @@ from typing import Any
 
 from deloop import Decision
 from deloop._adapter import Nudge, TokenUsage, ToolCall, Watch
-from deloop._openai_items import MARK, Entry, entries, without_nudge
+from deloop._openai_items import MARK, Entry, entries, item_field, without_nudge
 
 DEFAULT_ERROR = "An error occurred while running the tool. Please try again."
 NOT_APPROVED = "Tool execution was not approved."
@@ -124,9 +124,10 @@ class Run:
             self.watch.delivered(nudge)
         self._later.clear()
         for anchor, text in self._inserted:
-            found = [index for index, item in enumerate(items) if isinstance(item, dict) and item.get("call_id") == anchor]
+            ids = [item_field(item, "call_id") for item in items]
+            found = [index for index, id in enumerate(ids) if id == anchor]
             at = found[-1] + 1 if found else len(items)
-            while at < len(items) and str(items[at].get("type", "")).endswith("_output"):
+            while at < len(items) and str(item_field(items[at], "type")).endswith("_output"):
                 at += 1
             items.insert(at, {"role": "user", "content": text})
 

@@ -156,7 +156,8 @@ def _batch(watch: Watch, given: Mapping[str, Any]) -> Answer:
     """Reports all results of a turn. The nudge stands after the last one."""
     outcomes: dict[str, Outcome] = watch.notes.pop("outcomes", {})
     said: list[Any] = []
-    for call in given.get("tool_calls") or []:
+    calls: list[Mapping[str, Any]] = given.get("tool_calls") or []
+    for call in calls:
         id, text = call["tool_use_id"], call.get("tool_response")
         # Calls that don't fit the schema reach no other hook.
         _report(watch, call)
@@ -214,7 +215,7 @@ def _again(watch: Watch, step: Mapping[str, Any]) -> None:
     elif kind == "compact":
         watch.compact()
     elif kind in ("turn", "call"):
-        calls = step.get("calls") or ([step] if kind == "call" else [])
+        calls: list[Mapping[str, Any]] = step.get("calls") or ([step] if kind == "call" else [])
         watch.answered(step.get("text"), [ToolCall(call["id"], call["tool"], call.get("args")) for call in calls])
     elif kind == "result":
         output = step.get("output")

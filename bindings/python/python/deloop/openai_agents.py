@@ -211,10 +211,12 @@ class Deloop:
         run = self._run_of(data.context)
         if run is None:
             return None
-        nudge = run.result(data.context.tool_call_id, data.output)
+        output: object = data.output
+        nudge = run.result(data.context.tool_call_id, output)
         if nudge is None:
             return None
-        if not isinstance(data.output, (str, int, float, bool, dict)):
+        # Images and files can't be made text without losing them.
+        if not isinstance(output, (str, int, float, bool, dict)):
             run.later(nudge)
             return None
         run.watch.delivered(nudge)
@@ -240,7 +242,7 @@ class _Ending:
         if callable(own):
             made = own(context, results)
             return cast(ToolsToFinalOutputResult, await made if inspect.isawaitable(made) else made)
-        names = own.get("stop_at_tool_names", []) if isinstance(own, dict) else []
+        names: list[str] = cast(dict[str, Any], own).get("stop_at_tool_names", []) if isinstance(own, dict) else []
         for result in results:
             if own == "stop_on_first_tool" or result.tool.name in names or result.tool.qualified_name in names:
                 return ToolsToFinalOutputResult(is_final_output=True, final_output=result.output)

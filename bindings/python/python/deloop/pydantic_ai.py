@@ -10,7 +10,7 @@ import copy
 import json
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, cast
 from weakref import WeakKeyDictionary
 
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
@@ -309,5 +309,5 @@ def _nudges_after(messages: Sequence[ModelMessage], index: int) -> str:
 def _text(content: object) -> str:
     if isinstance(content, str):
         return content
-    parts: Sequence[object] = content if isinstance(content, Sequence) else [content]
+    parts = cast(Sequence[object], content) if isinstance(content, Sequence) else [content]
     return "\n".join(part if isinstance(part, str) else str(getattr(part, "content", None) or "") for part in parts)

@@ -21,9 +21,10 @@ import argparse
 import json
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Callable, Union
+from typing import Any
 
 from model_order import wrong_order
 from model_wire import ROUTES, Answer, Entry, Reply, conversation, response_items, tool_names
@@ -77,7 +78,7 @@ class Request:
         return {name: getattr(self, name) for name in shown}
 
 
-Script = Callable[[Request], Union[Reply, Failure, str]]
+Script = Callable[[Request], Reply | Failure | str]
 
 
 class FakeModel:

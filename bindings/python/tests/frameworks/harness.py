@@ -9,13 +9,17 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Callable, Iterable
+from typing import Any
 
 from fake_model import FakeModel, Request
 
 REPO = Path(__file__).resolve().parents[4]
 ROWS = REPO / "target" / "bindings" / "rows"
+FIRST, SECOND = "[deloop] You ran", "[deloop] This is the second"
+BLOCKED, AGAIN, STOPPED = "[deloop] Blocked.", "[deloop] Blocked again", "[deloop] Stopped"
+LADDER = ["nudge", "nudge", "block", "block", "stop"]
 _ID = re.compile(
     r"\b(?:call|toolu|chatcmpl|resp|msg|fc|run|item|req)[-_][A-Za-z0-9]{4,}\b"
     r"|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"

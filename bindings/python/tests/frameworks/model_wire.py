@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Iterator
+from typing import Any
 
 Entry = dict[str, Any]
 ROUTES = {"/chat/completions": "chat", "/responses": "responses", "/messages": "anthropic"}
@@ -219,18 +220,19 @@ class Answer:
         yield {"type": "response.created", "response": self._response("in_progress")}
         for index, item in enumerate(self.output_items()):
             place = {"output_index": index, "item_id": item["id"]}
+            begun = {**item, "status": "in_progress"}
             if item["type"] == "message":
                 part = item["content"][0]
                 inside = {**place, "content_index": 0}
                 empty = {**part, "text": ""}
-                yield {"type": "response.output_item.added", "output_index": index, "item": {**item, "status": "in_progress", "content": []}}
+                yield {"type": "response.output_item.added", "output_index": index, "item": {**begun, "content": []}}
                 yield {"type": "response.content_part.added", **inside, "part": empty}
                 for half in _halves(part["text"]):
                     yield {"type": "response.output_text.delta", **inside, "delta": half, "logprobs": []}
                 yield {"type": "response.output_text.done", **inside, "text": part["text"], "logprobs": []}
                 yield {"type": "response.content_part.done", **inside, "part": part}
             else:
-                yield {"type": "response.output_item.added", "output_index": index, "item": {**item, "status": "in_progress", "arguments": ""}}
+                yield {"type": "response.output_item.added", "output_index": index, "item": {**begun, "arguments": ""}}
                 for half in _halves(item["arguments"]):
                     yield {"type": "response.function_call_arguments.delta", **place, "delta": half}
                 yield {"type": "response.function_call_arguments.done", **place, "name": item["name"], "arguments": item["arguments"]}

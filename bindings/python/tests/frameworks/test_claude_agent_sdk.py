@@ -5,16 +5,40 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError, ResultMessage, SystemMessage, create_sdk_mcp_server, query, tool
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    ClaudeSDKError,
+    ResultMessage,
+    SystemMessage,
+    create_sdk_mcp_server,
+    query,
+    tool,
+)
 from fake_model import FakeModel
-from harness import BrokenGuard, RecordingGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
+from harness import (
+    AGAIN,
+    BLOCKED,
+    BrokenGuard,
+    FIRST,
+    LADDER,
+    RecordingGuard,
+    SECOND,
+    STOPPED,
+    Workspace,
+    assert_same_requests,
+    first_with,
+    place_of,
+    run_page_program,
+    run_python,
+    write_row,
+)
 from model_scripts import healthy, same_batch
 
 from deloop import StopError
@@ -22,8 +46,6 @@ from deloop.claude_agent_sdk import Deloop, DeloopStop, hooks
 
 NAME = "claude-agent-sdk"
 MODEL = "claude-sonnet-4-5"
-FIRST, SECOND, BLOCKED, AGAIN, STOPPED = "[deloop] You ran", "[deloop] This is the second", "[deloop] Blocked.", "[deloop] Blocked again", "[deloop] Stopped"
-LADDER = ["nudge", "nudge", "block", "block", "stop"]
 QUIET = ("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC")
 
 
@@ -103,7 +125,8 @@ def test_the_ladder(place: Place, batch: bool) -> None:
             NAME,
             nudge="end of the last result in request 3, in all later requests and in the transcript",
             block="calls 6 and 7 denied by PreToolUse; 5 of 7 ran",
-            stop='after 8 requests; ResultMessage with terminal_reason "hook_stopped", the reason in `result` by Deloop.messages; "error": DeloopStop',
+            stop='after 8 requests; ResultMessage with terminal_reason "hook_stopped", by Deloop.messages with the reason as its'
+            ' `result`; "error": DeloopStop',
         )
 
 
@@ -251,7 +274,8 @@ def test_a_resume_in_a_new_process(tmp_path: Path, cut: int, prompt: str) -> Non
     assert seen[0] == seen[1], "the same rungs, calls and requests as in one process"
     if prompt == NOTICE:
         assert seen[1][0] == LADDER, f"no rung twice, none lost: {seen}"
-    write_row(NAME, resume="from the transcript in a new process, cut after 2, 4 or 6 turns: the same rungs, calls and requests as in one process; a prompt starts the ladder over")
+    same = "the same rungs, calls and requests as in one process; a prompt starts the ladder over"
+    write_row(NAME, resume=f"from the transcript in a new process, cut after 2, 4 or 6 turns: {same}")
 
 
 def test_the_page(place: Place) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AgentDefinition, ClaudeSDKClient, HookMatcher, ResultMessage, query
 from fake_model import FakeModel, Request
-from harness import RecordingGuard, Tools, first_with, place_of
+from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with, place_of
 from model_scripts import same_batch, same_failing_call
 from model_wire import Reply
-from test_claude_agent_sdk import FIRST, LADDER, STOPPED, Place, ask, fetching, one, own_server, with_client
+from test_claude_agent_sdk import Place, ask, fetching, one, own_server, with_client
 
 from deloop.claude_agent_sdk import Deloop, DeloopStop, hooks
 

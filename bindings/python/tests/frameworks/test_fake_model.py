@@ -151,7 +151,7 @@ def uses(*ids: str) -> dict[str, Any]:
     return {"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "fetch", "input": {}} for i in ids]}
 
 
-def results(*ids: str, before: list[Any] = [], after: list[Any] = []) -> dict[str, Any]:
+def results(*ids: str, before: tuple[Any, ...] = (), after: tuple[Any, ...] = ()) -> dict[str, Any]:
     return {"role": "user", "content": [*before, *({"type": "tool_result", "tool_use_id": i, "content": "x"} for i in ids), *after]}
 
 
@@ -165,12 +165,12 @@ TEXT = {"type": "text", "text": "note"}
         ([USER, USER], "roles must alternate"),
         ([USER, uses("t1", "t2"), results("t1")], "without `tool_result` blocks immediately after: t2"),
         ([USER, uses("t1"), USER], "without `tool_result` blocks"),
-        ([USER, uses("t1"), results("t1", before=[TEXT])], "must come first"),
+        ([USER, uses("t1"), results("t1", before=(TEXT,))], "must come first"),
         ([USER, uses("t1"), results("t1", "t9")], "unexpected `tool_use_id`"),
         ([USER, uses("t1"), results("t1"), uses("t1"), results("t1")], "must be unique"),
         ([USER, uses("t1")], "the last message must be the user's"),
-        ([USER, uses("t1"), results("t1", after=[{"type": "text", "text": ""}])], "must be non-empty"),
-        ([USER, uses("t1", "t2"), results("t2", "t1", after=[TEXT])], None),
+        ([USER, uses("t1"), results("t1", after=({"type": "text", "text": ""},))], "must be non-empty"),
+        ([USER, uses("t1", "t2"), results("t2", "t1", after=(TEXT,))], None),
     ],
 )
 def test_order_of_anthropic(model: FakeModel, messages: list[Any], reason: str | None) -> None:

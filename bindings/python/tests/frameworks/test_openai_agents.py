@@ -21,7 +21,23 @@ from agents import (
     set_tracing_disabled,
 )
 from fake_model import FakeModel
-from harness import BrokenGuard, RecordingGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
+from harness import (
+    AGAIN,
+    BLOCKED,
+    BrokenGuard,
+    FIRST,
+    RecordingGuard,
+    SECOND,
+    STOPPED,
+    Tools,
+    Workspace,
+    assert_same_requests,
+    first_with,
+    place_of,
+    run_page_program,
+    run_python,
+    write_row,
+)
 from model_scripts import healthy, same_failing_batch, same_failing_call
 from openai import AsyncOpenAI
 
@@ -30,7 +46,6 @@ from deloop.openai_agents import Deloop, DeloopStop
 
 NAME = "openai-agents"
 APIS = ("chat", "responses")
-FIRST, SECOND, BLOCKED, AGAIN, STOPPED = "[deloop] You ran", "[deloop] This is the second", "[deloop] Blocked.", "[deloop] Blocked again", "[deloop] Stopped"
 set_tracing_disabled(True)
 
 

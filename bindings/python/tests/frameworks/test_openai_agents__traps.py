@@ -25,20 +25,20 @@ from agents import (
 from agents.mcp import MCPServer
 from agents.run import ModelInputData
 from fake_model import FakeModel, Request
-from harness import RecordingGuard, Tools, first_with, place_of
+from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with, place_of
 from mcp import types as mcp
 from model_scripts import same_failing_batch, same_failing_call
 from model_wire import Reply
 from pydantic import BaseModel
-from test_openai_agents import FIRST, STOPPED, agent, client, run
+from test_openai_agents import agent, client, run
 
 from deloop.openai_agents import Deloop, DeloopStop
 
-LADDER = ["nudge", "nudge", "block", "block", "stop"]
 
 
 def test_different_exceptions_are_different_failures() -> None:
-    guard, errors = RecordingGuard(deliver="tool"), iter([KeyError("name"), ValueError("bad url"), OSError("disk is full"), TypeError("None")])
+    guard = RecordingGuard(deliver="tool")
+    errors = iter([KeyError("name"), ValueError("bad url"), OSError("disk is full"), TypeError("None")])
 
     @function_tool
     def fetch(url: str) -> str:

@@ -10,7 +10,23 @@ from typing import Any
 
 import pytest
 from fake_model import FakeModel
-from harness import BrokenGuard, RecordingGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
+from harness import (
+    AGAIN,
+    BLOCKED,
+    BrokenGuard,
+    FIRST,
+    RecordingGuard,
+    SECOND,
+    STOPPED,
+    Tools,
+    Workspace,
+    assert_same_requests,
+    first_with,
+    place_of,
+    run_page_program,
+    run_python,
+    write_row,
+)
 from model_scripts import healthy, same_failing_batch, same_failing_call
 from pydantic_ai import Agent, ModelRetry, ToolFailed, capture_run_messages
 from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded
@@ -25,7 +41,6 @@ from deloop.pydantic_ai import Deloop, DeloopStop
 
 NAME = "pydantic-ai"
 APIS = ("chat", "responses", "anthropic")
-FIRST, SECOND, BLOCKED, AGAIN, STOPPED = "[deloop] You ran", "[deloop] This is the second", "[deloop] Blocked.", "[deloop] Blocked again", "[deloop] Stopped"
 
 
 def client(model: FakeModel, api: str = "chat") -> Model:

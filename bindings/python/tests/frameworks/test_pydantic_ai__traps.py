@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fake_model import FakeModel, Request
-from harness import RecordingGuard, Tools, first_with
+from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with
 from model_scripts import same_failing_call
 from model_wire import Reply
 from pydantic import BaseModel
@@ -16,11 +16,10 @@ from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.toolsets import WrapperToolset
-from test_pydantic_ai import FIRST, STOPPED, agent, client, failing
+from test_pydantic_ai import agent, client, failing
 
 from deloop.pydantic_ai import Deloop, DeloopStop
 
-LADDER = ["nudge", "nudge", "block", "block", "stop"]
 
 
 def test_a_block_does_not_spend_the_retries_of_a_tool() -> None:
