@@ -238,6 +238,23 @@ test("the guard gets calls that fail the schema as invalid", async (t) => {
   assert.deepEqual(results.sort(), [["call_0000", "invalid"], ["call_0001", "error"]]);
 });
 
+test("processes that take turns with one store", async (t) => {
+  const model = await fake(t);
+  const failing = new FailingTool();
+  const store = new Map();
+  const guards = [0, 1].map(() => deloop({ tools: failingTools(failing), session: "chat", store, logger: null }));
+  const messages = [{ role: "user", content: "Fetch." }];
+  for (const [round, steps] of [2, 2, 2, 2, 2].entries()) {
+    const settings = { ...guards[round % 2], model: models(model).chat, messages, stopWhen: stepCountIs(steps) };
+    const result = await generateText(settings);
+    messages.push(...(result.responseMessages ?? result.response.messages));
+  }
+  assertValid(model);
+  assert.equal(model.requests.length, 8);
+  assert.equal(failing.ran.length, 5);
+  assert.equal(firstWith(model.requests, NUDGE), 3);
+});
+
 test("tools that run elsewhere: their results come with the next messages", async (t) => {
   const model = await fake(t);
   const guard = deloop({ tools: { fetch: tool({ inputSchema }) }, session: "client", logger: null });

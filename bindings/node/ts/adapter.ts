@@ -88,22 +88,28 @@ export class Adapter {
     return this.#watches.has(session);
   }
 
-  /** Continues a session from the store, if it has one that this process doesn't know yet. */
+  /** Returns the watch of a session, in the state that the store has, if another process wrote a newer one. */
   async load(session: string | null | undefined): Promise<Watch> {
     const { store } = this.#options;
-    if (store === undefined || !session || this.knows(session)) return this.watch(session);
+    if (store === undefined || !session) return this.watch(session);
     const state = await this.safelyAsync("store.get", async () => store.get(this.#key(session)), null);
     const watch = this.watch(session);
-    if (state != null) watch.restore(state);
+    if (state != null) watch.restoreIfOther(state);
     return watch;
   }
 
   /** Writes the state of a session to the store. */
   async save(watch: Watch): Promise<void> {
     const { store } = this.#options;
-    const state = store === undefined ? null : watch.checkpoint();
-    if (store === undefined || state === null) return;
-    await this.safelyAsync("store.set", async () => void (await store.set(this.#key(watch.session), state)), undefined);
+    if (store === undefined) return;
+    const before = watch.notes.mark;
+    watch.notes.mark = crypto.randomUUID();
+    const state = watch.checkpoint();
+    const write = async (): Promise<boolean> => {
+      if (state !== null) await store.set(this.#key(watch.session), state);
+      return state !== null;
+    };
+    if (!(await this.safelyAsync("store.set", write, false))) watch.notes.mark = before;
   }
 
   /** Forgets the stop of a session. */

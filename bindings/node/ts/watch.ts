@@ -201,6 +201,15 @@ export class Watch {
     return this.#adapter.safely("restore", () => this.#load(JSON.parse(state)), false);
   }
 
+  /** Continues from a checkpoint unless it is the one that was written last here. The mark in the notes tells. */
+  restoreIfOther(state: string): void {
+    const load = (): boolean => {
+      const saved = JSON.parse(state) as SavedWatch;
+      return saved.notes.mark !== this.notes.mark && this.#load(saved);
+    };
+    this.#adapter.safely("restore", load, false);
+  }
+
   #lift(): void {
     this.#stop = null;
     this.#adapter.lift(this.session);
