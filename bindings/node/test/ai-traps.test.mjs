@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { Guard } from "deloop";
 import { deloop } from "deloop/ai";
-import { convertToModelMessages, generateText, readUIMessageStream, stepCountIs, streamText, tool, ToolLoopAgent, wrapLanguageModel } from "ai";
+import { convertToModelMessages, generateText, Output, readUIMessageStream, stepCountIs, streamText, tool, ToolLoopAgent, wrapLanguageModel } from "ai";
 import { z } from "zod";
 
 import { failingTools, models, version, workspaceTools } from "./ai-tools.mjs";
@@ -253,6 +253,31 @@ test("processes that take turns with one store", async (t) => {
   assert.equal(model.requests.length, 8);
   assert.equal(failing.ran.length, 5);
   assert.equal(firstWith(model.requests, NUDGE), 3);
+});
+
+test("a run that wants an object ends normally too", async (t) => {
+  for (const stream of [false, true]) {
+    const model = await fake(t);
+    const guard = deloop({ tools: failingTools(new FailingTool()), logger: null });
+    const output = Output.object({ schema: z.object({ answer: z.string() }) });
+    const settings = { ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: many, output };
+    const result = stream ? streamText({ ...settings, onError() {} }) : await generateText(settings);
+    if (stream) await result.consumeStream();
+    assert.match(await result.text, /^\[deloop\] Stopped: /);
+    assert.equal(guard.decision.action, "stop");
+    await assert.rejects(async () => result.output);
+  }
+});
+
+test("exitBehavior error with a stream: its promises resolve, so look at the parts, onError or the decision", async (t) => {
+  const model = await fake(t);
+  const errors = [];
+  const guard = deloop({ tools: failingTools(new FailingTool()), logger: null, exitBehavior: "error" });
+  const result = streamText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: many, onError: ({ error }) => errors.push(error.name) });
+  await result.consumeStream();
+  assert.equal(await result.text, "");
+  assert.deepEqual(errors, ["StopError"]);
+  assert.equal(guard.decision.action, "stop");
 });
 
 test("tools that run elsewhere: their results come with the next messages", async (t) => {
