@@ -10,7 +10,7 @@ import { z } from "zod";
 
 import { failingTools, models, version, workspaceTools } from "./ai-tools.mjs";
 import { FakeModel, sameCalls, scripts } from "./fake-model.mjs";
-import { assertSameRequests, assertValid, FailingTool, firstWith, loopSteps, RecordingGuard, Workspace } from "./harness.mjs";
+import { assertSameRequests, assertValid, FailingTool, firstWith, Log, loopSteps, RecordingGuard, Workspace } from "./harness.mjs";
 
 const NUDGE = "[deloop] You ran";
 const many = stepCountIs(40);
@@ -81,6 +81,17 @@ test("your own prepareStep is called first, and what it returns counts", async (
   assert.deepEqual(seen, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
   assert.ok(model.requests.every((request) => request.body.temperature === 0.5));
   assert.equal(firstWith(model.requests, NUDGE), 3);
+});
+
+test("your own prepareStep in the wrong place switches deloop off, and deloop says so", async (t) => {
+  const model = await fake(t);
+  const log = new Log();
+  const failing = new FailingTool();
+  const guard = deloop({ tools: failingTools(failing), logger: log });
+  await generateText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: stepCountIs(12), prepareStep: () => undefined });
+  assert.equal(failing.ran.length, 12);
+  assert.equal(log.warnings.length, 1);
+  assert.match(log.warnings[0], /pass it to deloop\(\{ prepareStep \}\)/);
 });
 
 test("your own prepareStep that throws ends the run as it does without deloop", async (t) => {

@@ -150,6 +150,13 @@ export class Adapter {
     }
   }
 
+  /** Logs that something is set up in a way that doesn't work, once. */
+  warnOnce(text: string): void {
+    if (this.#logged.has(text)) return;
+    this.#logged.add(text);
+    this.safely("logger", () => this.#logger?.warn(text), undefined);
+  }
+
   /** Logs a failure inside deloop, once per kind. */
   failed(kind: string, error: unknown): void {
     const name = `${kind}: ${error instanceof Error ? error.name : typeof error}`;
