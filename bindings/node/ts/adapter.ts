@@ -117,8 +117,8 @@ export class Adapter {
     if (this.lastStop?.session === session) this.lastStop = null;
   }
 
-  /** Logs a decision and calls the callbacks. Returns whether somebody was there to answer an `ask` and allowed it. */
-  report(decision: Decision): boolean {
+  /** Logs a decision and calls the callbacks. Returns what `onDecision` says to an `ask`; null if there is none. */
+  report(decision: Decision): boolean | null {
     const text = `${decision.user_message ?? decision.message ?? "deloop"} (session ${decision.session})`;
     const stop = decision.action === "stop";
     this.safely("logger", () => (stop ? this.#logger?.error(text) : this.#logger?.warn(text)), undefined);
@@ -126,7 +126,7 @@ export class Adapter {
       this.lastStop = decision;
       this.#call("onStop", this.#options.onStop, decision);
     }
-    if (this.#options.onDecision === undefined) return false;
+    if (this.#options.onDecision === undefined) return null;
     return this.#call("onDecision", this.#options.onDecision, decision) !== false;
   }
 
