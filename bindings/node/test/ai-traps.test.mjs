@@ -307,6 +307,24 @@ test("tools that run elsewhere: their results come with the next messages", asyn
   assert.equal(firstWith(model.requests, NUDGE), 3);
 });
 
+test("a loop of your own around single steps is guarded as one session", async (t) => {
+  const model = await fake(t);
+  const failing = new FailingTool();
+  const guard = deloop({ tools: failingTools(failing), session: "own", logger: null });
+  const messages = [{ role: "user", content: "Fetch." }];
+  let result;
+  for (let turn = 0; turn < 20; turn += 1) {
+    result = await generateText({ ...guard, model: models(model).chat, messages });
+    messages.push(...(result.responseMessages ?? result.response.messages));
+    if (result.finishReason !== "tool-calls") break;
+  }
+  assertValid(model);
+  assert.equal(failing.ran.length, 5);
+  assert.equal(model.requests.length, 8);
+  assert.equal(firstWith(model.requests, NUDGE), 3);
+  assert.match(result.text, /^\[deloop\] Stopped: /);
+});
+
 test("results that a tool yields on the way are passed on", async (t) => {
   const model = await fake(t, (request) => (request.turns > 0 ? { text: "Done." } : { calls: [["fetch", { url: "x" }]] }));
   async function* execute() {
