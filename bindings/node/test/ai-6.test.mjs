@@ -38,6 +38,19 @@ test("without the tools deloop can't refuse, but it nudges and stops", async (t)
   assert.match(result.text, /^\[deloop\] Stopped: /);
 });
 
+test("attended: a call is refused unless onDecision allows it", async (t) => {
+  const rans = [];
+  for (const onDecision of [undefined, () => true, (decision) => decision.action !== "ask"]) {
+    const model = await fake(t);
+    const failing = new FailingTool();
+    const guard = deloop({ tools: failingTools(failing), logger: null, attended: true, onDecision });
+    await generateText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: stepCountIs(8) });
+    assertValid(model);
+    rans.push(failing.ran.length);
+  }
+  assert.ok(rans[0] < 8 && rans[1] === 8 && rans[2] === rans[0], `${rans}`);
+});
+
 test("needsApproval of a tool still asks", async (t) => {
   const model = await fake(t);
   let ran = 0;

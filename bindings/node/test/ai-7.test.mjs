@@ -98,6 +98,16 @@ test("attended: deloop asks a person through an approval request", async (t) => 
   assert.ok(failing.ran.length > ran, "a call that a person approved runs");
 });
 
+test("attended: onDecision can refuse a call without asking", async (t) => {
+  const model = await fake(t);
+  const failing = new FailingTool();
+  const guard = deloop({ tools: failingTools(failing), logger: null, attended: true, onDecision: (decision) => decision.action !== "ask" });
+  const result = await generateText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: isStepCount(10) });
+  assertValid(model);
+  assert.ok(failing.ran.length < 10, "a call was refused");
+  assert.ok(result.steps.flatMap((step) => step.content).every((part) => part.type !== "tool-approval-request" || part.isAutomatic));
+});
+
 test("the program of the page runs", async (t) => {
   const model = await fake(t);
   const output = await runPageProgram("ai-sdk", model, "mjs");

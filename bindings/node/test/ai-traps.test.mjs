@@ -5,12 +5,12 @@ import { test } from "node:test";
 
 import { Guard } from "deloop";
 import { deloop } from "deloop/ai";
-import { convertToModelMessages, generateText, readUIMessageStream, stepCountIs, streamText, tool, ToolLoopAgent, wrapLanguageModel } from "ai";
+import { convertToModelMessages, generateText, Output, readUIMessageStream, stepCountIs, streamText, tool, ToolLoopAgent, wrapLanguageModel } from "ai";
 import { z } from "zod";
 
 import { failingTools, models, version, workspaceTools } from "./ai-tools.mjs";
 import { FakeModel, sameCalls, scripts } from "./fake-model.mjs";
-import { assertSameRequests, assertValid, FailingTool, firstWith, loopSteps, RecordingGuard, Workspace } from "./harness.mjs";
+import { assertSameRequests, assertValid, FailingTool, firstWith, Log, loopSteps, RecordingGuard, Workspace } from "./harness.mjs";
 
 const NUDGE = "[deloop] You ran";
 const many = stepCountIs(40);
@@ -81,6 +81,17 @@ test("your own prepareStep is called first, and what it returns counts", async (
   assert.deepEqual(seen, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
   assert.ok(model.requests.every((request) => request.body.temperature === 0.5));
   assert.equal(firstWith(model.requests, NUDGE), 3);
+});
+
+test("your own prepareStep in the wrong place switches deloop off, and deloop says so", async (t) => {
+  const model = await fake(t);
+  const log = new Log();
+  const failing = new FailingTool();
+  const guard = deloop({ tools: failingTools(failing), logger: log });
+  await generateText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: stepCountIs(12), prepareStep: () => undefined });
+  assert.equal(failing.ran.length, 12);
+  assert.equal(log.warnings.length, 1);
+  assert.match(log.warnings[0], /pass it to deloop\(\{ prepareStep \}\)/);
 });
 
 test("your own prepareStep that throws ends the run as it does without deloop", async (t) => {
@@ -238,6 +249,48 @@ test("the guard gets calls that fail the schema as invalid", async (t) => {
   assert.deepEqual(results.sort(), [["call_0000", "invalid"], ["call_0001", "error"]]);
 });
 
+test("processes that take turns with one store", async (t) => {
+  const model = await fake(t);
+  const failing = new FailingTool();
+  const store = new Map();
+  const guards = [0, 1].map(() => deloop({ tools: failingTools(failing), session: "chat", store, logger: null }));
+  const messages = [{ role: "user", content: "Fetch." }];
+  for (const [round, steps] of [2, 2, 2, 2, 2].entries()) {
+    const settings = { ...guards[round % 2], model: models(model).chat, messages, stopWhen: stepCountIs(steps) };
+    const result = await generateText(settings);
+    messages.push(...(result.responseMessages ?? result.response.messages));
+  }
+  assertValid(model);
+  assert.equal(model.requests.length, 8);
+  assert.equal(failing.ran.length, 5);
+  assert.equal(firstWith(model.requests, NUDGE), 3);
+});
+
+test("a run that wants an object ends normally too", async (t) => {
+  for (const stream of [false, true]) {
+    const model = await fake(t);
+    const guard = deloop({ tools: failingTools(new FailingTool()), logger: null });
+    const output = Output.object({ schema: z.object({ answer: z.string() }) });
+    const settings = { ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: many, output };
+    const result = stream ? streamText({ ...settings, onError() {} }) : await generateText(settings);
+    if (stream) await result.consumeStream();
+    assert.match(await result.text, /^\[deloop\] Stopped: /);
+    assert.equal(guard.decision.action, "stop");
+    await assert.rejects(async () => result.output);
+  }
+});
+
+test("exitBehavior error with a stream: its promises resolve, so look at the parts, onError or the decision", async (t) => {
+  const model = await fake(t);
+  const errors = [];
+  const guard = deloop({ tools: failingTools(new FailingTool()), logger: null, exitBehavior: "error" });
+  const result = streamText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: many, onError: ({ error }) => errors.push(error.name) });
+  await result.consumeStream();
+  assert.equal(await result.text, "");
+  assert.deepEqual(errors, ["StopError"]);
+  assert.equal(guard.decision.action, "stop");
+});
+
 test("tools that run elsewhere: their results come with the next messages", async (t) => {
   const model = await fake(t);
   const guard = deloop({ tools: { fetch: tool({ inputSchema }) }, session: "client", logger: null });
@@ -252,6 +305,24 @@ test("tools that run elsewhere: their results come with the next messages", asyn
   }
   assertValid(model);
   assert.equal(firstWith(model.requests, NUDGE), 3);
+});
+
+test("a loop of your own around single steps is guarded as one session", async (t) => {
+  const model = await fake(t);
+  const failing = new FailingTool();
+  const guard = deloop({ tools: failingTools(failing), session: "own", logger: null });
+  const messages = [{ role: "user", content: "Fetch." }];
+  let result;
+  for (let turn = 0; turn < 20; turn += 1) {
+    result = await generateText({ ...guard, model: models(model).chat, messages });
+    messages.push(...(result.responseMessages ?? result.response.messages));
+    if (result.finishReason !== "tool-calls") break;
+  }
+  assertValid(model);
+  assert.equal(failing.ran.length, 5);
+  assert.equal(model.requests.length, 8);
+  assert.equal(firstWith(model.requests, NUDGE), 3);
+  assert.match(result.text, /^\[deloop\] Stopped: /);
 });
 
 test("results that a tool yields on the way are passed on", async (t) => {

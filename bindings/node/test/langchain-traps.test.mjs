@@ -216,6 +216,42 @@ test("a crash, then a resume: the same call counts once", async (t) => {
   assert.deepEqual(rungs, ["nudge", "second-nudge", "block", "hand-over", "stop"]);
 });
 
+test("processes that take turns with one checkpointer", async (t) => {
+  const model = await fake(t);
+  const failing = new FailingTool();
+  const checkpointer = new FileSaver();
+  const agents = [0, 1].map(() => createAgent({ model: models(model).chat, tools: failingTools(failing), middleware: [guarded()], checkpointer }));
+  const config = { configurable: { thread_id: "t" }, recursionLimit: 4 };
+  let input = prompt;
+  for (let round = 0; round < 8; round += 1) {
+    const done = await agents[round % 2].invoke(input, config).catch((error) => assert.equal(error.name, "GraphRecursionError"));
+    if (done !== undefined) break;
+    input = null;
+  }
+  assertValid(model);
+  assert.equal(model.requests.length, 8);
+  assert.equal(failing.ran.length, 5);
+});
+
+test("a run from an earlier checkpoint continues from the state at that point", async (t) => {
+  const model = await fake(t);
+  const rungs = [];
+  const agent = createAgent({
+    model: models(model).chat, tools: failingTools(new FailingTool()), checkpointer: new FileSaver(),
+    middleware: [guarded({ onDecision: ({ rung }) => rungs.push(rung) })],
+  });
+  const config = { configurable: { thread_id: "t" }, recursionLimit: 9 };
+  await assert.rejects(agent.invoke(prompt, config), { name: "GraphRecursionError" });
+  assert.deepEqual(rungs, ["nudge"]);
+  let early;
+  for await (const state of agent.graph.getStateHistory(config)) {
+    if (state.values.messages?.length === 5 && state.next.includes("model_request")) early = state.config;
+  }
+  await assert.rejects(agent.invoke(null, { ...early, recursionLimit: 6 }), { name: "GraphRecursionError" });
+  assertValid(model);
+  assert.deepEqual(rungs.slice(0, 3), ["nudge", "nudge", "second-nudge"], "the first nudge is given again");
+});
+
 test("an interrupt in a tool waits for a person", async (t) => {
   const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["fetch", { url: "x" }]] } : { text: "Done." }));
   const asking = tool(async () => `answer: ${interrupt("May I?")}`, fetches);

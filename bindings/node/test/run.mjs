@@ -1,8 +1,9 @@
 // Runs the tests of the framework adapters against the real packages, at the versions in frameworks/NAME.
 //
-//   node bindings/node/test/run.mjs [NAME…] [--package FOLDER]
+//   node bindings/node/test/run.mjs [NAME…] [--package FOLDER | --tarballs FOLDER] [--only TEST] [--test-name-pattern TEXT]
 //
-// FOLDER is a built Node package (with dist/ and npm/PLATFORM); by default it is bindings/node, and dist/ is built.
+// --package is a built Node package (with dist/ and npm/PLATFORM); by default it is bindings/node, and dist/ is built.
+// --tarballs has the packages as `npm pack` makes them; they are unpacked, as npm does.
 // Exit codes: 0 all tests passed, 1 some failed, 2 packages couldn't be installed.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -23,14 +24,14 @@ const FRAMEWORKS = {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { package: { type: "string" }, only: { type: "string", multiple: true }, "test-name-pattern": { type: "string", multiple: true } },
+  options: { package: { type: "string" }, tarballs: { type: "string" }, only: { type: "string", multiple: true }, "test-name-pattern": { type: "string", multiple: true } },
 });
 const unknown = positionals.filter((name) => !(name in FRAMEWORKS));
 if (unknown.length > 0) {
   console.error(`no such framework: ${unknown.join(", ")}; one of ${Object.keys(FRAMEWORKS).join(", ")}`);
   process.exit(1);
 }
-const built = values.package === undefined ? buildHere() : resolve(values.package);
+const built = values.tarballs === undefined && (values.package === undefined ? buildHere() : resolve(values.package));
 const failed = (positionals.length > 0 ? positionals : Object.keys(FRAMEWORKS)).filter((name) => !passes(name));
 if (failed.length > 0) console.error(`failed: ${failed.join(", ")}`);
 process.exit(failed.length > 0 ? 1 : 0);
@@ -95,6 +96,7 @@ function installed(name, scripts = false) {
 }
 
 function installDeloop(modules) {
+  if (values.tarballs !== undefined) return unpackTarballs(resolve(values.tarballs), modules);
   const platform = join(built, "npm", platformName());
   if (!existsSync(platform)) {
     console.error(`${platform} isn't there: run \`node bindings/node/scripts/build.mjs\` first`);
@@ -106,6 +108,23 @@ function installDeloop(modules) {
   copyFileSync(join(built, "package.json"), join(target, "package.json"));
   cpSync(join(built, "dist"), join(target, "dist"), { recursive: true });
   cpSync(platform, join(modules, `@deloop/cli-${platformName()}`), { recursive: true });
+}
+
+/** Unpacks each package into the place that its name says. */
+function unpackTarballs(folder, modules) {
+  const tar = (...args) => {
+    const done = spawnSync("tar", args, { encoding: "utf8" });
+    if (done.status !== 0) throw new Error(`tar ${args.join(" ")}: ${done.stderr}`);
+    return done.stdout;
+  };
+  for (const file of readdirSync(folder).filter((each) => each.endsWith(".tgz"))) {
+    const archive = join(folder, file);
+    const { name } = JSON.parse(tar("-xzOf", archive, "package/package.json"));
+    const target = join(modules, name);
+    rmSync(target, { recursive: true, force: true });
+    mkdirSync(target, { recursive: true });
+    tar("-xzf", archive, "-C", target, "--strip-components=1");
+  }
 }
 
 /** Returns a Node that is new enough: this one, or the one that npm has as a package. */

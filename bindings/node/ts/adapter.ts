@@ -88,22 +88,28 @@ export class Adapter {
     return this.#watches.has(session);
   }
 
-  /** Continues a session from the store, if it has one that this process doesn't know yet. */
+  /** Returns the watch of a session, in the state that the store has, if another process wrote a newer one. */
   async load(session: string | null | undefined): Promise<Watch> {
     const { store } = this.#options;
-    if (store === undefined || !session || this.knows(session)) return this.watch(session);
+    if (store === undefined || !session) return this.watch(session);
     const state = await this.safelyAsync("store.get", async () => store.get(this.#key(session)), null);
     const watch = this.watch(session);
-    if (state != null) watch.restore(state);
+    if (state != null) watch.restoreIfOther(state);
     return watch;
   }
 
   /** Writes the state of a session to the store. */
   async save(watch: Watch): Promise<void> {
     const { store } = this.#options;
-    const state = store === undefined ? null : watch.checkpoint();
-    if (store === undefined || state === null) return;
-    await this.safelyAsync("store.set", async () => void (await store.set(this.#key(watch.session), state)), undefined);
+    if (store === undefined) return;
+    const before = watch.notes.mark;
+    watch.notes.mark = crypto.randomUUID();
+    const state = watch.checkpoint();
+    const write = async (): Promise<boolean> => {
+      if (state !== null) await store.set(this.#key(watch.session), state);
+      return state !== null;
+    };
+    if (!(await this.safelyAsync("store.set", write, false))) watch.notes.mark = before;
   }
 
   /** Forgets the stop of a session. */
@@ -111,8 +117,8 @@ export class Adapter {
     if (this.lastStop?.session === session) this.lastStop = null;
   }
 
-  /** Logs a decision and calls the callbacks. Returns whether somebody was there to answer an `ask` and allowed it. */
-  report(decision: Decision): boolean {
+  /** Logs a decision and calls the callbacks. Returns what `onDecision` says to an `ask`; null if there is none. */
+  report(decision: Decision): boolean | null {
     const text = `${decision.user_message ?? decision.message ?? "deloop"} (session ${decision.session})`;
     const stop = decision.action === "stop";
     this.safely("logger", () => (stop ? this.#logger?.error(text) : this.#logger?.warn(text)), undefined);
@@ -120,7 +126,7 @@ export class Adapter {
       this.lastStop = decision;
       this.#call("onStop", this.#options.onStop, decision);
     }
-    if (this.#options.onDecision === undefined) return false;
+    if (this.#options.onDecision === undefined) return null;
     return this.#call("onDecision", this.#options.onDecision, decision) !== false;
   }
 
@@ -142,6 +148,13 @@ export class Adapter {
       this.failed(kind, error);
       return neutral;
     }
+  }
+
+  /** Logs that something is set up in a way that doesn't work, once. */
+  warnOnce(text: string): void {
+    if (this.#logged.has(text)) return;
+    this.#logged.add(text);
+    this.safely("logger", () => this.#logger?.warn(text), undefined);
   }
 
   /** Logs a failure inside deloop, once per kind. */

@@ -46,17 +46,25 @@ export function watchedModel(model: AnyModel, answered: (answer: ModelAnswer) =>
   return replaced(model, { doGenerate, doStream });
 }
 
-/** Returns a model that answers with a text and sends no request. */
+/**
+ * Returns a model that answers with a text and sends no request.
+ *
+ * If the run wants an object, the answer ends like one with calls: the AI SDK would try to read an object from any other.
+ */
 export function finalAnswer(model: AnyModel, text: string): AnyModel {
-  const finishReason = { unified: "stop", raw: "deloop" };
   const usage = { inputTokens: { total: 0 }, outputTokens: { total: 0 } };
-  const doGenerate = async (): Promise<any> => ({
+  const reasonFor = (options: any): any => ({
+    unified: options?.responseFormat?.type === "json" ? "tool-calls" : "stop",
+    raw: "deloop",
+  });
+  const doGenerate = async (options: any): Promise<any> => ({
     content: [{ type: "text", text }],
-    finishReason,
+    finishReason: reasonFor(options),
     usage,
     warnings: [],
   });
-  const doStream = async (): Promise<any> => {
+  const doStream = async (options: any): Promise<any> => {
+    const finishReason = reasonFor(options);
     const parts = [
       { type: "stream-start", warnings: [] },
       { type: "text-start", id: "deloop" },

@@ -27,6 +27,10 @@ interface Run {
 }
 
 const CALLS = 4_096;
+const UNPREPARED = 3;
+const NOT_CALLED =
+  "deloop doesn't guard this run: its prepareStep isn't called. If you have your own, pass it to deloop({ prepareStep }) " +
+  "instead of generateText, streamText or ToolLoopAgent.";
 
 /** Follows the runs of one settings object: many may be under way at once, and no hook says which one it belongs to. */
 export class Runs {
@@ -36,6 +40,8 @@ export class Runs {
   readonly #byMessages = new WeakMap<object, Run>();
   readonly #byCall = new Map<string, Run>();
   #approves = false;
+  #prepared = false;
+  #unpreparedCalls = 0;
 
   constructor(adapter: Adapter, session: SessionOption) {
     this.#adapter = adapter;
@@ -44,6 +50,7 @@ export class Runs {
 
   /** Prepares the next request: reports what came back, places nudges, and ends the run if it was stopped. */
   async prepare(step: StepRequest, own: PreparedStep): Promise<{ settings: PreparedStep; error: Error | null }> {
+    this.#prepared = true;
     const run = this.#known(step) ?? (await this.#begun(step));
     const { watch } = run;
     const given: readonly any[] = own?.messages ?? step.messages;
@@ -70,7 +77,7 @@ export class Runs {
     this.#approves = true;
     const { toolCallId: id, toolName, input } = request.toolCall;
     const run = this.#of(request.messages, id);
-    if (run === undefined) return undefined;
+    if (run === undefined) return this.#missed();
     this.#decide(run, id, toolName, input);
     const question = run.watch.question(id);
     if (question !== undefined) return { type: "user-approval", reason: question };
@@ -81,8 +88,9 @@ export class Runs {
   /** Returns why a call must not run (AI SDK 6); undefined if it may. */
   refusal(tool: string, input: unknown, options: any): string | undefined {
     const id: string = options?.toolCallId;
-    const run = this.#approves ? undefined : this.#of(options?.messages, id);
-    if (run === undefined) return undefined;
+    if (this.#approves) return undefined;
+    const run = this.#of(options?.messages, id);
+    if (run === undefined) return this.#missed();
     this.#decide(run, id, tool, input);
     return run.watch.refusal(id);
   }
@@ -161,6 +169,13 @@ export class Runs {
     run.looseTurn ??= `loose-${run.watch.turns}`;
     this.#remember(id, run);
     run.watch.called({ id, tool, args }, run.looseTurn);
+  }
+
+  /** Notices calls of runs that were never prepared. A call that was approved earlier may come before the first step. */
+  #missed(): undefined {
+    if (this.#prepared) return;
+    this.#unpreparedCalls += 1;
+    if (this.#unpreparedCalls >= UNPREPARED) this.#adapter.warnOnce(NOT_CALLED);
   }
 
   #remember(call: string, run: Run): void {

@@ -84,7 +84,7 @@ export class Threads {
     const kept: KeptState | undefined = request.state?._deloop;
     const given = typeof this.#session === "function" ? this.#session(request.runtime) : this.#session;
     const watch = this.#adapter.watch(given ?? threadOf(request.runtime) ?? kept?.session);
-    if (kept !== undefined && kept.mark !== watch.notes.mark) watch.restore(kept.state);
+    if (kept !== undefined) watch.restoreIfOther(kept.state);
     return watch;
   }
 }

@@ -23,7 +23,7 @@ export interface Nudge {
 export interface TurnPlan {
   /** The calls that must not run, with the text that answers each. */
   readonly refuse: ReadonlyMap<string, string>;
-  /** The calls that a person should be asked about, with the question. */
+  /** The calls that a person should be asked about, with the question. Without a way to ask, look at `refuse`. */
   readonly ask: ReadonlyMap<string, string>;
   /** The stop, if the run ends here. Then `refuse` has all calls of the turn. */
   readonly stop: Decision | null;
@@ -201,6 +201,15 @@ export class Watch {
     return this.#adapter.safely("restore", () => this.#load(JSON.parse(state)), false);
   }
 
+  /** Continues from a checkpoint unless it is the one that was written last here. The mark in the notes tells. */
+  restoreIfOther(state: string): void {
+    const load = (): boolean => {
+      const saved = JSON.parse(state) as SavedWatch;
+      return saved.notes.mark !== this.notes.mark && this.#load(saved);
+    };
+    this.#adapter.safely("restore", load, false);
+  }
+
   #lift(): void {
     this.#stop = null;
     this.#adapter.lift(this.session);
@@ -237,14 +246,17 @@ export class Watch {
     return this.#plan;
   }
 
-  #planned(ids: readonly string[], decision: Decision | null, refused: boolean): TurnPlan {
+  /** @param allowed what `onDecision` says to an `ask`; null if there is none */
+  #planned(ids: readonly string[], decision: Decision | null, allowed: boolean | null): TurnPlan {
     const stop = this.#stop;
     if (stop !== null) return { refuse: new Map(ids.map((id) => [id, messageOf(stop)])), ask: new Map(), stop };
-    if (decision === null || !(refused || decision.action === "ask")) return NOTHING;
+    if (decision === null) return NOTHING;
     const named = ids.filter((id) => decision.calls.includes(this.#names.get(id) ?? id));
+    const asks = decision.action === "ask";
+    const refuses = decision.action === "block" || (asks && allowed !== true);
     return {
-      refuse: new Map(refused ? named.map((id) => [id, messageOf(decision)]) : []),
-      ask: new Map(decision.action === "ask" ? named.map((id) => [id, decision.user_message ?? messageOf(decision)]) : []),
+      refuse: new Map(refuses ? named.map((id) => [id, messageOf(decision)]) : []),
+      ask: new Map(asks && allowed !== false ? named.map((id) => [id, decision.user_message ?? messageOf(decision)]) : []),
       stop: null,
     };
   }
@@ -280,16 +292,16 @@ export class Watch {
     return this.#adapter.safely<Decision | null>(`${body.type} step`, observe, null);
   }
 
-  /** Notes what a decision asks for. Returns whether its calls are refused. */
-  #act(decision: Decision | null): boolean {
-    if (decision === null || decision.action === "continue") return false;
-    if (decision.action === "stop" && this.#stop !== null) return false;
-    const allowed = !this.quiet && this.#adapter.report(decision);
+  /** Notes what a decision asks for. Returns what `onDecision` says to an `ask`; null if there is none. */
+  #act(decision: Decision | null): boolean | null {
+    if (decision === null || decision.action === "continue") return null;
+    if (decision.action === "stop" && this.#stop !== null) return null;
+    const allowed = this.quiet ? null : this.#adapter.report(decision);
     if (decision.action === "stop") this.#stop = decision;
     if (decision.action === "nudge" && decision.message !== null) {
       this.#pending.push({ text: decision.message, steps: [decision.step] });
     }
-    return decision.action === "block" || (decision.action === "ask" && !allowed);
+    return allowed;
   }
 
   /** A subagent that shares the guard of its parent leaves the session's state to the parent. */
