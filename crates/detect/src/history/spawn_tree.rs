@@ -31,6 +31,9 @@ pub struct SpawnTree {
     deepest: u16,
     /// Number of changes, waits and requests so far, of all agents.
     news: u16,
+    /// Number of subagents that subagents started since something changed or a person asked for something new.
+    #[serde(default)]
+    nested: u16,
     tokens: u64,
     usd: f64,
 }
@@ -97,6 +100,9 @@ pub struct SpawnView {
     pub idle: u32,
     /// Number of subagents that are remembered.
     pub remembered: u32,
+    /// Number of subagents that subagents started since something changed or a person asked for something new, this one
+    /// included.
+    pub nested: u32,
     /// All subagents so far.
     pub totals: SpawnTotals,
 }
@@ -229,6 +235,7 @@ impl SpawnTree {
         self.step_of(agent, step);
         let nesting = self.started_by(agent, history.calls(), record);
         self.spawns = self.spawns.saturating_add(1);
+        self.nested = self.nested.saturating_add(u16::from(nesting.depth > 1));
         // The same words from another agent may mean other work: "run the tests", say.
         let by = agent.map_or(0, |agent| u64::from(name_hash(agent)));
         let task = spawned_task(call).map(|task| task ^ by);
@@ -241,7 +248,8 @@ impl SpawnTree {
         let idle = agents().filter(|a| a.spawns > 0 && !a.worked).count();
         let figure = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (idle, remembered, totals) = (figure(idle), figure(agents().count()), self.totals());
-        SpawnView { nesting, task, times, since: since.into(), idle, remembered, totals }
+        let nested = self.nested.into();
+        SpawnView { nesting, task, times, since: since.into(), idle, remembered, nested, totals }
     }
 
     /// Notes the result of a call of any agent.
@@ -251,7 +259,9 @@ impl SpawnTree {
             if record.ending.in_vain() || record.ending == Ending::CalledOff {
                 self.not_started(half(record.signature));
             }
-        } else if record.progress == Progress::Changed || record.waits() && record.answered() {
+        } else if record.progress == Progress::Changed {
+            self.moved_on();
+        } else if record.waits() && record.answered() {
             self.note_news();
         }
     }
@@ -272,6 +282,12 @@ impl SpawnTree {
     /// Notes that something happened that could make a task worth giving again.
     pub(crate) fn note_news(&mut self) {
         self.news = self.news.wrapping_add(1);
+    }
+
+    /// Notes that something changed, or that a person asked for something new.
+    pub(crate) fn moved_on(&mut self) {
+        self.note_news();
+        self.nested = 0;
     }
 
     /// Adds what a subagent used.

@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{History, Ring, request_words};
+use crate::fingerprint::{half, short_hash};
 use crate::reading::Effect;
 use crate::{CallRecord, Ending, Progress, ToolKind};
 
@@ -34,6 +36,10 @@ pub struct Stretch {
     pub replies_since: u32,
     /// Whether the failure of some of the calls was inferred from words.
     pub inferred: bool,
+    /// What its requests to the model cost, in dollars, without those that waited for a running process.
+    pub usd: f64,
+    /// Whether the last call waits for a process that is declared running, or its result isn't recorded.
+    waiting: bool,
     /// The last turn with such a call, and the number of such calls since the last new outcome.
     turn: Option<u32>,
     quiet: u32,
@@ -60,8 +66,7 @@ impl Stretch {
 
     /// Adds an automatic message in words that were used before.
     pub(super) fn prompted(&mut self) {
-        let begun = self.calls > 0 || self.polls > 0 || self.replies > 0;
-        self.prompts += u32::from(begun);
+        self.prompts += u32::from(self.begun());
     }
 
     /// Adds a call whose result has just been judged, after the calls `before` it (newest first).
@@ -71,6 +76,7 @@ impl Stretch {
         before: &(impl Iterator<Item = &'a CallRecord> + Clone),
     ) {
         let last = || before.clone().find(|r| r.signature == record.signature && r.ending.tells());
+        self.waiting = !record.ending.tells();
         match record.progress {
             Progress::Changed => self.end(),
             Progress::Same | Progress::FailedAgain => {
@@ -101,6 +107,17 @@ impl Stretch {
         } else {
             self.said.push(words, REPLIES);
         }
+    }
+
+    /// Adds what a request to the model cost, in dollars.
+    fn charge(&mut self, usd: f64) {
+        if self.begun() && !self.waiting {
+            self.usd = (self.usd + usd).clamp(0.0, f64::MAX);
+        }
+    }
+
+    fn begun(&self) -> bool {
+        self.calls > 0 || self.polls > 0 || self.replies > 0
     }
 
     fn begin(&mut self, step: u32) {
@@ -138,12 +155,35 @@ impl History {
         self.stretch.start_over();
     }
 
+    /// Adds what a request to the model cost, in dollars.
+    pub(crate) fn push_cost(&mut self, usd: f64) {
+        self.stretch.charge(usd);
+    }
+
+    /// Adds a note that the agent makes with a call, such as a thought or a list. It is a reply that nobody gets. Numbers that
+    /// stand by themselves count something and don't make it a new one.
+    pub(crate) fn push_note(&mut self, args: &Value, step: u64) {
+        let words = half(short_hash(without_numbers(args).to_string().as_bytes()));
+        self.stretch.add_reply(words, u32::try_from(step).unwrap_or(u32::MAX));
+    }
+
     /// Adds the words of a turn without a call, at this step.
     pub(crate) fn push_reply(&mut self, text: &str, step: u64) {
         let (words, empty) = request_words(text);
         if !empty {
             self.stretch.add_reply(words, u32::try_from(step).unwrap_or(u32::MAX));
         }
+    }
+}
+
+fn without_numbers(args: &Value) -> Value {
+    match args {
+        Value::Number(_) => Value::Null,
+        Value::Array(items) => items.iter().map(without_numbers).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), without_numbers(value))).collect()
+        }
+        other => other.clone(),
     }
 }
 
