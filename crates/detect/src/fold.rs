@@ -84,7 +84,7 @@ pub fn fold(
             let id = result.id.as_ref().map(|id| half(short_hash(id.as_bytes())));
             if let Some(record) = history.answer(id, step.ts, result, tools.vocabulary()) {
                 if let Some(tree) = tree {
-                    tree.result(&record, tools.spawns(history.tool(&record)));
+                    tree.result(step.agent.as_deref(), &record, tools.spawns(history.tool(&record)));
                 }
                 show(history, Happening::Result(ResultView::new(result, record)));
             }

@@ -52,7 +52,8 @@ impl Detector for IdleSpend {
             _ => false,
         };
         let stretch = moment.history.stretch();
-        let count = u64::from(stretch.calls) + u64::from(stretch.polls) + u64::from(stretch.replies);
+        let all = [stretch.calls, stretch.polls, stretch.replies, stretch.notes];
+        let count: u64 = all.into_iter().map(u64::from).sum();
         if !looks || params.usd <= 0.0 || count < params.least {
             return None;
         }
@@ -62,8 +63,7 @@ impl Detector for IdleSpend {
         (severity > 0).then(|| {
             let mut found = Finding::new(self.name(), percent);
             found.score = 1.0;
-            found.since =
-                if stretch.calls + stretch.polls > 0 { stretch.since } else { stretch.replies_since }.into();
+            found.since = stretch.began().into();
             found.repeats = Repeats::IdleSpend;
             found.evidence = Evidence {
                 pattern: short_hash(b"idle-spend") ^ u64::from(moment.history.requests()),

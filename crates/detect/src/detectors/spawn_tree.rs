@@ -21,7 +21,8 @@ pub(crate) struct SpawnTreeParams {
     tasks: u64,
     /// Number of subagents that did nothing but start others, if they are at least half of all; 0 turns this rule off.
     idle: u64,
-    /// Number of subagents that other subagents started, with nothing changed in between; 0 turns this rule off.
+    /// Number of subagents that at least three other subagents started, that haven't come back, and with nothing changed in
+    /// between; 0 turns this rule off.
     nested: u64,
 }
 
@@ -97,6 +98,8 @@ impl Detector for SpawnTreeDetector {
 
 /// Number of further subagents started by subagents that make a finding more serious by one.
 const NESTED_STEP: u64 = 3;
+/// Number of subagents that must have started them. One that starts many coordinates them.
+const SPAWNERS: u32 = 3;
 
 fn reasons(params: &SpawnTreeParams, spawn: &SpawnView) -> [Option<SpawnReason>; 5] {
     let over = |count: u64, limit: u64| (limit > 0 && count >= limit).then(|| count - limit + 1);
@@ -117,7 +120,9 @@ fn reasons(params: &SpawnTreeParams, spawn: &SpawnView) -> [Option<SpawnReason>;
         reason(
             STRUCTURE,
             nested,
-            over(nested, params.nested).map(|n| 1 + (n - 1) / NESTED_STEP),
+            over(nested, params.nested)
+                .filter(|_| spawn.spawners >= SPAWNERS)
+                .map(|n| 1 + (n - 1) / NESTED_STEP),
             Repeats::Spawns,
             "nested",
         ),

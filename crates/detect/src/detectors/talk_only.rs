@@ -126,12 +126,12 @@ impl TalkOnly {
     /// Looks at a note that the agent makes for itself, such as a thought or a list: it is talk, too.
     fn noted(&self, params: &TalkOnlyParams, moment: &Moment<'_>) -> Option<Finding> {
         let stretch = moment.history.stretch();
-        let count = u64::from(stretch.replies);
+        let count = u64::from(stretch.notes);
         (params.again > 0 && stretch.prompts == 0 && count >= params.again).then(|| {
             let mut found = Finding::new(self.name(), count);
             found.period = 1;
             found.score = 1.0;
-            found.since = stretch.replies_since.into();
+            found.since = stretch.notes_since.into();
             found.repeats = Repeats::Note;
             found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
             found.evidence.hard = params.persists > 0 && count >= params.persists;

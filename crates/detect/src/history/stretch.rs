@@ -26,6 +26,9 @@ pub struct Stretch {
     pub turns: u32,
     /// Number of replies without a call that repeat an earlier one word for word.
     pub replies: u32,
+    /// Number of notes made with a call that repeat an earlier one, and the step of the first.
+    pub notes: u32,
+    pub notes_since: u32,
     /// Number of waiting calls that came back as before. They aren't part of `calls`.
     pub polls: u32,
     /// Number of automatic messages in it, all in words that were used before.
@@ -99,14 +102,41 @@ impl Stretch {
 
     /// Adds a reply without a call, by the hash of its words.
     pub(super) fn add_reply(&mut self, words: u32, step: u32) {
-        if self.said.iter().any(|said| *said == words) {
+        if self.says_again(words) {
             if self.replies == 0 {
                 self.replies_since = step;
             }
             self.replies += 1;
-        } else {
+        }
+    }
+
+    /// Adds a note, by the hash of its words.
+    fn add_note(&mut self, words: u32, step: u32) {
+        if self.says_again(words) {
+            if self.notes == 0 {
+                self.notes_since = step;
+            }
+            self.notes += 1;
+        }
+    }
+
+    /// Returns whether something was said before, and remembers it.
+    fn says_again(&mut self, words: u32) -> bool {
+        let again = self.said.iter().any(|said| *said == words);
+        if !again {
             self.said.push(words, REPLIES);
         }
+        again
+    }
+
+    /// Returns the step of the first call, reply or note.
+    pub(crate) fn began(&self) -> u32 {
+        let parts = [
+            (self.calls + self.polls, self.since),
+            (self.replies, self.replies_since),
+            (self.notes, self.notes_since),
+        ];
+        parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, since)| since).min().unwrap_or(0)
     }
 
     /// Adds what a request to the model cost, in dollars.
@@ -117,7 +147,7 @@ impl Stretch {
     }
 
     fn begun(&self) -> bool {
-        self.calls > 0 || self.polls > 0 || self.replies > 0
+        self.calls > 0 || self.polls > 0 || self.replies > 0 || self.notes > 0
     }
 
     fn begin(&mut self, step: u32) {
@@ -164,7 +194,7 @@ impl History {
     /// stand by themselves count something and don't make it a new one.
     pub(crate) fn push_note(&mut self, args: &Value, step: u64) {
         let words = half(short_hash(without_numbers(args).to_string().as_bytes()));
-        self.stretch.add_reply(words, u32::try_from(step).unwrap_or(u32::MAX));
+        self.stretch.add_note(words, u32::try_from(step).unwrap_or(u32::MAX));
     }
 
     /// Adds the words of a turn without a call, at this step.
