@@ -26,8 +26,9 @@ pub struct Stretch {
     pub turns: u32,
     /// Number of replies without a call that repeat an earlier one word for word.
     pub replies: u32,
-    /// Number of notes made with a call that repeat an earlier one, and the step of the first.
+    /// Number of notes made with a call that repeat an earlier one.
     pub notes: u32,
+    /// The step of the first of them.
     pub notes_since: u32,
     /// Number of waiting calls that came back as before. They aren't part of `calls`.
     pub polls: u32,
