@@ -1,6 +1,6 @@
 //! Adds Steps to a [`History`] and passes what happened to the detectors.
 
-use deloop_types::{Body, Call, Step};
+use deloop_types::{Body, Call, Origin, Step};
 use serde_json::Value;
 
 use crate::fingerprint::half;
@@ -71,6 +71,9 @@ pub fn fold(
                     false => Sketch::of(&call.args),
                 };
                 let record = history.push_call(call, words, step.ts, record);
+                if record.kind == ToolKind::Talk && !tools.spawns(&call.tool) {
+                    history.push_note(&call.args, index);
+                }
                 let count = swarm.get(i).copied().flatten();
                 let made = NewCall { step, index, call, record: &record };
                 let spawn = enter_call(tree, &made, history, &context);
@@ -81,14 +84,17 @@ pub fn fold(
             let id = result.id.as_ref().map(|id| half(short_hash(id.as_bytes())));
             if let Some(record) = history.answer(id, step.ts, result, tools.vocabulary()) {
                 if let Some(tree) = tree {
-                    tree.result(&record, tools.spawns(history.tool(&record)));
+                    tree.result(step.agent.as_deref(), &record, tools.spawns(history.tool(&record)));
                 }
                 show(history, Happening::Result(ResultView::new(result, record)));
             }
         }
         Body::User(user) => {
             if let Some(tree) = tree.as_mut().filter(|_| history.is_request(user)) {
-                tree.note_news();
+                match user.origin {
+                    Origin::Human => tree.moved_on(),
+                    Origin::Harness => tree.note_news(),
+                }
             }
             history.push_request(user);
             show(history, Happening::User(user));
@@ -97,6 +103,7 @@ pub fn fold(
             if let Some(tree) = tree.as_mut().filter(|_| step.agent.is_some()) {
                 tree.charge(usage);
             }
+            history.push_cost(usage.cost_usd.unwrap_or(0.0));
             show(history, Happening::Usage);
         }
         Body::Chunk(text) => show(history, Happening::Chunk(text)),

@@ -3,12 +3,12 @@ use crate::detectors::{
     call_cycle::CallCycle, chanting::Chanting, compaction_spiral::CompactionSpiral,
     duplicate_turn::DuplicateTurn, edits_without_progress::EditsWithoutProgress, empty_search::EmptySearch,
     failing_commands::FailingCommands, failing_run::FailingRun, failing_tests::FailingTests,
-    known_failure::KnownFailureDetector, no_progress::NoProgress, over_budget::OverBudget,
-    persistence_loop::PersistenceLoop, plan_rewrite::PlanRewrite, repeated_call::RepeatedCall,
-    repeated_edit::RepeatedEdit, repeated_error::RepeatedError, repeated_failure::RepeatedFailure,
-    repeated_target::RepeatedTarget, similar_call::SimilarCall, similar_turn::SimilarTurn,
-    spawn_tree::SpawnTreeDetector, stale_run::StaleRun, stalled_task::StalledTask, swarm_repeat::SwarmRepeat,
-    talk_only::TalkOnly, test_edits_without_green::TestEditsWithoutGreen,
+    idle_spend::IdleSpend, known_failure::KnownFailureDetector, no_progress::NoProgress,
+    over_budget::OverBudget, persistence_loop::PersistenceLoop, plan_rewrite::PlanRewrite,
+    repeated_call::RepeatedCall, repeated_edit::RepeatedEdit, repeated_error::RepeatedError,
+    repeated_failure::RepeatedFailure, repeated_target::RepeatedTarget, similar_call::SimilarCall,
+    similar_turn::SimilarTurn, spawn_tree::SpawnTreeDetector, stale_run::StaleRun, stalled_task::StalledTask,
+    swarm_repeat::SwarmRepeat, talk_only::TalkOnly, test_edits_without_green::TestEditsWithoutGreen,
 };
 
 /// All built-in detectors.
@@ -30,6 +30,7 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &RepeatedEdit,
     &FailingRun,
     &StaleRun,
+    &IdleSpend,
     &EditsWithoutProgress,
     &TestEditsWithoutGreen,
     &PlanRewrite,

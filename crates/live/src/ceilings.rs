@@ -225,7 +225,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         decision.message = Some(message(&finding.summary, closest.key, wanted));
         decision.status = (wanted == Action::Stop).then(|| STATUS.to_owned());
         decision.findings = vec![finding];
-        decision.user_message = user_message(&decision);
+        decision.user_message = user_message(&decision, None);
         let decision = if action == wanted { decision } else { held_back(decision, action) };
         if is_new {
             let origin = DecisionOrigin {
@@ -300,7 +300,7 @@ pub(crate) fn refused_at_limit(mut decision: Decision) -> Decision {
         "[deloop] Blocked: {summary}. That is a ceiling, so calls are refused until a person writes to you, which raises it by \
          half. Stop here and report where you stand."
     ));
-    decision.user_message = user_message(&decision);
+    decision.user_message = user_message(&decision, None);
     decision
 }
 

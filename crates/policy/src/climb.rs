@@ -20,6 +20,12 @@ impl Ladders<'_> {
         self.session.stopped().or_else(|| self.agent.stopped())
     }
 
+    /// Returns the summary of the finding that led to the current stop.
+    pub(crate) fn stopped_for(&self) -> Option<&str> {
+        let by = if self.session.stopped().is_some() { &*self.session } else { &*self.agent };
+        by.stopped_for.as_deref()
+    }
+
     pub(crate) fn of(&mut self, watch: &Watch) -> &mut LadderState {
         if watch.detector.whole_session() { self.session } else { self.agent }
     }

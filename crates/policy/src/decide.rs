@@ -70,8 +70,8 @@ pub fn decide(
     context: &DecisionContext<'_>,
 ) -> Decided {
     found.iter_mut().for_each(|one| describe(profile, one));
-    let done = |decision: Decision, clear, mode| {
-        let decision = with_user_message(capped(decision, mode));
+    let done = |decision: Decision, why: Option<&str>, clear, mode| {
+        let decision = with_user_message(capped(decision, why, mode), why);
         let ends_session = decision.action == Action::Stop && profile.stop_ends == StopEnds::Session;
         Decided { decision, clear, ends_session, by: None, episode: None, of_limit: false }
     };
@@ -79,15 +79,16 @@ pub fn decide(
     if let Some(stopped) = ladders.stopped() {
         decision = stopped.clone();
         decision.step = context.step;
+        let why = ladders.stopped_for().map(str::to_owned);
         decision.findings = found.into_iter().map(|f| f.finding).collect();
         let of_limit = ladders.agent.stopped_by_limit || ladders.session.stopped_by_limit;
         if of_limit {
             limits_first(&mut decision.findings);
         }
-        return done(decision, false, context.mode_for(of_limit));
+        return done(decision, why.as_deref(), false, context.mode_for(of_limit));
     }
     if found.is_empty() {
-        return done(decision, false, context.mode);
+        return done(decision, None, false, context.mode);
     }
     let candidates: Vec<Candidate<'_>> = found
         .iter()
@@ -101,6 +102,8 @@ pub fn decide(
     let by = strongest.map(|best| found[best.found].watch);
     let episode = strongest.and_then(|best| best.episode);
     let of_limit = strongest.is_some_and(|best| found[best.found].finding.is_budget());
+    let why = strongest.map(|best| found[best.found].finding.summary.clone());
+    let why = why.as_deref();
     let mode = context.mode_for(of_limit);
     let mut clear = false;
     if let Some(best) = strongest {
@@ -138,18 +141,19 @@ pub fn decide(
         }
         if best.action == Action::Stop && profile.stop_ends == StopEnds::Run && mode == Mode::Enforce {
             let ladder = ladders.of(watch);
-            ladder.stopped = Some(Box::new(with_user_message(decision.clone())));
+            ladder.stopped = Some(Box::new(with_user_message(decision.clone(), why)));
             ladder.stopped_by_limit = of_limit;
+            ladder.stopped_for = why.map(str::to_owned);
         }
     }
     if profile.rules == Rules::Episodes && mode == Mode::Nudge && decision.action > Action::Nudge {
-        decision = held_back(decision, &found, of_limit);
+        decision = held_back(decision, strongest.map(|best| &found[best.found]));
     }
     decision.findings = listed(found);
     if of_limit && profile.rules == Rules::Episodes {
         limits_first(&mut decision.findings);
     }
-    Decided { by, episode, of_limit, ..done(decision, clear, mode) }
+    Decided { by, episode, of_limit, ..done(decision, why, clear, mode) }
 }
 
 /// Adds what a finding means in words, and whether anything rests on it.
@@ -238,16 +242,14 @@ fn warning(finding: &Finding) -> String {
 
 /// Turns a decision that mode nudge doesn't allow into a warning. The agent doesn't get the text, which would claim a
 /// refusal or a stop; people learn what the mode held back.
-fn held_back(decision: Decision, found: &[DetectorHit], of_limit: bool) -> Decision {
+fn held_back(decision: Decision, decides: Option<&DetectorHit>) -> Decision {
     let what = match decision.action {
         Action::Stop => "stopped the run",
         _ => "blocked this call",
     };
-    let decides = found.iter().find(|f| f.finding.is_budget() == of_limit && !f.finding.evidence.advisory);
-    let decides = decides.or(found.first());
     let summary = decides.map_or("it repeats itself", |f| f.finding.summary.as_str());
     let tried = match decides {
-        _ if of_limit => "",
+        Some(hit) if hit.finding.is_budget() => "",
         Some(hit) => after_warnings(&hit.finding),
         None => WARNED_TWICE,
     };
@@ -271,8 +273,8 @@ fn role(wanted: Role, context: &DecisionContext<'_>) -> Role {
     std::iter::once(wanted).chain(others).find(able).unwrap_or(wanted)
 }
 
-fn with_user_message(mut decision: Decision) -> Decision {
-    decision.user_message = user_message(&decision);
+fn with_user_message(mut decision: Decision, why: Option<&str>) -> Decision {
+    decision.user_message = user_message(&decision, why);
     decision
 }
 
@@ -307,13 +309,13 @@ pub fn decision_id(session: &SessionId, step: u64) -> String {
 }
 
 /// Caps a decision at what the mode allows and keeps the original.
-fn capped(decision: Decision, mode: Mode) -> Decision {
+fn capped(decision: Decision, why: Option<&str>, mode: Mode) -> Decision {
     let cap = mode.cap();
     if decision.action <= cap {
         return decision;
     }
     let mut done = decision.clone();
-    done.would = Some(Box::new(with_user_message(decision)));
+    done.would = Some(Box::new(with_user_message(decision, why)));
     done.action = cap;
     done.calls.clear();
     done.rollback = None;

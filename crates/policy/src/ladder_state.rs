@@ -19,6 +19,9 @@ pub struct LadderState {
     /// Whether the agent's context was cut before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     compacted: bool,
+    /// The summary of the finding that led to that stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stopped_for: Option<String>,
     /// Whether a limit led to that stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) stopped_by_limit: bool,
@@ -158,7 +161,7 @@ impl LadderState {
     /// Starts over after a person wrote or intervened: current episodes end, and a stop is lifted.
     pub fn start_over(&mut self) {
         self.episodes.retain(|e| e.of_limit);
-        self.stopped = None;
+        (self.stopped, self.stopped_for) = (None, None);
         self.stopped_by_limit = false;
     }
 

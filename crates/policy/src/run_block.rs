@@ -9,7 +9,8 @@ use serde_json::Value;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RunBlock {
-    /// How long nothing may happen before deloop ends the agent, such as `90m` or `3h`; `2h` if absent, `0` for never.
+    /// How long nothing may happen before deloop ends the agent, such as `90m` or `3h`; if absent, `2h`, or `52m` while a call
+    /// runs; `0` for never.
     pub stall: Option<String>,
     /// What happens when an agent ignored two nudges: `"fresh"` starts it again in a new session, `{ model = "…" }` does
     /// that with another model. Without it, deloop blocks the call and then stops the run.

@@ -13,6 +13,9 @@ pub(crate) fn summary(finding: &Finding, call: &str) -> String {
         }
         "depth" => format!("a subagent started {count} levels below the main agent"),
         "relays" => format!("{count} subagents in a row did nothing but start the next one"),
+        "nested" => {
+            format!("{count} subagents were started by other subagents, with nothing changed in between")
+        }
         _ => format!("{count} subagents did nothing but start others"),
     };
     let mut about = vec![format!("{} subagents started", field(finding, "spawns"))];
@@ -32,6 +35,9 @@ pub(crate) fn told(finding: &Finding) -> String {
         "depth" => format!("This would start a subagent {count} levels below the main agent."),
         "relays" => format!(
             "You are one of {count} subagents in a row that did nothing but pass the task on to another subagent."
+        ),
+        "nested" => format!(
+            "{count} subagents of this session were started by other subagents, and nothing changed in between."
         ),
         _ => format!(
             "{count} subagents of this session, you among them, did nothing but start other subagents."

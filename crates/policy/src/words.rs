@@ -45,6 +45,7 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Search => format!("{count} similar searches found nothing (last: {})", call()),
         Repeats::Turn => format!("{count} turns say nearly the same"),
         Repeats::Talk => format!("{count} turns in a row without a call"),
+        Repeats::Note => format!("{count} notes that repeat earlier ones, with nothing done in between"),
         Repeats::Message => format!("one message with {count} sentences that were in it before"),
         Repeats::Swarm => format!("{} {count} times by {} workers", call(), field(finding, "workers")),
         Repeats::File => format!(
@@ -71,6 +72,10 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Request => {
             format!("{count} requests to continue in a row brought nothing new; check what keeps asking")
         }
+        Repeats::IdleSpend => {
+            let [usd, times] = ["usd", "times"].map(|name| field(finding, name));
+            format!("${usd} spent while {times} calls and replies brought nothing new")
+        }
         Repeats::Spawns | Repeats::SpawnedTask => spawn_words::summary(finding, &call()),
         Repeats::KnownFailure => format!("{} failed here{}", call(), as_before(finding)),
         _ => {
@@ -92,9 +97,10 @@ pub fn notice(notice: &ControllerNotice) -> String {
     format!("[deloop] {who} {what}: {}", clean(&notice.message, 400))
 }
 
-/// Describes what deloop did and why, in one line for the user; `None` when it did nothing.
+/// Describes what deloop did and why, in one line for the user; `None` when it did nothing. `why` is the summary of the finding
+/// that decided; without one, the first finding is named.
 #[must_use]
-pub fn user_message(decision: &Decision) -> Option<String> {
+pub fn user_message(decision: &Decision, why: Option<&str>) -> Option<String> {
     let did = match decision.action {
         Action::Continue => return None,
         Action::Warn => return decision.message.clone(),
@@ -103,7 +109,7 @@ pub fn user_message(decision: &Decision) -> Option<String> {
         Action::Block => "deloop blocked a call",
         Action::Stop => "deloop stopped the run",
     };
-    let why = decision.findings.first().map(|f| f.summary.as_str());
+    let why = why.or_else(|| decision.findings.first().map(|f| f.summary.as_str()));
     let why = why.or(decision.status.as_deref()).unwrap_or("it repeats itself").trim_end_matches('.');
     let id = decision.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
     Some(format!("{did}: {why}{id}"))
@@ -189,6 +195,9 @@ pub fn told(finding: &Finding) -> String {
         Repeats::Talk | Repeats::Turn => {
             format!("Your last {count} replies say nearly the same, and nothing was done in between.")
         }
+        Repeats::Note => {
+            format!("{count} of your notes repeat earlier ones, and nothing was done in between.")
+        }
         Repeats::Message => format!("{count} sentences of your message were in it before."),
         Repeats::Swarm => {
             let workers = field(finding, "workers");
@@ -213,6 +222,10 @@ pub fn told(finding: &Finding) -> String {
             format!(
                 "You were asked to continue {count} times in a row, and none of your answers brought anything new."
             )
+        }
+        Repeats::IdleSpend => {
+            let [usd, times] = ["usd", "times"].map(|name| field(finding, name));
+            format!("Your last {times} calls and replies brought nothing new, and cost ${usd}.")
         }
         Repeats::Spawns | Repeats::SpawnedTask => spawn_words::told(finding),
         Repeats::KnownFailure => {
@@ -263,7 +276,7 @@ pub fn advice(finding: &Finding) -> &'static str {
         (Repeats::Search, _) => {
             "What you are looking for is probably not there. Take that as the answer, or look at a listing to see what is."
         }
-        (Repeats::Talk | Repeats::Turn | Repeats::Message, _) => {
+        (Repeats::Talk | Repeats::Turn | Repeats::Note | Repeats::Message, _) => {
             "Take the next step with a tool call, or state in one sentence what is missing."
         }
         (Repeats::File | Repeats::TestFile, _) => {
@@ -280,6 +293,9 @@ pub fn advice(finding: &Finding) -> &'static str {
         }
         (Repeats::Request, _) => {
             "Giving the same answer again won't end this. Find out what the request checks and do the part that is missing, or say in one sentence what blocks you."
+        }
+        (Repeats::IdleSpend, _) => {
+            "If you wait for something, wait with one call that returns when it happens, or cancel the timer and say what a person must do. If you don't, take a step that changes something."
         }
         (Repeats::Spawns | Repeats::SpawnedTask, _) => spawn_words::advice(finding),
         (Repeats::KnownFailure, _) => {

@@ -70,6 +70,8 @@ pub enum Repeats {
     Turn,
     /// Turns without a call.
     Talk,
+    /// Notes that the agent makes for itself, such as thoughts.
+    Note,
     /// Sentences within one message.
     Message,
     /// A call that many workers of a swarm make.
@@ -92,6 +94,8 @@ pub enum Repeats {
     SpawnedTask,
     /// A failure that other sessions of the project, or other subagents of the session, met before.
     KnownFailure,
+    /// Money spent while nothing new came.
+    IdleSpend,
     /// The session's budget.
     Budget,
 }

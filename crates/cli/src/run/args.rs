@@ -83,8 +83,8 @@ pub(crate) struct RunArgs {
     /// Let this `deloop serve` decide, whatever the agent's hooks and your configuration name; `off` for none
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
-    /// End the agent if nothing happens for this long, such as 30s, 90m or 3h; 0 for never [default: 2h, or `stall` in
-    /// `[run]` of your configuration]
+    /// End the agent if nothing happens for this long, such as 30s, 90m or 3h; 0 for never [default: 2h, or 52m
+    /// while a call runs; `stall` in `[run]` of your configuration]
     #[arg(long, value_name = "TIME")]
     pub(crate) stall: Option<String>,
     /// When the agent ignored two nudges: `fresh` starts it again in a new session, `model=NAME` does that with another

@@ -17,7 +17,6 @@ mod then_command;
 mod watch;
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use deloop_live::{RecordedDecision, SqliteJournal};
 use deloop_policy::RecoverWith;
@@ -27,6 +26,7 @@ use self::attempt::{Attempt, Retry, is_stall};
 use self::child::Processes;
 use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
+use self::stall::StallLimits;
 use crate::args::RuleArgs;
 use crate::config;
 use crate::exit::{self, Failure};
@@ -42,8 +42,8 @@ struct Runner<'a> {
     processes: Processes,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
-    /// How long nothing may happen; zero for any time.
-    stall: Duration,
+    /// How long nothing may happen.
+    stall: StallLimits,
     /// Whether a person may be asked.
     at_terminal: bool,
     /// What happens when the agent ignores two nudges.
@@ -100,8 +100,8 @@ impl<'a> Runner<'a> {
             say(&notice);
         }
         let stall = match config::is_off() {
-            true => Duration::ZERO,
-            false => stall::limit(args.stall.as_deref().or(config.run.stall.as_deref()))?,
+            true => StallLimits::default(),
+            false => StallLimits::read(args.stall.as_deref().or(config.run.stall.as_deref()))?,
         };
         let recover = args.recover.as_deref().map(recover::parse).transpose()?.or(config.run.recover);
         let processes = Processes::new()?;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use deloop_detect::Tools;
 use deloop_live::{RunActivity, SqliteJournal};
 use deloop_types::Millis;
 
@@ -13,6 +14,8 @@ use crate::state::now as wall_clock;
 
 /// The limit unless the user sets another one: 4.3 times the longest pause in 121 sessions that ran without a person.
 const DEFAULT: &str = "2h";
+/// The same while a call runs: 4 times the longest call in those sessions.
+const OF_A_CALL: Duration = Duration::from_secs(52 * 60);
 /// How often the run is looked at: so many times before the limit, and at least this often.
 const LOOKS: u32 = 40;
 const PACE: Duration = Duration::from_secs(5);
@@ -33,9 +36,42 @@ pub(super) enum StallNotice {
     Stalled(Box<RunActivity>, String),
 }
 
+/// How long nothing may happen; zero for any time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StallLimits {
+    /// While the agent waits for its model.
+    model: Duration,
+    /// While a call runs that starts no subagent. What a subagent waits for is its model.
+    call: Duration,
+}
+
+impl StallLimits {
+    /// Reads what the user set, if anything.
+    pub(super) fn read(text: Option<&str>) -> Result<Self, Failure> {
+        let model = limit(text.unwrap_or(DEFAULT))?;
+        Ok(Self { model, call: text.map_or(OF_A_CALL, |_| model) })
+    }
+
+    /// Returns whether there are none.
+    fn is_zero(self) -> bool {
+        self.model.is_zero() && self.call.is_zero()
+    }
+
+    /// Returns the shorter one.
+    fn least(self) -> Duration {
+        self.model.min(self.call)
+    }
+
+    fn of(self, activity: &RunActivity) -> Duration {
+        let tools = Tools::default();
+        let runs = activity.running.iter().any(|call| !tools.spawns(&call.tool));
+        if runs { self.call } else { self.model }
+    }
+}
+
 /// Reads a limit such as `90m`; zero means that there is none.
-pub(super) fn limit(text: Option<&str>) -> Result<Duration, Failure> {
-    let text = text.unwrap_or(DEFAULT).trim();
+fn limit(text: &str) -> Result<Duration, Failure> {
+    let text = text.trim();
     if ["0", "off"].contains(&text) {
         return Ok(Duration::ZERO);
     }
@@ -56,7 +92,7 @@ pub(super) fn limit(text: Option<&str>) -> Result<Duration, Failure> {
 pub(super) struct StallWatch<'a> {
     store: &'a SqliteJournal,
     run: &'a str,
-    limit: Duration,
+    limits: StallLimits,
     /// The last event, once there is one: an agent that never calls deloop can't be told from one that hangs.
     last: Option<Millis>,
     /// When something last happened.
@@ -69,11 +105,16 @@ pub(super) struct StallWatch<'a> {
 
 impl<'a> StallWatch<'a> {
     /// Starts to watch a run; `None` if there is no limit.
-    pub(super) fn new(store: &'a SqliteJournal, run: &'a str, limit: Duration, now: Instant) -> Option<Self> {
-        (!limit.is_zero()).then(|| Self {
+    pub(super) fn new(
+        store: &'a SqliteJournal,
+        run: &'a str,
+        limits: StallLimits,
+        now: Instant,
+    ) -> Option<Self> {
+        (!limits.is_zero()).then(|| Self {
             store,
             run,
-            limit,
+            limits,
             last: None,
             since: now,
             looked: now,
@@ -85,7 +126,8 @@ impl<'a> StallWatch<'a> {
 
     /// Looks at the run, if it is time to. A look that fails is repeated.
     pub(super) fn look(&mut self, now: Instant) -> Option<StallNotice> {
-        if now - self.looked < (self.limit / LOOKS).min(PACE) {
+        let least = self.limits.least();
+        if now - self.looked < (least / LOOKS).min(PACE) {
             return None;
         }
         self.looked = now;
@@ -99,17 +141,17 @@ impl<'a> StallWatch<'a> {
             return None;
         }
         let quiet = now - self.since;
-        let wrote = quiet >= self.limit / EARLY && self.output.processes_wrote(wall_clock());
+        let wrote = quiet >= least / EARLY && self.output.processes_wrote(wall_clock());
         if self.output.files_grew() || wrote {
             (self.since, self.warned) = (now, false);
             return None;
         }
-        if quiet < self.limit / 2 {
+        if quiet < least / 2 {
             return None;
         }
         let activity = self.store.activity_of_run(self.run).ok()??;
         let own = activity.running.iter().filter_map(|call| call.limit_ms).max().unwrap_or(0);
-        let limit = self.limit.max(self.longest * FAR_LONGER) + Duration::from_millis(own);
+        let limit = self.limits.of(&activity).max(self.longest * FAR_LONGER) + Duration::from_millis(own);
         if quiet >= limit {
             let summary = format!("nothing happened for {} while {}", span(quiet), doing(&activity));
             return Some(StallNotice::Stalled(Box::new(activity), summary));
@@ -227,8 +269,9 @@ mod tests {
 
     #[test]
     fn limits_have_units() {
-        let read = |text| limit(Some(text)).ok().map(|limit| limit.as_secs());
-        assert_eq!(limit(None).unwrap().as_secs(), 7200);
+        let read = |text| limit(text).ok().map(|limit| limit.as_secs());
+        let seconds = |text| StallLimits::read(text).map(|l| [l.model.as_secs(), l.call.as_secs()]).unwrap();
+        assert_eq!([seconds(None), seconds(Some("90m"))], [[7200, 3120], [5400, 5400]]);
         assert_eq!([read("30s"), read("90m"), read("1.5h")], [Some(30), Some(5400), Some(5400)]);
         assert_eq!([read("0"), read("off"), read("0m")], [Some(0), Some(0), Some(0)]);
         assert_eq!(read("99999h"), Some(LONGEST.as_secs()));
@@ -276,6 +319,7 @@ mod tests {
         }
     }
 
+    const QUIET: &str = r#"{"agents":[{"name":null,"running":[{"tool":"mcp__notes__search","call":"search","limit_ms":null,"began":1,"id":1}]}]}"#;
     const WAITS: &str = r#"{"agents":[{"name":null}]}"#;
     const RUNS: &str = r#"{"agents":[{"name":null,"running":[{"tool":"Bash","call":"Bash(make)","limit_ms":5400000,"began":1,"id":1}]}]}"#;
 
@@ -292,7 +336,8 @@ mod tests {
         let mut night = Night::new();
         let journal =
             SqliteJournal::open(&night.folder.path().join("d.db"), deloop_store::Bounds::default()).unwrap();
-        let mut watch = StallWatch::new(&journal, "r", limit(None).unwrap(), night.start).unwrap();
+        let mut watch =
+            StallWatch::new(&journal, "r", StallLimits::read(None).unwrap(), night.start).unwrap();
         assert_eq!(words(watch.look(night.at(600))), "", "nothing has begun");
         for step in 0..40 {
             night.event(WAITS);
@@ -309,7 +354,24 @@ mod tests {
         assert_eq!(words(watch.look(night.at(last + 120))), "");
         let stalled = "stalled: nothing happened for 2 h 0 min while the agent waited for its model";
         assert_eq!(words(watch.look(night.at(last + 121))), stalled);
-        assert!(StallWatch::new(&journal, "r", Duration::ZERO, night.start).is_none());
+        assert!(StallWatch::new(&journal, "r", StallLimits::default(), night.start).is_none());
+    }
+
+    #[test]
+    fn a_call_has_less_time_than_the_model() {
+        let mut night = Night::new();
+        let journal =
+            SqliteJournal::open(&night.folder.path().join("d.db"), deloop_store::Bounds::default()).unwrap();
+        let mut watch =
+            StallWatch::new(&journal, "r", StallLimits::read(None).unwrap(), night.start).unwrap();
+        night.event(QUIET);
+        watch.look(night.at(1));
+        assert!(words(watch.look(night.at(28))).ends_with("the limit is 52 min"));
+        assert_eq!(words(watch.look(night.at(52))), "");
+        assert_eq!(
+            words(watch.look(night.at(53))),
+            "stalled: nothing happened for 52 min while `search` was running"
+        );
     }
 
     #[test]
@@ -317,7 +379,8 @@ mod tests {
         let mut night = Night::new();
         let journal =
             SqliteJournal::open(&night.folder.path().join("d.db"), deloop_store::Bounds::default()).unwrap();
-        let mut watch = StallWatch::new(&journal, "r", limit(None).unwrap(), night.start).unwrap();
+        let mut watch =
+            StallWatch::new(&journal, "r", StallLimits::read(None).unwrap(), night.start).unwrap();
         night.event(WAITS);
         watch.look(night.at(1));
         night.event(RUNS);

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::binary::{deloop, lines, run, said};
+use crate::binary::{deloop, lines, run, said, stream};
 
 /// A fenced block of the page: its language, its text and the line it starts at.
 struct Block<'a> {
@@ -92,4 +92,25 @@ fn every_example_is_true() {
         }
     }
     assert!(loud > 10 && quiet > 1, "the page shows when it steps in ({loud}) and when not ({quiet})");
+}
+
+/// The finding that is listed first may have reached no rung.
+#[test]
+fn the_user_is_told_of_the_finding_that_decided() {
+    let home = tempfile::tempdir().unwrap();
+    let mut steps = String::new();
+    for (n, target) in ["a", "b", "c", "d", "e", "a", "a", "f"].into_iter().enumerate() {
+        let call = json!({"type": "call", "id": n.to_string(), "tool": "bash", "args": {"command": format!("make {target}")}});
+        let result = json!({"type": "result", "id": n.to_string(), "ok": false, "output": "error: linker `cc` not found"});
+        steps += &format!("{call}\n{result}\n");
+    }
+    let decisions = stream(home.path(), &["--mode", "enforce"], steps.as_bytes());
+    let second = &decisions[13];
+    let detectors: Vec<&Value> =
+        second["findings"].as_array().unwrap().iter().map(|f| &f["detector"]).collect();
+    assert_eq!(detectors, ["repeated-failure", "repeated-error"]);
+    assert_eq!(second["rung"], "second-nudge");
+    let said = |at: usize| decisions[at]["user_message"].as_str().unwrap();
+    assert!(said(13).starts_with("deloop messaged the agent: 7 calls failed the same way"), "{}", said(13));
+    assert!(said(15).starts_with("deloop stopped the run: 8 calls failed the same way"), "{}", said(15));
 }

@@ -17,11 +17,13 @@ pub(crate) struct ChantingParams {
     sentences: u32,
     /// Minimum share of repeated sentences among all sentences, 0 to 1.
     share: f64,
+    /// Number of repeated sentences in one message that are proof, if they are nearly all of it; 0 means that none are.
+    hard: u32,
 }
 
 impl Default for ChantingParams {
     fn default() -> Self {
-        Self { sentences: 20, share: 0.5 }
+        Self { sentences: 20, share: 0.5, hard: 0 }
     }
 }
 
@@ -87,22 +89,26 @@ impl Detector for Chanting {
     }
 
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
-        let times = match &moment.event {
+        let found = match &moment.event {
             Happening::Chunk(text) => {
                 let message = memory.get_or_insert_default();
-                if message.told {
+                let times = message.read(params, text);
+                let is_proof = message.is_proof(params);
+                if message.told && !is_proof {
                     return None;
                 }
-                let times = message.read(params, text)?;
-                message.told = true;
-                times
+                message.told |= times.is_some();
+                (times.or_else(|| is_proof.then_some(message.again))?, is_proof)
             }
             // What came in pieces is known when it comes whole.
             Happening::Turn(turn) if memory.take().is_none() => {
-                StreamedMessage::default().read(params, &turn.text)?
+                let mut message = StreamedMessage::default();
+                let times = message.read(params, &turn.text)?;
+                (times, message.is_proof(params))
             }
             _ => return None,
         };
+        let (times, hard) = found;
         Some({
             let mut found = Finding::new(self.name(), times.into());
             found.period = 1;
@@ -112,6 +118,7 @@ impl Detector for Chanting {
             found.evidence = Evidence {
                 pattern: short_hash(b"chanting"),
                 at: moment.history.turns(),
+                hard,
                 ..Evidence::default()
             };
             found
@@ -120,9 +127,16 @@ impl Detector for Chanting {
 }
 
 impl StreamedMessage {
-    /// Reads more text. Returns the number of repeated sentences as soon as there are too many. Ignores code and
-    /// tables, which repeat by nature.
+    /// Returns whether the message consists of next to nothing but repeated sentences, and of very many.
+    fn is_proof(&self, params: &ChantingParams) -> bool {
+        let nearly_all = u64::from(self.again) * 10 >= u64::from(self.sentences) * 9;
+        params.hard > 0 && self.again >= params.hard && nearly_all
+    }
+
+    /// Reads more text. Returns the number of repeated sentences: as soon as there are too many, or all of them if they are
+    /// proof. Ignores code and tables, which repeat by nature.
     fn read(&mut self, params: &ChantingParams, text: &str) -> Option<u32> {
+        let mut many = None;
         for letter in text.chars() {
             let table = self.line == LineStart::Table;
             self.begin_line(letter);
@@ -139,11 +153,14 @@ impl StreamedMessage {
             if ends && self.is_again(self.fenced || table) {
                 let most = f64::from(self.again) >= params.share * f64::from(self.sentences);
                 if self.again >= params.sentences && most {
-                    return Some(self.again);
+                    many = many.or(Some(self.again));
+                    if params.hard == 0 {
+                        return many;
+                    }
                 }
             }
         }
-        None
+        many.map(|many| if self.is_proof(params) { self.again } else { many })
     }
 
     fn end_word(&mut self) {

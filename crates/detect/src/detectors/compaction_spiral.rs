@@ -46,6 +46,8 @@ pub(crate) struct SpiralRounds {
     /// Number of rounds in a row that brought nothing new, and the step at which the first of them began.
     stale: u64,
     since: u64,
+    /// Whether a round is over. The first one after the first compaction may read everything again.
+    forgiven: bool,
 }
 
 /// What happened since the last compaction.
@@ -58,8 +60,10 @@ struct SpiralRound {
     new: u32,
     /// Number of outcomes that were.
     old: u32,
-    /// Whether something changed, or a person asked for something new.
+    /// Whether a person asked for something new.
     news: bool,
+    /// Whether something changed, and no call has failed since as it did in earlier rounds.
+    changed: bool,
     /// Whether a call waits for something.
     waits: bool,
 }
@@ -98,7 +102,10 @@ impl Detector for CompactionSpiral {
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let Some(rounds) = memory else {
             if matches!(moment.event, Happening::Compact) {
-                memory.insert(Box::default()).begin(moment);
+                let rounds = memory.insert(Box::default());
+                let before = moment.history.recent().iter().filter_map(outcome_of);
+                before.for_each(|hash| rounds.seen.push(hash, OUTCOMES));
+                rounds.begin(moment);
             }
             return None;
         };
@@ -124,7 +131,11 @@ impl CompactionSpiral {
         moment: &Moment<'_>,
         rounds: &mut SpiralRounds,
     ) -> Option<Finding> {
-        let verdict = rounds.round.verdict(params);
+        let verdict = match std::mem::replace(&mut rounds.forgiven, true) {
+            true => rounds.round.verdict(params),
+            false if rounds.round.calls > 0 => RoundVerdict::News,
+            false => rounds.round.verdict(params),
+        };
         if verdict == RoundVerdict::Nothing {
             if rounds.stale == 0 {
                 rounds.since = rounds.began;
@@ -170,18 +181,17 @@ impl SpiralRounds {
 
     fn outcome(&mut self, record: &CallRecord) {
         let round = &mut self.round;
-        round.news |= record.progress == Progress::Changed;
+        round.changed |= record.progress == Progress::Changed;
         round.waits |= record.waits() || record.ending == Ending::Running;
-        if record.progress == Progress::None || record.kind == ToolKind::Talk {
-            return;
-        }
-        let parts = [record.signature.to_le_bytes(), (u64::from(record.output)).to_le_bytes()];
-        let hash = half(short_hash(parts.as_flattened()));
+        let Some(hash) = outcome_of(record) else { return };
         let of_round = usize::try_from(round.new).unwrap_or(usize::MAX);
         let known = self.seen.iter().rev().position(|seen| *seen == hash);
         match known {
             Some(back) if back < of_round => {}
-            Some(_) => round.old += 1,
+            Some(_) => {
+                round.old += 1;
+                round.changed &= !record.ending.in_vain();
+            }
             None => {
                 round.new += 1;
                 self.seen.push(hash, OUTCOMES);
@@ -190,9 +200,18 @@ impl SpiralRounds {
     }
 }
 
+/// Returns the hash of a call and its outcome; `None` if it has none that tells anything. A change isn't an outcome: what comes
+/// of it shows later.
+fn outcome_of(record: &CallRecord) -> Option<u32> {
+    let tells =
+        !matches!(record.progress, Progress::None | Progress::Changed) && record.kind != ToolKind::Talk;
+    let parts = [record.signature.to_le_bytes(), (u64::from(record.output)).to_le_bytes()];
+    tells.then(|| half(short_hash(parts.as_flattened())))
+}
+
 impl SpiralRound {
     fn verdict(&self, params: &CompactionSpiralParams) -> RoundVerdict {
-        if self.news || self.new > 0 && self.new_share() >= params.share {
+        if self.news || self.changed || self.new > 0 && self.new_share() >= params.share {
             RoundVerdict::News
         } else if self.waits || self.calls > 0 && self.new + self.old == 0 {
             RoundVerdict::Unknown

@@ -12,6 +12,7 @@ pub(crate) mod empty_search;
 pub(crate) mod failing_commands;
 pub(crate) mod failing_run;
 pub(crate) mod failing_tests;
+pub(crate) mod idle_spend;
 pub(crate) mod known_failure;
 pub(crate) mod no_progress;
 pub(crate) mod over_budget;

@@ -40,7 +40,7 @@ pub(crate) struct AnsweredRequests {
     known: Ring<KnownRequest>,
     /// What happened since the last answer.
     round: RequestRound,
-    /// The time of that answer.
+    /// The time of that answer, or of the last result since.
     answered: Option<Millis>,
     /// Number of requests in a row that brought nothing new, and the step of the first.
     count: u64,
@@ -64,6 +64,8 @@ struct RequestRound {
     asked: Option<u64>,
     /// Number of calls without a result.
     open: u32,
+    /// Whether a call was called off, and no other call was made since.
+    called_off: bool,
     /// Whether a request asked for something new, or a call changed something or brought something new.
     news: bool,
     /// Whether a call waits, its result isn't known, or the request came after a long time.
@@ -99,7 +101,12 @@ impl Detector for PersistenceLoop {
                 Origin::Harness if user.text.trim().is_empty() => {}
                 Origin::Harness => {
                     let requests = memory.get_or_insert_default();
+                    // A turn can also end with a call that was called off.
+                    let counts = requests.round.called_off && requests.round.open == 0 && requests.answer();
+                    let found = counts && requests.count >= params.at;
+                    let found = found.then(|| self.found(moment, requests));
                     requests.ask(params, &user.text, moment);
+                    return found;
                 }
             }
             return None;
@@ -107,9 +114,13 @@ impl Detector for PersistenceLoop {
         let requests = memory.as_mut()?;
         match &moment.event {
             Happening::Call(_) => requests.round.open += 1,
-            Happening::Result(result) => requests.outcome(&result.record, moment.history),
+            Happening::Result(result) => {
+                requests.outcome(&result.record, moment.history);
+                requests.answered = moment.ts.or(requests.answered);
+            }
             Happening::Turn(turn) if turn.calls.is_empty() => {
-                let counts = requests.answer(moment);
+                requests.answered = moment.ts.or(requests.answered);
+                let counts = requests.answer();
                 return (counts && requests.count >= params.at).then(|| self.found(moment, requests));
             }
             _ => {}
@@ -160,6 +171,7 @@ impl AnsweredRequests {
     fn outcome(&mut self, record: &CallRecord, history: &History) {
         let round = &mut self.round;
         round.open = round.open.saturating_sub(1);
+        round.called_off = record.ending == Ending::CalledOff;
         let news = match record.progress {
             Progress::New | Progress::Changed | Progress::Failed => true,
             // The same failure in other words, such as another number of failed tests, is news.
@@ -182,9 +194,8 @@ impl AnsweredRequests {
     }
 
     /// Notes that the agent ended its turn. Returns whether that is another answer without anything new.
-    fn answer(&mut self, moment: &Moment<'_>) -> bool {
+    fn answer(&mut self) -> bool {
         let round = std::mem::take(&mut self.round);
-        self.answered = moment.ts.or(self.answered);
         if round.news {
             self.count = 0;
         }

@@ -3,9 +3,9 @@ use deloop_types::{CameBack, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{finding, stale_share, turns};
+use super::counting::{finding, proven, stale_share, turns};
 use crate::reading::Effect;
-use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind};
+use crate::{CallRecord, Detector, Happening, History, Moment, Progress, ToolKind};
 
 /// Finds different calls that fail the same way.
 pub(crate) struct RepeatedError;
@@ -31,11 +31,14 @@ pub(crate) struct RepeatedErrorParams {
     exact_share: f64,
     /// Window, in turns.
     within: u32,
+    /// Number of turns in a row in which every call failed with exactly the same output, after which an unattended run may be
+    /// stopped, once the agent was nudged; 0 means never.
+    hard: u64,
 }
 
 impl Default for RepeatedErrorParams {
     fn default() -> Self {
-        Self { at: 4, bare: 3, alike: 0.6, share: 0.5, exact: 6, exact_share: 0.4, within: 16 }
+        Self { at: 4, bare: 3, alike: 0.6, share: 0.5, exact: 6, exact_share: 0.4, within: 16, hard: 8 }
     }
 }
 
@@ -98,6 +101,7 @@ impl Detector for RepeatedError {
                 // The same call may have failed in other ways in between, after the same edits made again.
                 (found.repeats, found.changed) = (Repeats::Call, None);
             }
+            found.evidence.hard = is_all_there_is(params, history, record);
             return Some(found);
         }
         let exact = |r: &&CallRecord| r.output == record.output && r.changes == history.changes();
@@ -110,7 +114,18 @@ impl Detector for RepeatedError {
             let mut found = finding(self.name(), moment, record, &group, u64::from(record.output));
             found.repeats = Repeats::Failure;
             found.outcome = Some(CameBack::SameFailure);
+            found.evidence.hard = is_all_there_is(params, history, record);
             found
         })
     }
+}
+
+/// Returns whether every call of the last turns failed with exactly the output of this one, by what the agent declares.
+fn is_all_there_is(params: &RepeatedErrorParams, history: &History, record: &CallRecord) -> bool {
+    let same = |r: &&CallRecord| {
+        r.output == record.output && r.changes == history.changes() && r.ending.in_vain() && !r.waits()
+    };
+    let run: Vec<&CallRecord> = history.of_this_request().take_while(same).collect();
+    let says_something = record.length >= SAYS_SOMETHING;
+    params.hard > 0 && says_something && turns(run.iter().copied()) >= params.hard && proven(&run)
 }

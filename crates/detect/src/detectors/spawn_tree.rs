@@ -21,11 +21,14 @@ pub(crate) struct SpawnTreeParams {
     tasks: u64,
     /// Number of subagents that did nothing but start others, if they are at least half of all; 0 turns this rule off.
     idle: u64,
+    /// Number of subagents that at least three other subagents started, that haven't come back, and with nothing changed in
+    /// between; 0 turns this rule off.
+    nested: u64,
 }
 
 impl Default for SpawnTreeParams {
     fn default() -> Self {
-        Self { depth: 5, relays: 3, tasks: 5, idle: 16 }
+        Self { depth: 4, relays: 3, tasks: 5, idle: 8, nested: 12 }
     }
 }
 
@@ -93,7 +96,12 @@ impl Detector for SpawnTreeDetector {
     }
 }
 
-fn reasons(params: &SpawnTreeParams, spawn: &SpawnView) -> [Option<SpawnReason>; 4] {
+/// Number of further subagents started by subagents that make a finding more serious by one.
+const NESTED_STEP: u64 = 3;
+/// Number of subagents that must have started them. One that starts many coordinates them.
+const SPAWNERS: u32 = 3;
+
+fn reasons(params: &SpawnTreeParams, spawn: &SpawnView) -> [Option<SpawnReason>; 5] {
     let over = |count: u64, limit: u64| (limit > 0 && count >= limit).then(|| count - limit + 1);
     let reason = |pattern, count, severity: Option<u64>, repeats, kind| {
         severity.map(|severity| SpawnReason { pattern, count, severity, repeats, kind })
@@ -101,13 +109,23 @@ fn reasons(params: &SpawnTreeParams, spawn: &SpawnView) -> [Option<SpawnReason>;
     let depth = u64::from(spawn.nesting.depth);
     let relays = u64::from(spawn.nesting.relays);
     let times = u64::from(spawn.times);
-    let idle = u64::from(spawn.idle);
+    let [idle, nested] = [spawn.idle, spawn.nested].map(u64::from);
     let most_are_idle = spawn.idle.saturating_mul(2) >= spawn.remembered;
     let many = over(idle, params.idle).filter(|_| most_are_idle);
     [
-        reason(STRUCTURE, depth, over(depth, params.depth), Repeats::Spawns, "depth"),
-        reason(STRUCTURE, relays, over(relays, params.relays), Repeats::Spawns, "relays"),
-        reason(STRUCTURE, idle, many.map(|n| 1 + n / 8), Repeats::Spawns, "idle"),
+        // A level below one that was refused is there although it was refused, so there is no rung in between.
+        reason(STRUCTURE, depth, over(depth, params.depth).map(|n| 2 * n - 1), Repeats::Spawns, "depth"),
+        reason(STRUCTURE, relays, over(relays, params.relays).map(|n| 2 * n - 1), Repeats::Spawns, "relays"),
+        reason(STRUCTURE, idle, many, Repeats::Spawns, "idle"),
+        reason(
+            STRUCTURE,
+            nested,
+            over(nested, params.nested)
+                .filter(|_| spawn.spawners >= SPAWNERS)
+                .map(|n| 1 + (n - 1) / NESTED_STEP),
+            Repeats::Spawns,
+            "nested",
+        ),
         reason(
             spawn.task.unwrap_or_default(),
             times,

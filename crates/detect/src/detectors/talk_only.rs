@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::run::Run;
-use crate::{Detector, Happening, Moment, Ring, Sketch, Words};
+use crate::{Detector, Happening, Moment, Ring, Sketch, ToolKind, Words};
 
 /// Number of earlier answers to automatic messages that a turn is compared with.
 const ANSWERS: usize = 4;
@@ -24,8 +24,8 @@ pub(crate) struct TalkOnlyParams {
     alike: f64,
     /// The same for turns that answer automatic messages: minimum similarity to any of the last ones.
     prompted: f64,
-    /// Number of turns that repeat an earlier one word for word, not only the previous one, that make a finding if
-    /// nothing is done or asked in between; 0 turns this rule off.
+    /// Number of turns, or notes that the agent makes for itself, that repeat an earlier one word for word, not only the
+    /// previous one, that make a finding if nothing is done or asked in between; 0 turns this rule off.
     again: u64,
     /// Number of such turns after which an unattended run may be stopped, once the agent was nudged; 0 means never.
     persists: u64,
@@ -86,6 +86,7 @@ impl Detector for TalkOnly {
                 }
                 return None;
             }
+            Happening::Call(call) if call.record.kind == ToolKind::Talk => return self.noted(params, moment),
             _ => return None,
         };
         if !turn.calls.is_empty() {
@@ -120,6 +121,24 @@ impl Detector for TalkOnly {
             found.repeats = Repeats::Talk;
             found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
             found.evidence.hard = params.persists > 0 && replies >= params.persists;
+            found
+        })
+    }
+}
+
+impl TalkOnly {
+    /// Looks at a note that the agent makes for itself, such as a thought or a list: it is talk, too.
+    fn noted(&self, params: &TalkOnlyParams, moment: &Moment<'_>) -> Option<Finding> {
+        let stretch = moment.history.stretch();
+        let count = u64::from(stretch.notes);
+        (params.again > 0 && stretch.prompts == 0 && count >= params.again).then(|| {
+            let mut found = Finding::new(self.name(), count);
+            found.period = 1;
+            found.score = 1.0;
+            found.since = stretch.notes_since.into();
+            found.repeats = Repeats::Note;
+            found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
+            found.evidence.hard = params.persists > 0 && count >= params.persists;
             found
         })
     }

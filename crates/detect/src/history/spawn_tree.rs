@@ -31,6 +31,10 @@ pub struct SpawnTree {
     deepest: u16,
     /// Number of changes, waits and requests so far, of all agents.
     news: u16,
+    /// Number of subagents that subagents started since something changed or a person asked for something new, and that
+    /// haven't come back.
+    #[serde(default)]
+    nested: u16,
     tokens: u64,
     usd: f64,
 }
@@ -97,6 +101,11 @@ pub struct SpawnView {
     pub idle: u32,
     /// Number of subagents that are remembered.
     pub remembered: u32,
+    /// Number of subagents that subagents started since something changed or a person asked for something new, and that
+    /// haven't come back, this one included.
+    pub nested: u32,
+    /// Number of subagents that are remembered and have started others.
+    pub spawners: u32,
     /// All subagents so far.
     pub totals: SpawnTotals,
 }
@@ -229,6 +238,7 @@ impl SpawnTree {
         self.step_of(agent, step);
         let nesting = self.started_by(agent, history.calls(), record);
         self.spawns = self.spawns.saturating_add(1);
+        self.nested = self.nested.saturating_add(u16::from(nesting.depth > 1));
         // The same words from another agent may mean other work: "run the tests", say.
         let by = agent.map_or(0, |agent| u64::from(name_hash(agent)));
         let task = spawned_task(call).map(|task| task ^ by);
@@ -239,21 +249,37 @@ impl SpawnTree {
         let (times, since) = given.unwrap_or((1, record.step));
         let agents = || self.below.iter().flat_map(|below| &below.agents).filter(|a| a.nesting.depth > 0);
         let idle = agents().filter(|a| a.spawns > 0 && !a.worked).count();
+        let spawners = agents().filter(|a| a.spawns > 0).count();
         let figure = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (idle, remembered, totals) = (figure(idle), figure(agents().count()), self.totals());
-        SpawnView { nesting, task, times, since: since.into(), idle, remembered, totals }
+        let (nested, spawners) = (self.nested.into(), figure(spawners));
+        SpawnView { nesting, task, times, since: since.into(), idle, remembered, nested, spawners, totals }
     }
 
-    /// Notes the result of a call of any agent.
-    pub(crate) fn result(&mut self, record: &CallRecord, spawns: bool) {
+    /// Notes the result of a call of an agent.
+    pub(crate) fn result(&mut self, agent: Option<&str>, record: &CallRecord, spawns: bool) {
         if spawns {
             self.tasks.came_back(record);
-            if record.ending.in_vain() || record.ending == Ending::CalledOff {
-                self.not_started(half(record.signature));
+            let call = half(record.signature);
+            let failed = record.ending.in_vain() || record.ending == Ending::CalledOff;
+            // What comes back before its subagent was seen is a receipt.
+            let came_back = failed || !self.is_awaited(call);
+            let is_nested = agent.is_some() || self.root.depth > 0;
+            self.nested = self.nested.saturating_sub(u16::from(came_back && is_nested));
+            if failed {
+                self.not_started(call);
             }
-        } else if record.progress == Progress::Changed || record.waits() && record.answered() {
+        } else if record.progress == Progress::Changed {
+            self.moved_on();
+        } else if record.waits() && record.answered() {
             self.note_news();
         }
+    }
+
+    /// Returns whether the subagent of a spawn hasn't been seen yet.
+    fn is_awaited(&self, call: u32) -> bool {
+        let mut awaited = self.below.iter().flat_map(|below| &below.awaited);
+        awaited.any(|a| a.call == call) || self.main.awaited > 0 && self.main.call == call
     }
 
     /// Expects one subagent less, because its spawn failed or was refused.
@@ -272,6 +298,12 @@ impl SpawnTree {
     /// Notes that something happened that could make a task worth giving again.
     pub(crate) fn note_news(&mut self) {
         self.news = self.news.wrapping_add(1);
+    }
+
+    /// Notes that something changed, or that a person asked for something new.
+    pub(crate) fn moved_on(&mut self) {
+        self.note_news();
+        self.nested = 0;
     }
 
     /// Adds what a subagent used.

@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{History, Ring, request_words};
+use crate::fingerprint::{half, short_hash};
 use crate::reading::Effect;
 use crate::{CallRecord, Ending, Progress, ToolKind};
 
@@ -24,6 +26,10 @@ pub struct Stretch {
     pub turns: u32,
     /// Number of replies without a call that repeat an earlier one word for word.
     pub replies: u32,
+    /// Number of notes made with a call that repeat an earlier one.
+    pub notes: u32,
+    /// The step of the first of them.
+    pub notes_since: u32,
     /// Number of waiting calls that came back as before. They aren't part of `calls`.
     pub polls: u32,
     /// Number of automatic messages in it, all in words that were used before.
@@ -34,6 +40,10 @@ pub struct Stretch {
     pub replies_since: u32,
     /// Whether the failure of some of the calls was inferred from words.
     pub inferred: bool,
+    /// What its requests to the model cost, in dollars, without those that waited for a running process.
+    pub usd: f64,
+    /// Whether the last call waits for a process that is declared running, or its result isn't recorded.
+    waiting: bool,
     /// The last turn with such a call, and the number of such calls since the last new outcome.
     turn: Option<u32>,
     quiet: u32,
@@ -60,8 +70,7 @@ impl Stretch {
 
     /// Adds an automatic message in words that were used before.
     pub(super) fn prompted(&mut self) {
-        let begun = self.calls > 0 || self.polls > 0 || self.replies > 0;
-        self.prompts += u32::from(begun);
+        self.prompts += u32::from(self.begun());
     }
 
     /// Adds a call whose result has just been judged, after the calls `before` it (newest first).
@@ -71,6 +80,7 @@ impl Stretch {
         before: &(impl Iterator<Item = &'a CallRecord> + Clone),
     ) {
         let last = || before.clone().find(|r| r.signature == record.signature && r.ending.tells());
+        self.waiting = !record.ending.tells();
         match record.progress {
             Progress::Changed => self.end(),
             Progress::Same | Progress::FailedAgain => {
@@ -93,14 +103,52 @@ impl Stretch {
 
     /// Adds a reply without a call, by the hash of its words.
     pub(super) fn add_reply(&mut self, words: u32, step: u32) {
-        if self.said.iter().any(|said| *said == words) {
+        if self.says_again(words) {
             if self.replies == 0 {
                 self.replies_since = step;
             }
             self.replies += 1;
-        } else {
+        }
+    }
+
+    /// Adds a note, by the hash of its words.
+    fn add_note(&mut self, words: u32, step: u32) {
+        if self.says_again(words) {
+            if self.notes == 0 {
+                self.notes_since = step;
+            }
+            self.notes += 1;
+        }
+    }
+
+    /// Returns whether something was said before, and remembers it.
+    fn says_again(&mut self, words: u32) -> bool {
+        let again = self.said.iter().any(|said| *said == words);
+        if !again {
             self.said.push(words, REPLIES);
         }
+        again
+    }
+
+    /// Returns the step of the first call, reply or note.
+    pub(crate) fn began(&self) -> u32 {
+        let parts = [
+            (self.calls + self.polls, self.since),
+            (self.replies, self.replies_since),
+            (self.notes, self.notes_since),
+        ];
+        parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, since)| since).min().unwrap_or(0)
+    }
+
+    /// Adds what a request to the model cost, in dollars.
+    fn charge(&mut self, usd: f64) {
+        if self.begun() && !self.waiting {
+            self.usd = (self.usd + usd).clamp(0.0, f64::MAX);
+        }
+    }
+
+    fn begun(&self) -> bool {
+        self.calls > 0 || self.polls > 0 || self.replies > 0 || self.notes > 0
     }
 
     fn begin(&mut self, step: u32) {
@@ -138,12 +186,35 @@ impl History {
         self.stretch.start_over();
     }
 
+    /// Adds what a request to the model cost, in dollars.
+    pub(crate) fn push_cost(&mut self, usd: f64) {
+        self.stretch.charge(usd);
+    }
+
+    /// Adds a note that the agent makes with a call, such as a thought or a list. It is a reply that nobody gets. Numbers that
+    /// stand by themselves count something and don't make it a new one.
+    pub(crate) fn push_note(&mut self, args: &Value, step: u64) {
+        let words = half(short_hash(without_numbers(args).to_string().as_bytes()));
+        self.stretch.add_note(words, u32::try_from(step).unwrap_or(u32::MAX));
+    }
+
     /// Adds the words of a turn without a call, at this step.
     pub(crate) fn push_reply(&mut self, text: &str, step: u64) {
         let (words, empty) = request_words(text);
         if !empty {
             self.stretch.add_reply(words, u32::try_from(step).unwrap_or(u32::MAX));
         }
+    }
+}
+
+fn without_numbers(args: &Value) -> Value {
+    match args {
+        Value::Number(_) => Value::Null,
+        Value::Array(items) => items.iter().map(without_numbers).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), without_numbers(value))).collect()
+        }
+        other => other.clone(),
     }
 }
 

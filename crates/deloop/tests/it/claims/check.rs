@@ -59,6 +59,16 @@ pub(super) fn check(finding: &Finding, now: &Now, seen: &Seen) -> Checked {
             at_least(count, turns(&calls))
         }
         Repeats::Talk => talk(count, agent),
+        Repeats::Note => {
+            let words = |made: &Made| made.args.replace(|c: char| c.is_ascii_digit(), "");
+            let known = |made: &&Made| {
+                agent
+                    .calls
+                    .iter()
+                    .any(|c| !std::ptr::eq(c, *made) && c.step <= made.step && words(c) == words(made))
+            };
+            at_least(count, since().filter(known).count() as u64)
+        }
         Repeats::Message => chant(count, agent),
         Repeats::Compaction => {
             let calls: Vec<&Made> = answered().collect();

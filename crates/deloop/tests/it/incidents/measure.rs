@@ -45,14 +45,14 @@ impl MeasuredIncident {
 /// Replays every incident, on as many threads as there are processors.
 pub(super) fn measure_all() -> Vec<MeasuredIncident> {
     let reports = std::sync::Mutex::new(IncidentReport::all());
-    let stall = stall_limit();
+    let stalls = stall_limits();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let next = || reports.lock().expect("no thread has failed").pop();
     let mut measured: Vec<MeasuredIncident> = std::thread::scope(|scope| {
         let work = || {
             let mut done = Vec::new();
             while let Some(report) = next() {
-                done.push(measure(report, stall));
+                done.push(measure(report, stalls));
             }
             done
         };
@@ -63,7 +63,7 @@ pub(super) fn measure_all() -> Vec<MeasuredIncident> {
     measured
 }
 
-fn measure(report: IncidentReport, stall: Option<f64>) -> MeasuredIncident {
+fn measure(report: IncidentReport, stalls: [f64; 2]) -> MeasuredIncident {
     let stream = expand(&report);
     let decisions = replay(&report, &stream);
     let total: f64 = stream.steps.iter().map(|step| step.loss).sum();
@@ -89,7 +89,9 @@ fn measure(report: IncidentReport, stall: Option<f64>) -> MeasuredIncident {
         }
     }
     if report.is_stall() {
-        spent = stall.map_or(1.0, |limit| (limit / report.loss.amount).min(1.0));
+        let [model, call] = stalls;
+        let limit = if report.hangs_in_a_call() { call } else { model };
+        spent = (limit / report.loss.amount).min(1.0);
     }
     let stop = first("stop");
     let stopped_by = stop.map(|stop| leading_detector(&decisions[stop.step - 1]));
@@ -106,12 +108,13 @@ fn measure(report: IncidentReport, stall: Option<f64>) -> MeasuredIncident {
     }
 }
 
-/// Returns the detector whose finding the message of a stop is about. Others may have found something at that step too.
+/// Returns the detector whose finding the message of a stop is about. Others may have found something at that step too, and of
+/// a turn with several calls the last finding is listed, which may count more.
 fn leading_detector(decision: &Value) -> &Value {
-    let message = decision["message"].as_str().unwrap_or_default();
+    let words = |text: &Value| text.as_str().unwrap_or_default().replace(|c: char| c.is_ascii_digit(), "");
+    let message = words(&decision["message"]);
     let findings = decision["findings"].as_array().map_or(&[][..], Vec::as_slice);
-    let told =
-        |finding: &&Value| finding["summary"].as_str().is_some_and(|summary| message.contains(summary));
+    let told = |finding: &&Value| message.contains(&words(&finding["summary"]));
     findings.iter().find(told).map_or(&Value::Null, |finding| &finding["detector"])
 }
 
@@ -130,19 +133,19 @@ fn replay(report: &IncidentReport, stream: &IncidentStream) -> Vec<Value> {
     decisions
 }
 
-/// Returns the hours after which `deloop run` ends an agent that hangs, from its help.
-fn stall_limit() -> Option<f64> {
+/// Returns the hours after which `deloop run` ends an agent that hangs, from its help: while it waits for its model, and
+/// while a call runs.
+fn stall_limits() -> [f64; 2] {
     let home = tempfile::tempdir().expect("a folder");
     let help = run(deloop(home.path()).args(["run", "--help"]), b"").stdout;
     let help = String::from_utf8_lossy(&help).into_owned();
-    let text = help.split("--stall").nth(1)?.split("default: ").nth(1)?;
-    let limit = text.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
-    let (number, unit) = limit.split_at(limit.find(|c: char| c.is_ascii_alphabetic())?);
-    let number: f64 = number.parse().ok()?;
-    match unit {
-        "h" => Some(number),
-        "m" => Some(number / 60.0),
-        "s" => Some(number / 3600.0),
-        _ => None,
-    }
+    let about = help.split("--stall").nth(1).expect("the option");
+    let text = about.split("[default: ").nth(1).expect("its default");
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let mut limits = words.filter_map(|word| {
+        let (number, unit) = word.split_at(word.find(|c: char| c.is_ascii_alphabetic())?);
+        let hours = ["h", "m"].iter().position(|known| *known == unit).map(|at| [1.0, 60.0][at])?;
+        Some(number.parse::<f64>().ok()? / hours)
+    });
+    [(); 2].map(|()| limits.next().expect("two limits"))
 }

@@ -110,6 +110,15 @@ impl IncidentReport {
         self.seen_by.as_deref() == Some("run")
     }
 
+    /// Returns whether a call that starts no subagent is what never returned.
+    pub(super) fn hangs_in_a_call(&self) -> bool {
+        let hung = |step: &&String| step.contains("\"calls\"");
+        let last =
+            self.steps.iter().rev().find(hung).and_then(|step| serde_json::from_str::<Value>(step).ok());
+        let calls = last.as_ref().and_then(|step| step["calls"].as_array());
+        calls.is_some_and(|calls| calls.iter().any(|call| !starts_an_agent(call)))
+    }
+
     /// Returns when the first step happened, in milliseconds.
     pub(super) fn started_at(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a date has far fewer digits")]

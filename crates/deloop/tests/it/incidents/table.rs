@@ -20,8 +20,34 @@ The recorded agents don't listen: a stream continues after a message or a block 
 told often change course, so these figures are an upper limit. They say nothing about false alarms, which
 [evaluation.md](evaluation.md) measures.
 
-Hangs can't be seen in a stream of steps. They are ended by `deloop run` at its stall limit, and *loss* is that limit as
-a share of the reported hours.
+The loss is what the report says was lost. Each stream adds up to it, within 3 %, so its shares are shares of the reported
+loss: a report of 6,239 turns has 6,239 turns here. Where a stream has fewer steps than the report, each has the tokens of
+those that it stands for, and its file says so.
+
+Hangs can't be seen in a stream of steps. They are ended by `deloop run` at its stall limit, which is shorter while a call
+runs, and *loss* is that limit as a share of the reported hours.
+
+## What ends late or never, and why
+
+- **Short losses.** Two nudges and a stop take five calls at the least, and mostly eight. That is more than 10 % of a loss of
+  50 calls or of ten rounds: goose-truncated-write-24, moltis-empty-exec-25, openclaw-identical-edit, prime-agent-52-diagnostics,
+  hermes-skill-file-47, hermes-compressed-every-turn, hermes-44-children, kilo-same-file-8-million, open-design-wrong-class,
+  firstmate-court-twice, langgraph-two-agents-47k, opencode-20-levels, claude-code-24-agents, claude-code-48-research-agents,
+  claude-code-orphaned-children, claude-code-skill-spawns, claude-code-binary-after-compaction, codex-spark-rereads,
+  codex-34-compactions, codex-avatar-compactions and claude-code-compact-agents. Most of these end later.
+- **Good work first.** In hermes-novel-5-9-million and kimi-reads-instead-of-edits, the reported loss includes work from before
+  the loop.
+- **New every time.** Edits that differ while a test fails as before (cursor-stuck-test-3-hours, devin-same-test-3-hours), a log
+  that grows (claude-code-zombie-agents), a login with a new state (openclaw-oauth-236-turns) and errors in other words with a
+  success now and then (qwen-138-rounds-of-errors, openclaw-rate-limit-219-turns) look like honest work for so long that
+  healthy sessions would be stopped, too.
+- **Talk.** Two agents that answer each other in many different sentences (five-agents-variable-name,
+  hermes-telegram-132-messages) repeat themselves word for word too late.
+- **Declared waits.** codex-wait-712 waits for processes that are declared running, between edits.
+- **Sessions that each fail once.** antfarm-failing-crons, claude-code-124-limit-messages, ralph-docker-66-empty-branches and
+  hermes-memory-94-failures are loops of the program that starts the sessions. deloop remembers failures that a session met
+  twice.
+- **Hangs.** claude-code-subagent-curl-hang and codex-spawn-hang-5-hours lasted less than ten times the stall limit.
 
 This page is written by `UPDATE_SCHEMAS=1 cargo test -p deloop --test it incidents` and checked by the same test.
 ";
