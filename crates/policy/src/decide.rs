@@ -77,15 +77,9 @@ pub fn decide(
     };
     let mut decision = Decision::go_on(context.session.clone(), context.step);
     if let Some(stopped) = ladders.stopped() {
-        decision = stopped.clone();
-        decision.step = context.step;
-        let why = ladders.stopped_for().map(str::to_owned);
-        decision.findings = found.into_iter().map(|f| f.finding).collect();
         let of_limit = ladders.agent.stopped_by_limit || ladders.session.stopped_by_limit;
-        if of_limit {
-            limits_first(&mut decision.findings);
-        }
-        return done(decision, why.as_deref(), false, context.mode_for(of_limit));
+        let stopped = still_stopped(stopped, found, of_limit, context);
+        return done(stopped, ladders.stopped_for(), false, context.mode_for(of_limit));
     }
     if found.is_empty() {
         return done(decision, None, false, context.mode);
@@ -154,6 +148,22 @@ pub fn decide(
         limits_first(&mut decision.findings);
     }
     Decided { by, episode, of_limit, ..done(decision, why, clear, mode) }
+}
+
+/// Returns the stop of an earlier step for this one, with what was found at it.
+fn still_stopped(
+    stopped: &Decision,
+    found: Vec<DetectorHit>,
+    of_limit: bool,
+    context: &DecisionContext<'_>,
+) -> Decision {
+    let mut decision = stopped.clone();
+    decision.step = context.step;
+    decision.findings = found.into_iter().map(|f| f.finding).collect();
+    if of_limit {
+        limits_first(&mut decision.findings);
+    }
+    decision
 }
 
 /// Adds what a finding means in words, and whether anything rests on it.

@@ -206,27 +206,13 @@ pub fn told(finding: &Finding) -> String {
                 call()
             )
         }
-        Repeats::Compaction if finding.calls.is_empty() => {
-            format!(
-                "Your context was compacted again, and the last {count} rounds between compactions brought nothing new. The last one had no calls."
-            )
-        }
-        Repeats::Compaction => {
-            format!(
-                "Your context was compacted again, and the last {count} rounds between compactions brought nothing new: \
-                 calls such as {} returned what they had returned before.",
-                list(&finding.calls)
-            )
-        }
+        Repeats::Compaction => compacted(finding),
         Repeats::Request => {
             format!(
                 "You were asked to continue {count} times in a row, and none of your answers brought anything new."
             )
         }
-        Repeats::IdleSpend => {
-            let [usd, times] = ["usd", "times"].map(|name| field(finding, name));
-            format!("Your last {times} calls and replies brought nothing new, and cost ${usd}.")
-        }
+        Repeats::IdleSpend => spent(finding),
         Repeats::Spawns | Repeats::SpawnedTask => spawn_words::told(finding),
         Repeats::KnownFailure => {
             let since = if finding.evidence.pending { ", and nothing has changed since" } else { "" };
@@ -234,6 +220,27 @@ pub fn told(finding: &Finding) -> String {
         }
         _ => format!("{}.", summary(finding)),
     }
+}
+
+/// Describes rounds between compactions, for the agent.
+fn compacted(finding: &Finding) -> String {
+    let count = so_far(finding);
+    if finding.calls.is_empty() {
+        return format!(
+            "Your context was compacted again, and the last {count} rounds between compactions brought nothing new. The last one had no calls."
+        );
+    }
+    format!(
+        "Your context was compacted again, and the last {count} rounds between compactions brought nothing new: \
+         calls such as {} returned what they had returned before.",
+        list(&finding.calls)
+    )
+}
+
+/// Describes what was spent while nothing new came, for the agent.
+fn spent(finding: &Finding) -> String {
+    let [usd, times] = ["usd", "times"].map(|name| field(finding, name));
+    format!("Your last {times} calls and replies brought nothing new, and cost ${usd}.")
 }
 
 /// Describes how often a failure occurred here, who met it before, and since when.
