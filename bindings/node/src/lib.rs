@@ -1,5 +1,5 @@
-//! The native part of deloop for Node. The JavaScript around it (`ts/core`) turns values into JSON and back: one string
-//! each way is cheaper than many values.
+//! The native part of deloop for Node. The JavaScript around it (`ts/core`) turns values into JSON and back: one value
+//! each way is cheaper than many.
 
 mod answer;
 mod guard;
