@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use deloop_bind::{BindError, BoundGuard, GuardSettings};
 use deloop_engine::Observed;
 use deloop_types::SessionId;
-use napi::bindgen_prelude::External;
+use napi::bindgen_prelude::{External, Uint8Array};
 use napi::{Either, Error, Result, Status};
 use napi_derive::napi;
 use serde_json::{Value, json};
@@ -15,13 +15,15 @@ use crate::answer::{is_bare, json, refusal};
 /// A guard, as JavaScript holds it.
 pub(crate) struct NodeGuard {
     guard: BoundGuard,
+    /// Where JavaScript writes the JSON of short steps.
+    bytes: Uint8Array,
     /// The session that JavaScript was told last.
     session: RefCell<Option<SessionId>>,
 }
 
-/// Creates a guard from its settings as JSON, whose types the JavaScript side has checked.
+/// Creates a guard from its settings as JSON, whose types the JavaScript side has checked. It reads steps from `bytes`.
 #[napi(catch_unwind)]
-pub(crate) fn create_guard(settings: String) -> Result<External<NodeGuard>> {
+pub(crate) fn create_guard(settings: String, bytes: Uint8Array) -> Result<External<NodeGuard>> {
     let mut settings: Value = serde_json::from_str(&settings).map_err(|error| invalid(&error))?;
     let defaults = GuardSettings::default();
     let text = |name: &str| settings[name].as_str().map(str::to_owned);
@@ -38,15 +40,15 @@ pub(crate) fn create_guard(settings: String) -> Result<External<NodeGuard>> {
         config: settings["config"].take(),
     };
     let guard = settings.guard().map_err(|error| invalid(&error))?;
-    Ok(External::new(NodeGuard { guard, session: RefCell::new(None) }))
+    Ok(External::new(NodeGuard { guard, bytes, session: RefCell::new(None) }))
 }
 
-/// Adds a step, given as the first `length` of these bytes, and returns the decision. If it is nothing but `continue`, as
+/// Adds a step, given as the first `length` of the guard's bytes, and returns the decision. If it is nothing but `continue`, as
 /// almost all are, that is its step as a number, or `STEP SESSION` if the session isn't that of the last such answer.
 /// Otherwise it is JSON, or `!` and why the text isn't a Step.
 #[napi(catch_unwind)]
-pub(crate) fn observe_bytes(guard: &External<NodeGuard>, bytes: &[u8], length: u32) -> Either<f64, String> {
-    guard.answer(bytes.get(..length as usize).unwrap_or_default())
+pub(crate) fn observe_bytes(guard: &External<NodeGuard>, length: u32) -> Either<f64, String> {
+    guard.answer(guard.bytes.get(..length as usize).unwrap_or_default())
 }
 
 /// Does the same as `observe_bytes` for a text of any length.

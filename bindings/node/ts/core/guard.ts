@@ -1,4 +1,5 @@
 import { type Decision, type Event, deepFreeze, goOn } from "./decision.js";
+import { BYTES, jsonBytes } from "./json-bytes.js";
 import { jsonText } from "./json-text.js";
 import { type GuardHandle, type NativeAddon, native } from "./native.js";
 import { refusal } from "./refusal.js";
@@ -70,7 +71,7 @@ export class Guard {
     const { maxSessions: max_sessions, deliver, ...others } = options;
     const places = typeof deliver === "string" ? [deliver] : deliver;
     this.#native = native();
-    this.#guard = this.#native.createGuard(jsonText({ ...others, deliver: places, max_sessions }));
+    this.#guard = this.#native.createGuard(jsonText({ ...others, deliver: places, max_sessions }), BYTES);
   }
 
   /**
@@ -80,21 +81,25 @@ export class Guard {
    * @throws {TypeError} if it isn't a Step; the message names the field. What an agent does never throws.
    */
   observe(step: Step | string): Decision {
-    const text = typeof step === "string" ? step : jsonText(step);
-    const answer = this.#answer(text);
+    const answer = typeof step === "string" ? this.#ofText(step) : this.#ofObject(step);
     if (typeof answer === "number") return goOn(this.#session, answer);
     const first = answer.charCodeAt(0);
     if (first === BRACE) return deepFreeze(JSON.parse(answer));
-    if (first === EXCLAMATION) throw refusal(text, answer.slice(1));
+    if (first === EXCLAMATION) throw refusal(typeof step === "string" ? step : jsonText(step), answer.slice(1));
     const space = answer.indexOf(" ");
     this.#session = answer.slice(space + 1);
     return goOn(this.#session, Number(answer.slice(0, space)));
   }
 
-  #answer(text: string): number | string {
+  #ofObject(step: Step): number | string {
+    const length = typeof step === "object" && step !== null ? jsonBytes(step) : -1;
+    return length < 0 ? this.#ofText(jsonText(step)) : this.#native.observeBytes(this.#guard, length);
+  }
+
+  #ofText(text: string): number | string {
     if (text.length <= LONGEST_COPIED) {
       const { read, written } = ENCODER.encodeInto(text, BYTES);
-      if (read === text.length) return this.#native.observeBytes(this.#guard, BYTES, written);
+      if (read === text.length) return this.#native.observeBytes(this.#guard, written);
     }
     return this.#native.observeText(this.#guard, text);
   }
@@ -128,8 +133,7 @@ export class Guard {
   }
 }
 
-/** Texts of ordinary steps cross in these bytes, which is cheaper than as a string. */
-const BYTES = new Uint8Array(16 << 10);
+/** Longer texts cross as a string: most of them wouldn't fit into `BYTES`. */
 const LONGEST_COPIED = 12 << 10;
 const ENCODER = new TextEncoder();
 

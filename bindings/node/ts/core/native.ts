@@ -18,13 +18,14 @@ export interface NativeSteps {
 
 /** The native addon. Steps and answers are one value each, because that is cheaper than many. */
 export interface NativeAddon {
-  createGuard(settings: string): GuardHandle;
+  /** Creates a guard that reads steps from these bytes. */
+  createGuard(settings: string, bytes: Uint8Array): GuardHandle;
   /**
-   * Adds the step whose JSON is the first `length` of these bytes. Returns the step of a decision that is just `continue`,
+   * Adds the step whose JSON is the first `length` of the guard's bytes. Returns the step of a decision that is just `continue`,
    * or `STEP SESSION` if the session isn't that of the last such answer. Otherwise returns the decision's JSON, or `!` and
    * the reason why the text isn't a Step.
    */
-  observeBytes(guard: GuardHandle, bytes: Uint8Array, length: number): number | string;
+  observeBytes(guard: GuardHandle, length: number): number | string;
   /** Does the same for a text. */
   observeText(guard: GuardHandle, step: string): number | string;
   /** Returns `{"decision":…,"events":[…]}`, or `!` and the reason. */
