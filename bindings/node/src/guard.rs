@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::answer::{is_bare, json, refusal};
 
 /// A guard, as JavaScript holds it.
-pub(crate) struct NodeGuard {
+pub struct NodeGuard {
     guard: BoundGuard,
     /// Where JavaScript writes the JSON of short steps.
     bytes: Uint8Array,
@@ -23,7 +23,7 @@ pub(crate) struct NodeGuard {
 
 /// Creates a guard from its settings as JSON, whose types the JavaScript side has checked. It reads steps from `bytes`.
 #[napi(catch_unwind)]
-pub(crate) fn create_guard(settings: String, bytes: Uint8Array) -> Result<External<NodeGuard>> {
+pub fn create_guard(settings: String, bytes: Uint8Array) -> Result<External<NodeGuard>> {
     let mut settings: Value = serde_json::from_str(&settings).map_err(|error| invalid(&error))?;
     let defaults = GuardSettings::default();
     let text = |name: &str| settings[name].as_str().map(str::to_owned);
@@ -47,19 +47,19 @@ pub(crate) fn create_guard(settings: String, bytes: Uint8Array) -> Result<Extern
 /// almost all are, that is its step as a number, or `STEP SESSION` if the session isn't that of the last such answer.
 /// Otherwise it is JSON, or `!` and why the text isn't a Step.
 #[napi(catch_unwind)]
-pub(crate) fn observe_bytes(guard: &External<NodeGuard>, length: u32) -> Either<f64, String> {
+pub fn observe_bytes(guard: &External<NodeGuard>, length: u32) -> Either<f64, String> {
     guard.answer(guard.bytes.get(..length as usize).unwrap_or_default())
 }
 
 /// Does the same as `observe_bytes` for a text of any length.
 #[napi(catch_unwind)]
-pub(crate) fn observe_text(guard: &External<NodeGuard>, step: String) -> Either<f64, String> {
+pub fn observe_text(guard: &External<NodeGuard>, step: String) -> Either<f64, String> {
     guard.answer(step.as_bytes())
 }
 
 /// Adds a step and returns the JSON of the decision and the events, or `!` and why it isn't a Step.
 #[napi(catch_unwind)]
-pub(crate) fn observe_all(guard: &External<NodeGuard>, step: String) -> String {
+pub fn observe_all(guard: &External<NodeGuard>, step: String) -> String {
     match guard.observed(step.as_bytes()) {
         Ok(observed) => json(&json!({"decision": observed.decision, "events": observed.events})),
         Err(error) => refusal(&error),
@@ -68,25 +68,25 @@ pub(crate) fn observe_all(guard: &External<NodeGuard>, step: String) -> String {
 
 /// Returns the state of a session as JSON; null when there is no such session.
 #[napi(catch_unwind)]
-pub(crate) fn checkpoint(guard: &External<NodeGuard>, session: String) -> Result<Option<String>> {
+pub fn checkpoint(guard: &External<NodeGuard>, session: String) -> Result<Option<String>> {
     guard.guard.checkpoint(&session).map_err(|error| invalid(&error))
 }
 
 /// Restores a session from its checkpoint.
 #[napi(catch_unwind)]
-pub(crate) fn restore(guard: &External<NodeGuard>, session: String, text: String) -> Result<()> {
+pub fn restore(guard: &External<NodeGuard>, session: String, text: String) -> Result<()> {
     guard.guard.restore(&session, &text).map_err(|error| invalid(&error))
 }
 
 /// Deletes the state of a session.
 #[napi(catch_unwind)]
-pub(crate) fn reset(guard: &External<NodeGuard>, session: String) {
+pub fn reset(guard: &External<NodeGuard>, session: String) {
     guard.guard.reset(&session);
 }
 
 /// Returns the number of sessions in memory.
 #[napi(catch_unwind)]
-pub(crate) fn session_count(guard: &External<NodeGuard>) -> u32 {
+pub fn session_count(guard: &External<NodeGuard>) -> u32 {
     u32::try_from(guard.guard.sessions()).unwrap_or(u32::MAX)
 }
 
