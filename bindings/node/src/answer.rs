@@ -1,14 +1,5 @@
 use deloop_types::{Action, Decision};
 
-/// Writes a decision for the JavaScript side: `STEP SESSION` if it is nothing but `continue`, as almost all are, else
-/// its JSON.
-pub(crate) fn answer(decision: &Decision) -> String {
-    if is_bare(decision) {
-        return format!("{} {}", decision.step, decision.session.as_str());
-    }
-    json(decision)
-}
-
 /// Writes a value as JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> String {
     // Decisions and events always have a JSON form.
@@ -21,7 +12,7 @@ pub(crate) fn refusal(why: &dyn std::fmt::Display) -> String {
 }
 
 /// Returns whether a decision says nothing but `continue`.
-fn is_bare(decision: &Decision) -> bool {
+pub(crate) fn is_bare(decision: &Decision) -> bool {
     decision.action == Action::Continue
         && decision.level == 0
         && decision.id.is_none()

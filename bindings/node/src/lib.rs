@@ -1,7 +1,8 @@
-//! The native part of deloop for Node. The JavaScript around it (`ts/core`) turns values into JSON and back: one string
-//! each way is cheaper than many values.
-#![expect(clippy::needless_pass_by_value, reason = "Node-API passes values, not references")]
+//! The native part of deloop for Node. The JavaScript around it (`ts/core`) turns values into JSON and back: one value
+//! each way is cheaper than many.
+
+#![expect(clippy::needless_pass_by_value, reason = "texts from JavaScript arrive as a copy of their own")]
 
 mod answer;
-mod guard;
-mod steps;
+pub mod guard;
+pub mod steps;

@@ -1,3 +1,5 @@
+//! The Steps of session files, in pieces.
+
 use std::path::Path;
 
 use deloop_bind::{StepFile, StepFileError};

@@ -67,8 +67,27 @@ test("tarballs work in an empty project", { skip: process.platform === "win32" }
     assert.equal(required, imported);
   });
 
-  await t.test("every export can be imported and required", () => {
-    const { exports } = JSON.parse(readFileSync(join(project, "node_modules/deloop/package.json"), "utf8"));
+  const { exports } = JSON.parse(readFileSync(join(project, "node_modules/deloop/package.json"), "utf8"));
+
+  await t.test("one adapter run", { skip: !("./openai" in exports) }, () => {
+    // A model that repeats a failing call for ever; the loop is the one in docs/frameworks/openai-node.md.
+    const program = `
+      import { ToolLoop } from "deloop/openai";
+      const messages = [{ role: "user", content: "Get the data." }];
+      const loop = new ToolLoop({ logger: null });
+      let ran = 0;
+      for (let turn, i = 0; !turn?.done() && i < 50; i += 1) {
+        const tool_calls = [{ id: "c" + i, type: "function", function: { name: "fetch_page", arguments: "{}" } }];
+        const response = { choices: [{ message: { role: "assistant", content: null, tool_calls } }] };
+        messages.push(response.choices[0].message);
+        turn = loop.answered(response, messages);
+        messages.push(...(await turn.results(async () => { ran += 1; throw new Error("connection refused"); })));
+        if (turn.done()) console.log(turn.stop.action, i + 1, ran);
+      }`;
+    assert.match(ok(process.execPath, ["--input-type=module", "-e", program]), /^stop 8 5\n$/);
+  });
+
+  await t.test("every export has its files", () => {
     for (const [name, target] of Object.entries(exports).filter(([, target]) => typeof target === "object")) {
       for (const file of [target.import, target.require].flatMap((kind) => [kind.types, kind.default])) {
         assert.ok(existsSync(join(project, "node_modules/deloop", file)), `${name}: ${file}`);

@@ -1,6 +1,7 @@
 import { type Decision, type Event, deepFreeze, goOn } from "./decision.js";
+import { BYTES, jsonBytes } from "./json-bytes.js";
 import { jsonText } from "./json-text.js";
-import { type NativeGuard, native } from "./native.js";
+import { type GuardHandle, type NativeAddon, native } from "./native.js";
 import { refusal } from "./refusal.js";
 import type { Step } from "./step.js";
 
@@ -59,15 +60,18 @@ function checkOptions(options: GuardOptions): void {
  * if (decision.action === "stop") throw new StopError(decision);
  */
 export class Guard {
-  readonly #native: NativeGuard;
+  readonly #native: NativeAddon;
+  readonly #guard: GuardHandle;
+  /** The session of the last decision that was just `continue`. */
+  #session = "";
 
   /** @throws if an option is wrong; the message names it */
   constructor(options: GuardOptions = {}) {
     checkOptions(options);
     const { maxSessions: max_sessions, deliver, ...others } = options;
     const places = typeof deliver === "string" ? [deliver] : deliver;
-    const { Guard: NativeClass } = native();
-    this.#native = new NativeClass(jsonText({ ...others, deliver: places, max_sessions }));
+    this.#native = native();
+    this.#guard = this.#native.createGuard(jsonText({ ...others, deliver: places, max_sessions }), BYTES);
   }
 
   /**
@@ -77,43 +81,61 @@ export class Guard {
    * @throws {TypeError} if it isn't a Step; the message names the field. What an agent does never throws.
    */
   observe(step: Step | string): Decision {
-    const text = typeof step === "string" ? step : jsonText(step);
-    const answer = this.#native.observe(text);
+    const answer = typeof step === "string" ? this.#ofText(step) : this.#ofObject(step);
+    if (typeof answer === "number") return goOn(this.#session, answer);
     const first = answer.charCodeAt(0);
     if (first === BRACE) return deepFreeze(JSON.parse(answer));
-    if (first === EXCLAMATION) throw refusal(text, answer.slice(1));
+    if (first === EXCLAMATION) throw refusal(typeof step === "string" ? step : jsonText(step), answer.slice(1));
     const space = answer.indexOf(" ");
-    return goOn(answer.slice(space + 1), Number(answer.slice(0, space)));
+    this.#session = answer.slice(space + 1);
+    return goOn(this.#session, Number(answer.slice(0, space)));
+  }
+
+  #ofObject(step: Step): number | string {
+    const length = typeof step === "object" && step !== null ? jsonBytes(step) : -1;
+    return length < 0 ? this.#ofText(jsonText(step)) : this.#native.observeBytes(this.#guard, length);
+  }
+
+  #ofText(text: string): number | string {
+    if (text.length <= LONGEST_COPIED) {
+      const { read, written } = ENCODER.encodeInto(text, BYTES);
+      if (read === text.length) return this.#native.observeBytes(this.#guard, written);
+    }
+    return this.#native.observeText(this.#guard, text);
   }
 
   /** Does the same as `observe` and also returns the events. */
   observeAll(step: Step | string): { readonly decision: Decision; readonly events: readonly Event[] } {
     const text = typeof step === "string" ? step : jsonText(step);
-    const answer = this.#native.observeAll(text);
+    const answer = this.#native.observeAll(this.#guard, text);
     if (answer.charCodeAt(0) === EXCLAMATION) throw refusal(text, answer.slice(1));
     return deepFreeze(JSON.parse(answer));
   }
 
   /** Returns the state of a session as JSON; null if there is no such session. */
   checkpoint(session: string): string | null {
-    return this.#native.checkpoint(session);
+    return this.#native.checkpoint(this.#guard, session);
   }
 
   /** Restores a session from its checkpoint and replaces any state it has. */
   restore(session: string, text: string): void {
-    this.#native.restore(session, text);
+    this.#native.restore(this.#guard, session, text);
   }
 
   /** Deletes the state of a session. */
   reset(session: string): void {
-    this.#native.reset(session);
+    this.#native.reset(this.#guard, session);
   }
 
   /** The number of sessions that are kept. */
   get sessionCount(): number {
-    return this.#native.sessionCount();
+    return this.#native.sessionCount(this.#guard);
   }
 }
+
+/** Longer texts cross as a string: most of them wouldn't fit into `BYTES`. */
+const LONGEST_COPIED = 12 << 10;
+const ENCODER = new TextEncoder();
 
 const BRACE = 0x7b;
 const EXCLAMATION = 0x21;

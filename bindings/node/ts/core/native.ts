@@ -2,19 +2,9 @@ import { join } from "node:path";
 
 import { platformFolder } from "./platform.js";
 
-/** The native guard. Texts are JSON; each answer is one string, because one string is cheaper than many values. */
-export interface NativeGuard {
-  /**
-   * Returns `STEP SESSION` for a decision that is just `continue`, the decision's JSON if it is more, or `!` and the
-   * reason why the text isn't a Step.
-   */
-  observe(step: string): string;
-  /** Returns `{"decision":…,"events":[…]}`, or `!` and the reason. */
-  observeAll(step: string): string;
-  checkpoint(session: string): string | null;
-  restore(session: string, text: string): void;
-  reset(session: string): void;
-  sessionCount(): number;
+/** A native guard. */
+export interface GuardHandle {
+  readonly handle: unique symbol;
 }
 
 /** Steps of a file, in pieces. */
@@ -26,9 +16,24 @@ export interface NativeSteps {
   notes(): string[];
 }
 
-/** The native addon. */
+/** The native addon. Steps and answers are one value each, because that is cheaper than many. */
 export interface NativeAddon {
-  Guard: new (settings: string) => NativeGuard;
+  /** Creates a guard that reads steps from these bytes. */
+  createGuard(settings: string, bytes: Uint8Array): GuardHandle;
+  /**
+   * Adds the step whose JSON is the first `length` of the guard's bytes. Returns the step of a decision that is just `continue`,
+   * or `STEP SESSION` if the session isn't that of the last such answer. Otherwise returns the decision's JSON, or `!` and
+   * the reason why the text isn't a Step.
+   */
+  observeBytes(guard: GuardHandle, length: number): number | string;
+  /** Does the same for a text. */
+  observeText(guard: GuardHandle, step: string): number | string;
+  /** Returns `{"decision":…,"events":[…]}`, or `!` and the reason. */
+  observeAll(guard: GuardHandle, step: string): string;
+  checkpoint(guard: GuardHandle, session: string): string | null;
+  restore(guard: GuardHandle, session: string, text: string): void;
+  reset(guard: GuardHandle, session: string): void;
+  sessionCount(guard: GuardHandle): number;
   Steps: new (path: string, format: string | null) => NativeSteps;
 }
 

@@ -14,6 +14,10 @@ declare class Buffer extends Uint8Array {
   toString(encoding: "utf8"): string;
 }
 
+declare class TextEncoder {
+  encodeInto(text: string, bytes: Uint8Array): { read: number; written: number };
+}
+
 declare module "node:fs" {
   export function existsSync(path: string): boolean;
 }
