@@ -63,6 +63,7 @@ class Steps:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.calls = 0
+        self.loop: list[dict[str, Any]] = []
 
     def value(self, depth: int = 0) -> Any:
         kind = self.random.random()
@@ -127,7 +128,20 @@ class Steps:
             step |= {"step": self.random.choice([0, 3.0, 17]), "ok": self.random.choice([True, False])}
         return step
 
+    def begin_loop(self) -> None:
+        """Lets a session of its own repeat a call that fails, so that every profile has something to decide."""
+        session, args = f"loop{self.calls}", self.args()
+        for turn in range(12):
+            call = {"id": f"{session}-{turn}", "tool": "bash", "args": args}
+            self.loop.append({"type": "turn", "session": session, "text": "Again.", "calls": [call]})
+            self.loop.append({"type": "result", "session": session, "id": call["id"], "ok": False, "output": "boom"})
+        self.loop.reverse()
+
     def step(self) -> dict[str, Any]:
+        if self.loop:
+            return self.loop.pop()
+        if self.random.random() < 0.01:
+            self.begin_loop()
         step = self.body()
         step["session"] = self.random.choice(["a", "b", "c" * 300])
         if self.random.random() < 0.1:

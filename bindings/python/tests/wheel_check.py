@@ -82,7 +82,8 @@ def use(wheel: Path, folder: Path) -> None:
     assert report["totals"]["loops"] == 1
     run("deloop", "install", "claude-code")
     settings = (home / ".claude" / "settings.json").read_text()
-    assert str(scripts / "deloop") in settings or "deloop hook" in settings, settings
+    # Either by name, since it is on the PATH, or by its own path: a native program in both cases.
+    assert "deloop hook claude-code" in settings, settings
     reply = run("deloop", "hook", "claude-code", given=json.dumps({**HOOK, "cwd": str(home)}))
     assert "deny" not in reply
     assert run("python", "-c", PROGRAM, str(session)).split()[0] == version
