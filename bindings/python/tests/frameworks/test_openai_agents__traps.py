@@ -70,6 +70,33 @@ def test_a_tool_with_its_own_error_text() -> None:
     assert model.requests[3].results[2].startswith("It failed: Error: connection refused\n\n[deloop] You ran")
 
 
+@pytest.mark.parametrize(("text", "requests", "outcome"), [("Error: connection refused", 8, "error"), ("Nothing here.", 16, "ok")])
+def test_a_tool_that_returns_text(text: str, requests: int, outcome: str) -> None:
+    @function_tool
+    def fetch(url: str) -> str:
+        """Fetch a page."""
+        return text
+
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call()) as model:
+        result = run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[fetch])), "go", max_turns=50)
+    assert result.final_output.startswith(STOPPED) and len(model.requests) == requests
+    assert {step["outcome"] for step in guard.of("result")} == {outcome, "denied"}
+
+
+def test_a_tool_that_takes_too_long() -> None:
+    @function_tool(timeout=0.05)
+    async def fetch(url: str) -> str:
+        """Fetch a page."""
+        await asyncio.sleep(5)
+        return "late"
+
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call(turns=1)) as model:
+        run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[fetch])), "go")
+    assert [step["outcome"] for step in guard.of("result")] == ["timeout"]
+
+
 def test_refused_calls_reach_no_tool_hook() -> None:
     class Count(RunHooks[Any]):
         started = 0

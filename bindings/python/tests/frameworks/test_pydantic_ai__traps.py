@@ -290,15 +290,16 @@ def test_a_denied_call_is_a_persons_refusal() -> None:
     assert len(guard.of("turn")) == 2, "the resumed turn counts once"
 
 
-def test_tool_failed_is_a_failure_and_text_is_not() -> None:
+@pytest.mark.parametrize(("text", "requests", "outcome"), [("Error: connection refused", 8, "error"), ("Nothing here.", 16, "ok")])
+def test_a_tool_that_returns_text(text: str, requests: int, outcome: str) -> None:
     guard = RecordingGuard(deliver="user")
 
     def fetch(url: str) -> str:
         """Fetch a page."""
-        return "Error: connection refused"
+        return text
 
     with FakeModel(same_failing_call()) as model:
         result = Agent(client(model), tools=[fetch], capabilities=[Deloop(guard)]).run_sync("go")
-    assert {step["outcome"] for step in guard.of("result") if step["outcome"] != "denied"} == {"ok"}
+    assert {step["outcome"] for step in guard.of("result")} == {outcome, "denied"}
     assert result.output.startswith(STOPPED)
-    assert len(model.requests) == 16, "later than for a failure that is reported as one: 8"
+    assert len(model.requests) == requests, "the same result again and again is stopped later than the same failure"
