@@ -9,7 +9,7 @@ import pytest
 from claude_agent_sdk import AgentDefinition, ClaudeSDKClient, HookMatcher, ResultMessage, query
 from fake_model import FakeModel, Request
 from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with, place_of
-from model_scripts import same_batch, same_failing_call
+from model_scripts import failing_once, same_batch, same_failing_call
 from model_wire import Reply
 from test_claude_agent_sdk import Place, ask, fetching, one, own_server, with_client
 
@@ -215,3 +215,11 @@ def test_delivery_is_reported(place: Place) -> None:
     assert [(step["step"], step["ok"]) for step in guard.of("delivery")] == [(step, True) for step in nudged]
     assert {step["session"] for step in guard.steps} == {"mine"}
     assert not any("[deloop]" in str(step.get("output")) for step in guard.of("result") if step["outcome"] != "denied")
+
+
+def test_a_request_that_is_sent_again_counts_once(place: Place) -> None:
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(failing_once(fetching(30))) as model:
+        ask(place.options(model, hooks=Deloop(guard).hooks()))
+    assert (place.ran, len(model.requests), guard.actions) == (5, 9, LADDER)
+    assert len(guard.of("user")) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_model import FakeModel, Request
 from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with
-from model_scripts import same_failing_call
+from model_scripts import failing_once, same_failing_call
 from model_wire import Reply
 from pydantic import BaseModel
 from pydantic_ai import Agent, FunctionToolset, ModelRetry, RunContext, UsageLimits, capture_run_messages
@@ -303,3 +303,21 @@ def test_a_tool_that_returns_text(text: str, requests: int, outcome: str) -> Non
     assert {step["outcome"] for step in guard.of("result")} == {outcome, "denied"}
     assert result.output.startswith(STOPPED)
     assert len(model.requests) == requests, "the same result again and again is stopped later than the same failure"
+
+
+def test_a_request_that_is_sent_again_counts_once() -> None:
+    guard, tools = RecordingGuard(deliver="user"), Tools()
+    with FakeModel(failing_once(same_failing_call())) as model:
+        agent(model, tools, Deloop(guard)).run_sync("go")
+    assert (len(tools.ran), len(model.requests), guard.actions) == (5, 9, LADDER)
+    assert (len(guard.of("turn")), len(guard.of("user"))) == (8, 1)
+
+
+def test_a_callback_that_raises_changes_nothing() -> None:
+    def broken(decision: Any) -> None:
+        raise RuntimeError("a broken callback")
+
+    tools = Tools()
+    with FakeModel(same_failing_call()) as model:
+        assert agent(model, tools, Deloop(on_decision=broken)).run_sync("go").output.startswith(STOPPED)
+    assert len(tools.ran) == 5
