@@ -51,10 +51,11 @@ def test_a_call_that_an_own_hook_denies(place: Place) -> None:
     assert place.ran == 0
 
 
-def test_calls_that_do_not_fit_the_schema_reach_only_the_batch(place: Place) -> None:
+@pytest.mark.parametrize("call", [("Bash", {"cmd": "./fetch"}), ("NoSuchTool", {"path": "x"})], ids=["schema", "unknown"])
+def test_calls_that_are_not_valid_reach_only_the_batch(place: Place, call: Any) -> None:
     guard = RecordingGuard(deliver="tool")
     deloop = Deloop(guard)
-    with FakeModel(same_batch([("Bash", {"cmd": "./fetch"})], 30)) as model:
+    with FakeModel(same_batch([call], 30)) as model:
         result, _ = ask(place.options(model, hooks=deloop.hooks()), deloop)
     assert place.ran == 0 and model.refused == []
     assert {step["outcome"] for step in guard.of("result")} <= {"invalid", "denied"} and guard.of("result")[0]["outcome"] == "invalid"
