@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -199,6 +200,16 @@ def test_sessions_side_by_side(place: Place) -> None:
         assert all(text.startswith(STOPPED) for text in asyncio.run(run()))
     assert place.ran == 15 and sorted(guard.actions) == sorted(LADDER * 3)
     assert len({step["session"] for step in guard.steps}) == 3
+
+
+def test_where_a_nudge_stands_depends_on_the_model(place: Place) -> None:
+    deloop = Deloop()
+    with FakeModel(fetching(30)) as model:
+        options = dataclasses.replace(place.options(model, hooks=deloop.hooks()), model="claude-newest-test")
+        result, _ = ask(options, deloop)
+    assert result.result.startswith(STOPPED) and (place.ran, len(model.requests)) == (5, 8)
+    assert model.refused == [] and first_with(model.requests, FIRST) == 3
+    assert place_of(model.requests[3], FIRST) == "system", "the newest models get a system message after the results"
 
 
 def test_partial_messages(place: Place) -> None:
