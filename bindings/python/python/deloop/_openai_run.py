@@ -8,6 +8,7 @@ from typing import Any
 from deloop import Decision
 from deloop._adapter import Nudge, TokenUsage, ToolCall, Watch
 from deloop._openai_items import MARK, Entry, entries, item_field, without_nudge
+from deloop._plain import says_failed
 
 DEFAULT_ERROR = "An error occurred while running the tool. Please try again."
 NOT_APPROVED = "Tool execution was not approved."
@@ -71,7 +72,7 @@ class Run:
         elif text == f"Tool '{self._calls[entry.call_id].tool}' not found.":
             nudge = self.watch.result(entry.call_id, text, ok=False, outcome="invalid")
         else:
-            nudge = self.watch.result(entry.call_id, text)
+            nudge = self._returned(entry.call_id, text)
         if nudge is None:
             return
         if str(nudge) in entry.text:
@@ -93,12 +94,17 @@ class Run:
         """Reports what a tool returned or raised, and returns the nudge to append to it."""
         error = self.errors.pop(id, None)
         if error is None:
-            timed_out = isinstance(output, str) and output.startswith("Tool '") and "' timed out after " in output
-            return self.watch.result(id, output, ok=not timed_out, outcome="timeout" if timed_out else "ok")
+            return self._returned(id, output)
         key = _key(self._calls[id]) if id in self._calls else ""
         if output == DEFAULT_ERROR and self._as_before(key, error):
             return self.watch.result(id, output, ok=False, outcome="error", error_type=key)
         return self.watch.result(id, error=error)
+
+    def _returned(self, id: str, output: object) -> Nudge | None:
+        if isinstance(output, str) and output.startswith("Tool '") and "' timed out after " in output:
+            return self.watch.result(id, output, ok=False, outcome="timeout")
+        failed = says_failed(output)
+        return self.watch.result(id, output, ok=not failed, outcome="error" if failed else "ok")
 
     def _as_before(self, key: str, error: Exception) -> bool:
         """Tells whether a failure counts as the one in the history, which says nothing but that the call failed."""

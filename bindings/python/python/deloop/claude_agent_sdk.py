@@ -159,9 +159,9 @@ def _batch(watch: Watch, given: Mapping[str, Any]) -> Answer:
     calls: list[Mapping[str, Any]] = given.get("tool_calls") or []
     for call in calls:
         id, text = call["tool_use_id"], call.get("tool_response")
-        # Calls that don't fit the schema reach no other hook.
+        # Calls of unknown tools, or that don't fit the schema, reach no other hook.
         _report(watch, call)
-        unseen: Outcome = "invalid" if "InputValidationError" in str(text)[:200] else "denied"
+        unseen: Outcome = "invalid" if "<tool_use_error>" in str(text)[:200] else "denied"
         outcome: Outcome = "denied" if watch.refusal(id) is not None else outcomes.get(id, unseen)
         nudge = watch.result(id, text, ok=outcome == "ok", outcome=outcome)
         if nudge is not None:

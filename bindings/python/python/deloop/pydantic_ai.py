@@ -31,6 +31,7 @@ from pydantic_ai.tools import AgentDepsT, RunContext, ToolDefinition
 
 from deloop import Decision, Guard, StopError
 from deloop._adapter import Adapter, ExitBehavior, GuardOptions, Nudge, OnDecision, Outcome, TokenUsage, ToolCall, Watch, stop_text
+from deloop._plain import says_failed
 
 __all__ = ["Deloop", "DeloopStop"]
 
@@ -293,7 +294,7 @@ def _outcome(part: ToolReturnPart) -> tuple[Outcome, bool]:
         return "error", False
     if part.outcome == "retried":
         return ("error" if part.retry is None or part.retry.cause == "model_retry" else "invalid"), False
-    return "ok", True
+    return ("error", False) if says_failed(part.content) else ("ok", True)
 
 
 def _nudges_after(messages: Sequence[ModelMessage], index: int) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from model_wire import response_items
 
+NEWEST = "claude-newest"
+
 
 def wrong_order(api: str, body: dict[str, Any], earlier: list[Any]) -> str | None:
     """Returns why a provider would refuse the messages of this request, or None if it wouldn't."""
@@ -93,6 +95,10 @@ def _anthropic(body: dict[str, Any]) -> str | None:
         return "messages: at least one message is required"
     if not isinstance(body.get("max_tokens"), int):
         return "max_tokens: field required"
+    if str(body.get("model")).startswith(NEWEST):
+        # These models take a system message after the user's turn; without it the order is as for all others.
+        before = [None, *messages]
+        messages = [m for m, b in zip(messages, before, strict=False) if m.get("role") != "system" or not b or b.get("role") != "user"]
     awaited: list[str] = []
     seen: set[str] = set()
     for index, message in enumerate(messages):

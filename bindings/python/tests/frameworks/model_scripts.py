@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fake_model import Request, Script
+from fake_model import Failure, Request, Script
 from model_wire import Reply
 
 URL = {"url": "https://example.test/data"}
@@ -38,6 +38,11 @@ def same_batch(calls: list[tuple[str | None, Any]], turns: int | None = None) ->
         return Reply(calls=[(tool or request.tools[0], args) for tool, args in calls])
 
     return script
+
+
+def failing_once(script: Script, number: int = 2, status: int = 503) -> Script:
+    """Answers one request with an HTTP error, so that the client sends it again, and follows the script otherwise."""
+    return lambda request: Failure(status, "overloaded") if request.number == number else script(request)
 
 
 def healthy(turns: int = 30, prefix: str = "", **_: Any) -> Script:

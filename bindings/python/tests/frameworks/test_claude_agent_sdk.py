@@ -123,7 +123,7 @@ def test_the_ladder(place: Place, batch: bool) -> None:
     if not batch:
         write_row(
             NAME,
-            nudge="end of the last result in request 3, in all later requests and in the transcript",
+            nudge="end of the last result, in the 4th request, in all later ones and in the transcript",
             block="calls 6 and 7 denied by PreToolUse; 5 of 7 ran",
             stop='after 8 requests; ResultMessage with terminal_reason "hook_stopped", by Deloop.messages with the reason as its'
             ' `result`; "error": DeloopStop',

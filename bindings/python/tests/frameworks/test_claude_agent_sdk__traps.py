@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
 from claude_agent_sdk import AgentDefinition, ClaudeSDKClient, HookMatcher, ResultMessage, query
 from fake_model import FakeModel, Request
 from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with, place_of
-from model_scripts import same_batch, same_failing_call
+from model_scripts import failing_once, same_batch, same_failing_call
 from model_wire import Reply
 from test_claude_agent_sdk import Place, ask, fetching, one, own_server, with_client
 
@@ -51,10 +52,11 @@ def test_a_call_that_an_own_hook_denies(place: Place) -> None:
     assert place.ran == 0
 
 
-def test_calls_that_do_not_fit_the_schema_reach_only_the_batch(place: Place) -> None:
+@pytest.mark.parametrize("call", [("Bash", {"cmd": "./fetch"}), ("NoSuchTool", {"path": "x"})], ids=["schema", "unknown"])
+def test_calls_that_are_not_valid_reach_only_the_batch(place: Place, call: Any) -> None:
     guard = RecordingGuard(deliver="tool")
     deloop = Deloop(guard)
-    with FakeModel(same_batch([("Bash", {"cmd": "./fetch"})], 30)) as model:
+    with FakeModel(same_batch([call], 30)) as model:
         result, _ = ask(place.options(model, hooks=deloop.hooks()), deloop)
     assert place.ran == 0 and model.refused == []
     assert {step["outcome"] for step in guard.of("result")} <= {"invalid", "denied"} and guard.of("result")[0]["outcome"] == "invalid"
@@ -200,6 +202,16 @@ def test_sessions_side_by_side(place: Place) -> None:
     assert len({step["session"] for step in guard.steps}) == 3
 
 
+def test_where_a_nudge_stands_depends_on_the_model(place: Place) -> None:
+    deloop = Deloop()
+    with FakeModel(fetching(30)) as model:
+        options = dataclasses.replace(place.options(model, hooks=deloop.hooks()), model="claude-newest-test")
+        result, _ = ask(options, deloop)
+    assert result.result.startswith(STOPPED) and (place.ran, len(model.requests)) == (5, 8)
+    assert model.refused == [] and first_with(model.requests, FIRST) == 3
+    assert place_of(model.requests[3], FIRST) == "system", "the newest models get a system message after the results"
+
+
 def test_partial_messages(place: Place) -> None:
     deloop = Deloop()
     with FakeModel(fetching(30)) as model:
@@ -215,3 +227,11 @@ def test_delivery_is_reported(place: Place) -> None:
     assert [(step["step"], step["ok"]) for step in guard.of("delivery")] == [(step, True) for step in nudged]
     assert {step["session"] for step in guard.steps} == {"mine"}
     assert not any("[deloop]" in str(step.get("output")) for step in guard.of("result") if step["outcome"] != "denied")
+
+
+def test_a_request_that_is_sent_again_counts_once(place: Place) -> None:
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(failing_once(fetching(30))) as model:
+        ask(place.options(model, hooks=Deloop(guard).hooks()))
+    assert (place.ran, len(model.requests), guard.actions) == (5, 9, LADDER)
+    assert len(guard.of("user")) == 1

@@ -178,6 +178,16 @@ def test_order_of_anthropic(model: FakeModel, messages: list[Any], reason: str |
     assert (status == 400 and reason in answer["error"]["message"]) if reason else status == 200
 
 
+def test_the_newest_models_take_system_messages_after_the_users_turn(model: FakeModel) -> None:
+    note = {"role": "system", "content": "note"}
+    for name, messages, status in (
+        ("claude-newest", [USER, uses("t1"), results("t1"), note], 200),
+        ("claude-newest", [USER, uses("t1"), note, results("t1")], 400),
+        ("claude-older", [USER, uses("t1"), results("t1"), note], 400),
+    ):
+        assert post(model, "/messages", {"model": name, "max_tokens": 9, "messages": messages})[0] == status
+
+
 def test_a_script_can_fail(client: openai.OpenAI, model: FakeModel) -> None:
     model.script = lambda request: Failure(503, "overloaded")
     with pytest.raises(openai.InternalServerError, match="overloaded"):

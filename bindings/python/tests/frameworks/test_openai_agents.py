@@ -92,7 +92,7 @@ def test_the_ladder(api: str, batch: bool) -> None:
     if api == "responses" and not batch:
         write_row(
             NAME,
-            nudge="end of the result in request 3, in all later requests and in the session",
+            nudge="end of the result, in the 4th request, in all later ones and in the session",
             block="calls 6 and 7 answered by a tool guardrail; 5 of 7 ran",
             stop='after 8 requests; "end": final_output is the reason; "error": DeloopStop (an AgentsException, with run_data)',
         )

@@ -13,7 +13,6 @@ from agents import (
     RunContextWrapper,
     RunHooks,
     Runner,
-    SQLiteSession,
     ToolGuardrailFunctionOutput,
     ToolsToFinalOutputResult,
     UserError,
@@ -27,7 +26,7 @@ from agents.run import ModelInputData
 from fake_model import FakeModel, Request
 from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with, place_of
 from mcp import types as mcp
-from model_scripts import same_failing_batch, same_failing_call
+from model_scripts import failing_once, same_failing_call
 from model_wire import Reply
 from pydantic import BaseModel
 from test_openai_agents import agent, client, run
@@ -68,6 +67,33 @@ def test_a_tool_with_its_own_error_text() -> None:
         result = run(Deloop().wrap(Agent("a", model=client(model), tools=[tool])), "go")
     assert result.final_output.startswith(STOPPED) and len(tools.ran) == 5
     assert model.requests[3].results[2].startswith("It failed: Error: connection refused\n\n[deloop] You ran")
+
+
+@pytest.mark.parametrize(("text", "requests", "outcome"), [("Error: connection refused", 8, "error"), ("Nothing here.", 16, "ok")])
+def test_a_tool_that_returns_text(text: str, requests: int, outcome: str) -> None:
+    @function_tool
+    def fetch(url: str) -> str:
+        """Fetch a page."""
+        return text
+
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call()) as model:
+        result = run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[fetch])), "go", max_turns=50)
+    assert result.final_output.startswith(STOPPED) and len(model.requests) == requests
+    assert {step["outcome"] for step in guard.of("result")} == {outcome, "denied"}
+
+
+def test_a_tool_that_takes_too_long() -> None:
+    @function_tool(timeout=0.05)
+    async def fetch(url: str) -> str:
+        """Fetch a page."""
+        await asyncio.sleep(5)
+        return "late"
+
+    guard = RecordingGuard(deliver="tool")
+    with FakeModel(same_failing_call(turns=1)) as model:
+        run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[fetch])), "go")
+    assert [step["outcome"] for step in guard.of("result")] == ["timeout"]
 
 
 def test_refused_calls_reach_no_tool_hook() -> None:
@@ -251,69 +277,6 @@ def test_an_output_that_cannot_be_text_always_raises() -> None:
     assert len(tools.ran) == 5
 
 
-@pytest.mark.parametrize("named", ["run_config", "group_id", "constructor"])
-def test_the_session_can_be_named(named: str) -> None:
-    filtered: list[int] = []
-
-    def own(data: Any) -> ModelInputData:
-        filtered.append(len(data.model_data.input))
-        return data.model_data
-
-    guard = RecordingGuard(deliver="tool")
-    deloop = Deloop(guard, session="talk" if named == "constructor" else None)
-    given = RunConfig(call_model_input_filter=own, group_id="talk" if named == "group_id" else None)
-    config = deloop.run_config(given, session="talk" if named == "run_config" else None)
-    with FakeModel(same_failing_call(turns=1)) as model:
-        run(deloop.wrap(agent(model, Tools())), "go", run_config=config)
-    assert {step["session"] for step in guard.steps} == {"talk"} and filtered == [1, 3]
-
-
-def test_the_provider_keeps_the_history() -> None:
-    tools, guard = Tools(), RecordingGuard(deliver="tool")
-    with FakeModel(same_failing_call()) as model:
-        result = run(Deloop(guard).wrap(agent(model, tools)), "go", auto_previous_response_id=True)
-    assert result.final_output.startswith(STOPPED) and model.refused == []
-    assert all(request.body.get("previous_response_id") for request in model.requests[1:])
-    assert (len(tools.ran), len(model.requests), guard.actions) == (5, 8, LADDER)
-    assert len(guard.of("user")) == 1 and guard.of("compact") == []
-
-
-def test_a_named_session_continues_without_its_history() -> None:
-    guard = RecordingGuard(deliver="tool")
-    with FakeModel(same_failing_call()) as model:
-        deloop = Deloop(guard, session="talk", exit_behavior="error")
-        for _ in range(2):
-            with pytest.raises(DeloopStop):
-                run(deloop.wrap(agent(model, Tools())), "go", auto_previous_response_id=True)
-    assert [step["text"] for step in guard.of("user")] == ["go", "go"]
-    assert len(guard.of("turn")) > 8, "the new message lifted the stop"
-
-
-def test_a_later_run_on_an_sdk_session_goes_on_where_it_was() -> None:
-    async def runs() -> None:
-        session = SQLiteSession("talk")
-        asked = agent(model, tools)
-        for prompt in ("go", "again", "and again"):
-            await Runner.run(Deloop(guard).wrap(asked), prompt, session=session)
-
-    tools, guard = Tools(), RecordingGuard(deliver="tool")
-    with FakeModel(lambda request: same_failing_call()(request) if request.turns % 2 == 0 else "It failed.") as model:
-        asyncio.run(runs())
-    assert len(tools.ran) == 3 and model.refused == []
-    assert len({step["session"] for step in guard.steps}) == 3, "each run reads the history into a session of its own"
-
-
-def test_runs_side_by_side_have_sessions_of_their_own() -> None:
-    async def together() -> list[Any]:
-        asked = Deloop(guard).wrap(agent(model, tools))
-        return await asyncio.gather(*(Runner.run(asked, "go") for _ in range(6)))
-
-    tools, guard = Tools(), RecordingGuard(deliver="tool")
-    with FakeModel(same_failing_batch()) as model:
-        assert all(result.final_output.startswith(STOPPED) for result in asyncio.run(together()))
-    assert len(tools.ran) == 6 * 15 and sorted(guard.actions) == sorted(LADDER * 6)
-
-
 def test_a_call_that_a_person_rejects() -> None:
     @function_tool(needs_approval=True)
     def remove(path: str) -> str:
@@ -368,3 +331,13 @@ def test_wrapping_twice_guards_once() -> None:
         assert deloop.wrap(once) is once
         context: RunContextWrapper[Any] = RunContextWrapper(None)
         assert deloop.run_for(context) is deloop.run_for(context)
+
+
+def test_a_request_that_is_sent_again_counts_once() -> None:
+    guard, tools = RecordingGuard(deliver="tool"), Tools()
+    with FakeModel(failing_once(same_failing_call())) as model:
+        asked = agent(model, tools)
+        asked.model._client.max_retries = 2
+        run(Deloop(guard).wrap(asked), "go")
+    assert (len(tools.ran), len(model.requests), guard.actions) == (5, 9, LADDER)
+    assert (len(guard.of("turn")), len(guard.of("user"))) == (8, 1)

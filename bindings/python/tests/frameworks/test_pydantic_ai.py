@@ -100,7 +100,7 @@ def test_the_ladder(api: str, batch: bool) -> None:
     if api == "chat" and not batch:
         write_row(
             NAME,
-            nudge="user message after the results of request 3, in all later requests",
+            nudge="user message after the results, in the 4th request and in all later ones",
             block="calls 6 and 7 answered by ToolFailed; 5 of 7 ran",
             stop='after 8 requests; "end": result.output is the reason; "error": DeloopStop (an AgentRunError)',
         )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_model import FakeModel, Request
 from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with
-from model_scripts import same_failing_call
+from model_scripts import failing_once, same_failing_call
 from model_wire import Reply
 from pydantic import BaseModel
 from pydantic_ai import Agent, FunctionToolset, ModelRetry, RunContext, UsageLimits, capture_run_messages
@@ -290,15 +290,34 @@ def test_a_denied_call_is_a_persons_refusal() -> None:
     assert len(guard.of("turn")) == 2, "the resumed turn counts once"
 
 
-def test_tool_failed_is_a_failure_and_text_is_not() -> None:
+@pytest.mark.parametrize(("text", "requests", "outcome"), [("Error: connection refused", 8, "error"), ("Nothing here.", 16, "ok")])
+def test_a_tool_that_returns_text(text: str, requests: int, outcome: str) -> None:
     guard = RecordingGuard(deliver="user")
 
     def fetch(url: str) -> str:
         """Fetch a page."""
-        return "Error: connection refused"
+        return text
 
     with FakeModel(same_failing_call()) as model:
         result = Agent(client(model), tools=[fetch], capabilities=[Deloop(guard)]).run_sync("go")
-    assert {step["outcome"] for step in guard.of("result") if step["outcome"] != "denied"} == {"ok"}
+    assert {step["outcome"] for step in guard.of("result")} == {outcome, "denied"}
     assert result.output.startswith(STOPPED)
-    assert len(model.requests) == 16, "later than for a failure that is reported as one: 8"
+    assert len(model.requests) == requests, "the same result again and again is stopped later than the same failure"
+
+
+def test_a_request_that_is_sent_again_counts_once() -> None:
+    guard, tools = RecordingGuard(deliver="user"), Tools()
+    with FakeModel(failing_once(same_failing_call())) as model:
+        agent(model, tools, Deloop(guard)).run_sync("go")
+    assert (len(tools.ran), len(model.requests), guard.actions) == (5, 9, LADDER)
+    assert (len(guard.of("turn")), len(guard.of("user"))) == (8, 1)
+
+
+def test_a_callback_that_raises_changes_nothing() -> None:
+    def broken(decision: Any) -> None:
+        raise RuntimeError("a broken callback")
+
+    tools = Tools()
+    with FakeModel(same_failing_call()) as model:
+        assert agent(model, tools, Deloop(on_decision=broken)).run_sync("go").output.startswith(STOPPED)
+    assert len(tools.ran) == 5
