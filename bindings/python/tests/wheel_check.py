@@ -38,6 +38,19 @@ loops = list(deloop.scan(sys.argv[1]))
 assert loops and loops[0]["tool"] == "bash", loops
 print(deloop.__version__, deloop.command())
 """
+ADAPTER = """
+from deloop.openai import ToolLoop
+loop, messages, ran = ToolLoop(), [{"role": "user", "content": "Fetch the page."}], []
+for turn in range(30):
+    call = {"id": f"c{turn}", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
+    messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    answer = loop.answered({"choices": [{"message": messages[-1]}]}, messages)
+    messages += answer.results(lambda name, arguments: ran.append(name) or "Error: connection refused")
+    if answer.done():
+        break
+assert answer.stop.action == "stop" and len(ran) == 5, (answer.text, ran)
+print(answer.text)
+"""
 
 
 def main(wheel: Path) -> int:
@@ -87,6 +100,7 @@ def use(wheel: Path, folder: Path) -> None:
     reply = run("deloop", "hook", "claude-code", given=json.dumps({**HOOK, "cwd": str(home)}))
     assert "deny" not in reply
     assert run("python", "-c", PROGRAM, str(session)).split()[0] == version
+    assert run("python", "-c", ADAPTER).startswith("[deloop] Stopped: ")
     run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "deloop")
     assert not (scripts / "deloop").exists()
 

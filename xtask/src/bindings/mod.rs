@@ -12,14 +12,14 @@ use python::PythonTools;
 const HELP: &str = "\
 cargo xtask bindings [python] [node] [--profile NAME] [--update]
 
-Builds the Python and Node packages with this cargo profile [default: release], installs them from files, and runs their
+Builds the Python and Node packages with this cargo profile [default: dist], installs them from files, and runs their
 tests: the core, and each adapter against the real framework. Then compares the table in docs/frameworks with what the runs
 measured; --update writes it.
 ";
 
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let mut wanted = Vec::new();
-    let (mut profile, mut update) = ("release".to_owned(), false);
+    let (mut profile, mut update) = ("dist".to_owned(), false);
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
