@@ -29,10 +29,10 @@ function buildJs() {
 
 /** Builds the addon and the command with cargo, and puts them into npm/PLATFORM. */
 function buildNative(profile) {
-  run("cargo", ["build", "--profile", profile, "-p", "deloop-node", "-p", "deloop", "--bin", "deloop", "--lib"], {
-    cwd: repository,
-    stdio: "inherit",
-  });
+  // One after the other: built together, each would get the features of both, and nothing built before could be reused.
+  for (const part of [["-p", "deloop", "--bin", "deloop"], ["-p", "deloop-node"]]) {
+    run("cargo", ["build", "--profile", profile, ...part], { cwd: repository, stdio: "inherit" });
+  }
   const name = platformName();
   const [os, cpu, libc] = name.split("-");
   const built = join(cargoTarget, profile === "dev" ? "debug" : profile);
