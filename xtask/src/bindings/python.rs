@@ -29,7 +29,7 @@ impl PythonTools {
         let Some(python) = ["python3.12", "python3", "python"].into_iter().find(supported) else {
             return Err("there is no Python 3.11 or later; install the package `python3`".to_owned());
         };
-        println!("installing maturin, mypy and pytest into {}", folder.display());
+        println!("installing maturin, pytest, mypy and pyright into {}", folder.display());
         if !works(Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder)) {
             return Err("Python has no venv; install the package `python3-venv`".to_owned());
         }
@@ -37,7 +37,7 @@ impl PythonTools {
         std::fs::write(&list, REQUIREMENTS).map_err(|error| error.to_string())?;
         let install = ["-m", "pip", "install", "--quiet", "--requirement"];
         if !works(tools.python().args(install).arg(&list)) {
-            return Err("pip could not install maturin, mypy and pytest".to_owned());
+            return Err("pip could not install maturin, pytest, mypy and pyright".to_owned());
         }
         std::fs::write(ready, REQUIREMENTS).map_err(|error| error.to_string())?;
         Ok(tools)
