@@ -24,7 +24,7 @@ const FRAMEWORKS: [(&str, &str, &str); 11] = [
 ];
 /// Each part of a row, and its heading.
 const PARTS: [(&str, &str); 7] = [
-    ("own_limit", "Without deloop, the same failing call goes on until"),
+    ("own_limit", "Own limit, without deloop"),
     ("nudge", "Nudge"),
     ("block", "Block"),
     ("stop", "Stop"),

@@ -51,8 +51,8 @@ def test_the_agent_is_nudged_then_refused_then_stopped(how: str) -> None:
     assert all(step["output"] == tools.error for step in notebook.all("result") if step.get("outcome") != "denied")
     assert {step["ok"] for step in notebook.all("delivery")} == {True}
     row(
-        nudge="end of the tool result, from request 3 on (0-based)",
-        block="call 6 and 7 refused; the function ran 5 times",
+        nudge="end of the tool result, in the 4th request and in all later ones",
+        block="calls 6 and 7 refused; 5 of 7 ran",
         stop="normal return; last message says why, `response_metadata['deloop']` is the decision",
     )
 

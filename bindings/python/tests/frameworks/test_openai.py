@@ -66,8 +66,8 @@ def test_the_model_is_nudged_then_refused_then_the_loop_ends(way: Any) -> None:
     assert [step["text"] for step in guard.all("user")] == [TASK]
     assert {step["output"] for step in guard.all("result") if step.get("outcome") != "denied"} == {tools.error}
     row(
-        nudge="end of the tool result, from request 3 on (0-based)",
-        block="call 6 and 7 refused; the function ran 5 times",
+        nudge="end of the tool result, in the 4th request and in all later ones",
+        block="calls 6 and 7 refused; 5 of 7 ran",
         stop="`turn.done()` is true, `turn.stop` is the decision, `turn.text` says why",
     )
 
