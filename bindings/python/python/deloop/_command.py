@@ -42,7 +42,7 @@ def command() -> str:
     found = shutil.which("deloop")
     if found is None:
         raise FileNotFoundError(
-            "the command `deloop` isn't installed with this package; install the wheel, or `cargo install deloop`"
+            "the command `deloop` isn't installed with this package, nor on the PATH; install the package from a wheel"
         )
     return found
 
