@@ -154,8 +154,8 @@ pub trait Tuned: Send + Sync {
     /// When the JSON isn't a memory of this detector.
     fn restore(&self, json: Value) -> Result<Memory, serde_json::Error>;
 
-    /// Checks what just happened.
-    fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding>;
+    /// Checks what just happened. A finding is rare and large, and most of these calls return none.
+    fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Box<Finding>>;
 
     /// See [`Detector::streak`].
     fn streak(&self, memory: &Memory) -> Option<Streak>;
@@ -265,12 +265,12 @@ impl<D: Detector> Tuned for With<D> {
         Ok(Memory::of(self.detector, serde_json::from_value::<D::Memory>(json)?))
     }
 
-    fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Finding> {
+    fn look(&self, moment: &Moment<'_>, memory: &mut Memory) -> Option<Box<Finding>> {
         if memory.0.is_some() {
-            return self.detector.look(&self.params, moment, memory.own_mut::<D>()?);
+            return self.detector.look(&self.params, moment, memory.own_mut::<D>()?).map(Box::new);
         }
         let mut own = D::Memory::default();
-        let found = self.detector.look(&self.params, moment, &mut own);
+        let found = self.detector.look(&self.params, moment, &mut own).map(Box::new);
         *memory = Memory::of(self.detector, own);
         found
     }

@@ -112,7 +112,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
             project.unwrap_or_else(|| whole.failures.get_or_insert_default()).enter(&note);
         }
         ledger.turns += history.turns() - turns;
-        found.extend(last.map(|finding| (session, *index, finding)));
+        found.extend(last.map(|finding| (session, *index, *finding)));
         *index += 1;
     }
     found

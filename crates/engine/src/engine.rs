@@ -315,7 +315,7 @@ impl Engine {
             for (index, watch) in self.profile.watches.iter().enumerate() {
                 if let Some(finding) = memories.with(index, |memory| watch.detector.look(moment, memory)) {
                     let call = call.map(|(id, n)| id.cloned().unwrap_or_else(|| format!("#{n}")));
-                    looked.found.push(DetectorHit { watch: index, finding, call });
+                    looked.found.push(DetectorHit { watch: index, finding: *finding, call });
                 }
             }
         });

@@ -2,15 +2,15 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Request, header};
 use axum::response::{IntoResponse, Response};
-use tokio::sync::SemaphorePermit;
 
-use crate::access::keep_keys_fresh;
+use crate::access::HeadDeadline;
 use crate::http_error::HttpError;
+use crate::requester::Requester;
 use crate::shared::Shared;
 
 /// Maximum size of a body, in bytes.
@@ -29,46 +29,73 @@ pub(crate) const CONNECTIONS: usize = 1_024;
 pub(crate) const LISTENERS: usize = 256;
 /// How long a client may take to send the headers of a request.
 pub(crate) const HEADERS: Duration = Duration::from_secs(10);
-/// How long a request may take, its body included.
+/// How long the body of a request may take to arrive, and how long a request may take to be answered.
 pub(crate) const REQUEST: Duration = Duration::from_secs(30);
 
-/// Handles a request, if it is let in, and counts it. A handler finds the [`crate::requester::Requester`] in the request.
+/// Handles a request, if it is let in, and counts it. `deadline` is the one of its connection.
 #[expect(clippy::disallowed_methods, reason = "measures how long a request takes")]
-pub(crate) async fn admit<F: Future<Output = Response>>(
+pub(crate) async fn admit<B, F: Future<Output = Response>>(
     shared: &Arc<Shared>,
-    peer: IpAddr,
-    mut request: Request,
-    handle: impl FnOnce(Request) -> F,
+    (peer, deadline): (IpAddr, &HeadDeadline),
+    request: Request<B>,
+    handle: impl FnOnce(Option<Arc<Requester>>, Request<B>) -> F,
 ) -> Response {
     let begun = Instant::now();
-    keep_keys_fresh(shared).await;
+    deadline.arrived();
     let has_length = !request.headers().contains_key(header::TRANSFER_ENCODING);
-    let mut response = match let_in(shared, peer, &mut request) {
+    let mut response = match let_in(shared, peer, &request) {
         Err(error) => error.into_response(),
-        Ok(_place) => match tokio::time::timeout(REQUEST, handle(request)).await {
-            Ok(response) => response,
-            Err(_) => HttpError::timeout().into_response(),
-        },
+        Ok((requester, _place)) => handle(requester, request).await,
     };
     if !has_length {
         // A proxy may have taken another length from the same request; then what follows isn't the client's next one.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    shared.metrics.request(begun.elapsed(), response.status());
+    let ended = Instant::now();
+    shared.metrics.request(ended - begun, response.status());
+    deadline.answered(ended);
     response
 }
 
-/// A request's place among those that are handled at the same time.
-#[derive(Default)]
-struct Admission<'a> {
-    _request: Option<SemaphorePermit<'a>>,
-    _large: Option<SemaphorePermit<'a>>,
+/// A number of places. Whoever finds none is refused.
+pub(crate) struct Places {
+    taken: AtomicUsize,
+    all: usize,
 }
 
-fn let_in<'a>(shared: &'a Shared, peer: IpAddr, request: &mut Request) -> Result<Admission<'a>, HttpError> {
-    if let Some(requester) = shared.access.check(peer, request)? {
-        request.extensions_mut().insert(requester);
+/// A place that is taken until this is dropped.
+struct TakenPlace<'a>(&'a Places);
+
+impl Places {
+    pub(crate) fn new(all: usize) -> Self {
+        Self { taken: AtomicUsize::new(0), all }
     }
+
+    fn take(&self) -> Option<TakenPlace<'_>> {
+        let place = TakenPlace(self);
+        (self.taken.fetch_add(1, Ordering::Relaxed) < self.all).then_some(place)
+    }
+}
+
+impl Drop for TakenPlace<'_> {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A request's places among those that are handled at the same time.
+#[derive(Default)]
+struct Admission<'a> {
+    _request: Option<TakenPlace<'a>>,
+    _large: Option<TakenPlace<'a>>,
+}
+
+fn let_in<'a, B>(
+    shared: &'a Shared,
+    peer: IpAddr,
+    request: &Request<B>,
+) -> Result<(Option<Arc<Requester>>, Admission<'a>), HttpError> {
+    let requester = shared.access.check(peer, request)?;
     let headers = request.headers();
     let length = number(headers, header::CONTENT_LENGTH);
     if length.is_some_and(|length| length > BODY as u64) {
@@ -79,19 +106,37 @@ fn let_in<'a>(shared: &'a Shared, peer: IpAddr, request: &mut Request) -> Result
     }
     // A busy server is a healthy one.
     if request.uri().path() == "/healthz" {
-        return Ok(Admission::default());
+        return Ok((requester, Admission::default()));
     }
-    let busy = |limit, what| move |_| HttpError::too_busy(limit, what);
-    let place = shared.requests.try_acquire().map_err(busy(REQUESTS, "requests"))?;
+    let place = shared.requests.take().ok_or_else(|| HttpError::too_busy(REQUESTS, "requests"))?;
     let is_large =
         headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length > LARGE);
-    let large = is_large.then(|| shared.large_requests.try_acquire());
-    let large = large
-        .transpose()
-        .map_err(busy(LARGE_REQUESTS, "requests of more than 1 MiB or of unknown length"))?;
-    Ok(Admission { _request: Some(place), _large: large })
+    let large = if is_large {
+        let too_busy =
+            || HttpError::too_busy(LARGE_REQUESTS, "requests of more than 1 MiB or of unknown length");
+        Some(shared.large_requests.take().ok_or_else(too_busy)?)
+    } else {
+        None
+    };
+    Ok((requester, Admission { _request: Some(place), _large: large }))
 }
 
 fn number(headers: &HeaderMap, name: header::HeaderName) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_places_as_there_are() {
+        let places = Places::new(2);
+        let (first, second) = (places.take(), places.take());
+        assert!(first.is_some() && second.is_some());
+        assert!(places.take().is_none() && places.take().is_none(), "a refusal takes no place");
+        drop(first);
+        let third = places.take();
+        assert!(third.is_some() && places.take().is_none());
+    }
 }

@@ -8,12 +8,13 @@ use serde_json::json;
 
 use crate::access::RateReached;
 use crate::admission::{self, BODY, REQUEST};
+use crate::shared::{ServerNotice, Shared};
 
 /// Maximum length of an error about a client's text, in characters.
 const LONGEST: usize = 400;
 
 /// Why a request isn't answered as asked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct HttpError {
     status: StatusCode,
     message: String,
@@ -144,9 +145,12 @@ impl HttpError {
         &self.message
     }
 
-    /// Returns what only the person who runs the server should see.
-    pub(crate) fn internal(&self) -> Option<&str> {
-        self.internal.as_deref()
+    /// Tells the person who runs the server what isn't for the client, once.
+    pub(crate) fn told(mut self, shared: &Shared) -> Self {
+        if let Some(reason) = self.internal.take() {
+            shared.tell(ServerNotice::Failed(reason));
+        }
+        self
     }
 }
 

@@ -22,6 +22,9 @@ mod requester;
 mod routes;
 mod shared;
 mod step_batch;
+mod step_queue;
+mod steps_request;
+mod workers;
 
 pub use access::{
     AccessSettings, ApiKey, KEY_FILE, KeyFile, KeyProject, KeyRecord, KeyScope, RateLimits, ServerAccess,

@@ -4,31 +4,33 @@ use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::access::{ServerAccess, TlsAccess, WriteDeadline};
+use crate::access::{HeadDeadline, ServerAccess, TlsAccess, WriteDeadline};
 use crate::admission::{CONNECTIONS, HEADERS, REQUEST, admit};
 use crate::broker::Broker;
 use crate::routes;
 use crate::shared::{ServerNotice, Shared, TellFn, now};
+use crate::step_queue::StepQueue;
+use crate::workers::Workers;
 
 /// How long the server waits before it accepts again, after it couldn't.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often the ticker looks whether the server stops.
+/// How often threads in the background look whether there is something to do, or the server stops.
 const TICK: Duration = Duration::from_millis(100);
 /// How many ticks there are per second, when something may be due.
 const TICKS: u64 = 10;
@@ -45,36 +47,65 @@ pub fn serve(
     tell: TellFn,
 ) -> std::io::Result<()> {
     broker.recover(now());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = Arc::new(Shared::new(broker, access.gate, tell));
-    let ticker = start_ticker(&shared)?;
-    let done = runtime.block_on(run(address, access.tls, Arc::clone(&shared)));
+    let background = start_background(&shared)?;
+    let workers = Workers::start()?;
+    let done = runtime.block_on(run(address, access.tls, Arc::clone(&shared), &workers));
     shared.stopping.send_replace(true);
-    // It ends within a tick.
-    let _ = ticker.join();
+    for thread in background {
+        // It ends within a tick.
+        let _ = thread.join();
+    }
     // Waits for steps that are being stored, so that the database is closed last.
-    drop(runtime);
+    workers.stop();
     shared.close();
     done
 }
 
-/// Starts the thread that does what is due from time to time.
-fn start_ticker(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
+/// Starts the threads that do what is due from time to time. None of them waits for another.
+fn start_background(shared: &Arc<Shared>) -> std::io::Result<Vec<JoinHandle<()>>> {
+    let ticks = AtomicU64::new(0);
+    let every_second = move |shared: &Shared| {
+        if ticks.fetch_add(1, Ordering::Relaxed).is_multiple_of(TICKS) {
+            shared.broker.tick(now());
+        }
+    };
+    let write = |shared: &Shared| shared.broker.write_back_if_due(now());
+    let refresh_keys = |shared: &Shared| {
+        if let Err(reason) = shared.access.keep_keys_fresh() {
+            shared.tell(ServerNotice::Failed(reason));
+        }
+    };
+    Ok(vec![
+        start_ticking(shared, "deloop-ticker", every_second)?,
+        start_ticking(shared, "deloop-writer", write)?,
+        start_ticking(shared, "deloop-keys", refresh_keys)?,
+    ])
+}
+
+/// Starts a thread that calls `work` at each tick until the server stops.
+fn start_ticking(
+    shared: &Arc<Shared>,
+    name: &str,
+    work: impl Fn(&Shared) + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    let thread = std::thread::Builder::new().name("deloop-ticker".to_owned());
-    thread.spawn(move || {
-        let mut ticks = 0_u64;
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         while !*shared.stopping.borrow() {
             std::thread::sleep(TICK);
-            ticks += 1;
-            if ticks.is_multiple_of(TICKS) {
-                shared.broker.tick(now());
-            }
+            work(&shared);
         }
     })
 }
 
-async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Shared>) -> std::io::Result<()> {
+/// Accepts connections and gives them to workers.
+async fn run(
+    address: SocketAddr,
+    tls: Option<Arc<TlsAccess>>,
+    shared: Arc<Shared>,
+    workers: &Workers,
+) -> std::io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     let mut stop = pin!(stop_signal()?);
     shared.tell(ServerNotice::Ready(listener.local_addr()?));
@@ -91,10 +122,15 @@ async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Share
                         watcher: graceful.watcher(),
                         _slot: slot,
                     };
-                    match tls.clone() {
-                        None => tokio::spawn(connection.answer(stream)),
-                        Some(tls) => tokio::spawn(connection.secure(stream, tls)),
-                    };
+                    let tls = tls.clone();
+                    // If the client is gone already, there is nobody to tell.
+                    let _ = workers.take(stream, |stream, queue| async {
+                        let stream = WriteDeadline::new(stream, REQUEST);
+                        match tls {
+                            None => connection.answer(stream, queue).await,
+                            Some(tls) => connection.secure(stream, queue, tls).await,
+                        }
+                    });
                 }
                 Err(error) => {
                     shared.tell(ServerNotice::Failed(format!("can't accept a connection: {error}")));
@@ -115,12 +151,12 @@ async fn run(address: SocketAddr, tls: Option<Arc<TlsAccess>>, shared: Arc<Share
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> std::io::Result<(WriteDeadline<TcpStream>, IpAddr, OwnedSemaphorePermit)> {
+) -> std::io::Result<(TcpStream, IpAddr, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.map_err(std::io::Error::other)?;
     let (stream, peer) = listener.accept().await?;
     // Answers are small and written at once.
     let _ = stream.set_nodelay(true);
-    Ok((WriteDeadline::new(stream, REQUEST), peer.ip(), slot))
+    Ok((stream, peer.ip(), slot))
 }
 
 /// A connection that was accepted, and its place among all.
@@ -135,7 +171,7 @@ struct Connection {
 impl Connection {
     /// Answers requests once the connection is secure. A handshake takes at most as long as headers may, and ends when
     /// the server does.
-    async fn secure(self, stream: WriteDeadline<TcpStream>, tls: Arc<TlsAccess>) {
+    async fn secure(self, stream: WriteDeadline<TcpStream>, queue: Arc<StepQueue>, tls: Arc<TlsAccess>) {
         let shared = Arc::clone(&self.shared);
         let mut stopping = shared.stopping.subscribe();
         if tls.is_due() {
@@ -152,25 +188,34 @@ impl Connection {
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
         if let Ok(Ok(stream)) = secured {
-            self.answer(stream).await;
+            self.answer(stream, queue).await;
         }
     }
 
-    async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
+    async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        self,
+        stream: S,
+        queue: Arc<StepQueue>,
+    ) {
         let Self { peer, shared, router, watcher, _slot } = self;
+        let deadline = Arc::new(HeadDeadline::new(HEADERS));
+        // One for all of it, because threads that count the same references wait for each other.
+        let answering = Arc::new((shared, queue, router, Arc::clone(&deadline)));
         let service = service_fn(move |request: Request<Incoming>| {
-            let (shared, router) = (Arc::clone(&shared), router.clone());
+            let answering = Arc::clone(&answering);
             async move {
-                let handle = |request| routes::answer(Arc::clone(&shared), router, request);
-                Ok::<_, Infallible>(admit(&shared, peer, request.map(Body::new), handle).await)
+                let (shared, queue, router, deadline) = &*answering;
+                let handle = |requester, request| routes::answer(shared, queue, router, requester, request);
+                Ok::<_, Infallible>(admit(shared, (peer, deadline), request, handle).await)
             }
         });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADERS)
-            .serve_connection(TokioIo::new(stream), service);
-        // The client broke the connection, or sent something that isn't HTTP and got its answer.
-        let _ = watcher.watch(connection).await;
+        let connection = http1::Builder::new().writev(false).serve_connection(TokioIo::new(stream), service);
+        tokio::select! {
+            biased;
+            // The client broke the connection, or sent something that isn't HTTP and got its answer.
+            _ = watcher.watch(connection) => {}
+            () = deadline.missed() => {}
+        }
     }
 }
 

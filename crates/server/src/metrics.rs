@@ -1,5 +1,5 @@
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -19,9 +19,20 @@ const ACTIONS: [(Action, &str); 6] = [
     (Action::Stop, "stop"),
 ];
 
-/// Counts what the server does, for `GET /metrics`.
+/// How many threads count by themselves. Further ones share.
+const THREADS: usize = 16;
+
+/// Counts what the server does, for `GET /metrics`. Each thread has counts of its own, because threads that change the same
+/// ones wait for each other.
 #[derive(Default)]
 pub(crate) struct ServerMetrics {
+    threads: [ThreadMetrics; THREADS],
+}
+
+/// In cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct ThreadMetrics {
     decisions: [AtomicU64; ACTIONS.len()],
     malformed: AtomicU64,
     failed_open: AtomicU64,
@@ -33,29 +44,42 @@ pub(crate) struct ServerMetrics {
 }
 
 impl ServerMetrics {
+    /// Returns the counts of this thread.
+    fn mine(&self) -> &ThreadMetrics {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local!(static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % THREADS);
+        &self.threads[MINE.with(|mine| *mine)]
+    }
+
+    /// Returns a count of all threads.
+    fn sum(&self, of: impl Fn(&ThreadMetrics) -> &AtomicU64) -> u64 {
+        self.threads.iter().map(|thread| of(thread).load(Ordering::Relaxed)).sum()
+    }
+
     /// Counts the answer to a request.
     pub(crate) fn request(&self, took: Duration, status: StatusCode) {
-        let seconds = took.as_secs_f64();
+        let (mine, seconds) = (self.mine(), took.as_secs_f64());
         let bucket = BUCKETS.iter().position(|end| seconds <= *end).unwrap_or(BUCKETS.len());
-        add(&self.requests[bucket], 1);
-        add(&self.micros, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        add(&mine.requests[bucket], 1);
+        add(&mine.micros, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         if status.is_client_error() {
-            add(&self.refused, 1);
+            add(&mine.refused, 1);
         } else if status.is_server_error() {
-            add(&self.failed, 1);
+            add(&mine.failed, 1);
         }
     }
 
     /// Counts the answers to a batch of steps.
     pub(crate) fn steps(&self, answers: &StepAnswers, malformed: usize) {
+        let mine = self.mine();
         if answers.failed_open {
-            add(&self.failed_open, answers.decisions.len() as u64);
+            add(&mine.failed_open, answers.decisions.len() as u64);
         }
         for decision in &answers.decisions {
             let action = ACTIONS.iter().position(|(action, _)| *action == decision.action);
-            action.into_iter().for_each(|index| add(&self.decisions[index], 1));
+            action.into_iter().for_each(|index| add(&mine.decisions[index], 1));
         }
-        add(&self.malformed, malformed as u64);
+        add(&mine.malformed, malformed as u64);
     }
 
     /// Returns the counts in the text format of Prometheus.
@@ -64,8 +88,9 @@ impl ServerMetrics {
         let mut head = |name: &str, kind: &str, help: &str, rows: &str| {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{rows}");
         };
-        let counts = self.decisions.iter().map(get);
-        let steps: u64 = counts.clone().sum();
+        let counts: [u64; ACTIONS.len()] =
+            std::array::from_fn(|index| self.sum(|thread| &thread.decisions[index]));
+        let steps: u64 = counts.iter().sum();
         head(
             "deloop_steps_total",
             "counter",
@@ -78,12 +103,12 @@ impl ServerMetrics {
             .map(|((_, name), count)| format!("deloop_decisions_total{{action=\"{name}\"}} {count}\n"))
             .collect();
         head("deloop_decisions_total", "counter", "Decisions by action.", &rows);
-        let rows = format!("deloop_malformed_steps_total {}\n", get(&self.malformed));
+        let rows = format!("deloop_malformed_steps_total {}\n", self.sum(|thread| &thread.malformed));
         head("deloop_malformed_steps_total", "counter", "Items of batches that aren't steps.", &rows);
         let rows = format!(
             "deloop_request_errors_total{{class=\"4xx\"}} {}\ndeloop_request_errors_total{{class=\"5xx\"}} {}\n",
-            get(&self.refused),
-            get(&self.failed)
+            self.sum(|thread| &thread.refused),
+            self.sum(|thread| &thread.failed)
         );
         head("deloop_request_errors_total", "counter", "Requests answered with an error.", &rows);
         let rows = self.request_rows();
@@ -91,7 +116,7 @@ impl ServerMetrics {
         if let Some(sessions) = sessions {
             head("deloop_sessions", "gauge", "Stored sessions.", &format!("deloop_sessions {sessions}\n"));
         }
-        let rows = format!("deloop_failed_open_total {}\n", get(&self.failed_open));
+        let rows = format!("deloop_failed_open_total {}\n", self.sum(|thread| &thread.failed_open));
         head(
             "deloop_failed_open_total",
             "counter",
@@ -103,12 +128,12 @@ impl ServerMetrics {
 
     fn request_rows(&self) -> String {
         let (mut rows, mut total) = (String::new(), 0);
-        for (index, count) in self.requests.iter().enumerate() {
-            total += get(count);
+        for index in 0..=BUCKETS.len() {
+            total += self.sum(|thread| &thread.requests[index]);
             let end = BUCKETS.get(index).map_or("+Inf".to_owned(), f64::to_string);
             let _ = writeln!(rows, "deloop_request_seconds_bucket{{le=\"{end}\"}} {total}");
         }
-        let micros = get(&self.micros);
+        let micros = self.sum(|thread| &thread.micros);
         let _ = writeln!(rows, "deloop_request_seconds_sum {}.{:06}", micros / 1_000_000, micros % 1_000_000);
         let _ = writeln!(rows, "deloop_request_seconds_count {total}");
         rows
@@ -117,8 +142,4 @@ impl ServerMetrics {
 
 fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
-}
-
-fn get(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }

@@ -59,6 +59,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Requester {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         // A route that is open to everyone has none, and must not act for anyone.
-        parts.extensions.get().cloned().ok_or_else(HttpError::unauthorized)
+        let requester = parts.extensions.get::<Arc<Self>>().ok_or_else(HttpError::unauthorized)?;
+        Ok(Self::clone(requester))
     }
 }

@@ -7,7 +7,7 @@ use deloop_types::Millis;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::access::AccessGate;
-use crate::admission::{LARGE_REQUESTS, LISTENERS, REQUESTS};
+use crate::admission::{LARGE_REQUESTS, LISTENERS, Places, REQUESTS};
 use crate::broker::Broker;
 use crate::http_error::HttpError;
 use crate::metrics::ServerMetrics;
@@ -32,8 +32,8 @@ pub(crate) struct Shared {
     pub(crate) broker: Broker,
     pub(crate) access: AccessGate,
     pub(crate) metrics: ServerMetrics,
-    pub(crate) requests: Semaphore,
-    pub(crate) large_requests: Semaphore,
+    pub(crate) requests: Places,
+    pub(crate) large_requests: Places,
     pub(crate) listeners: Arc<Semaphore>,
     /// Becomes true when the server stops, so that connections that never end do.
     pub(crate) stopping: watch::Sender<bool>,
@@ -46,8 +46,8 @@ impl Shared {
             broker,
             access,
             metrics: ServerMetrics::default(),
-            requests: Semaphore::new(REQUESTS),
-            large_requests: Semaphore::new(LARGE_REQUESTS),
+            requests: Places::new(REQUESTS),
+            large_requests: Places::new(LARGE_REQUESTS),
             listeners: Arc::new(Semaphore::new(LISTENERS)),
             stopping: watch::Sender::new(false),
             tell,
@@ -105,16 +105,13 @@ pub(crate) fn at_once<R>(
     report(shared, catch_unwind(AssertUnwindSafe(|| work(&access))).unwrap_or_else(|_| Err(panicked())))
 }
 
-fn panicked() -> HttpError {
+pub(crate) fn panicked() -> HttpError {
     HttpError::failed("the request made deloop panic")
 }
 
 /// Tells the person who runs the server about an error that isn't the client's.
 fn report<R>(shared: &Shared, done: Result<R, HttpError>) -> Result<R, HttpError> {
-    if let Some(reason) = done.as_ref().err().and_then(HttpError::internal) {
-        shared.tell(ServerNotice::Failed(reason.to_owned()));
-    }
-    done
+    done.map_err(|error| error.told(shared))
 }
 
 #[expect(clippy::disallowed_methods, reason = "steps without a time get the server's")]

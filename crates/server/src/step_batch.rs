@@ -1,6 +1,6 @@
 use deloop_formats::read_step;
 use deloop_types::Decision;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::admission::STEPS;
 use crate::broker::SentStep;
@@ -17,69 +17,77 @@ pub(crate) enum BatchForm {
     Lines,
 }
 
-/// The steps of a request. An item that isn't a step is the reason why.
-pub(crate) struct StepBatch<'a> {
+/// The items of a request: steps, and reasons why others aren't.
+pub(crate) struct StepBatch {
     pub(crate) form: BatchForm,
-    items: Vec<Result<(), String>>,
-    pub(crate) steps: Vec<SentStep<'a>>,
+    steps: usize,
+    /// The items that aren't steps, by their index.
+    malformed: Vec<(usize, String)>,
 }
 
-impl<'a> StepBatch<'a> {
-    /// Reads a body. `lines` says that it is one object per line.
-    pub(crate) fn read(body: &'a [u8], lines: bool) -> Result<Self, HttpError> {
+impl StepBatch {
+    /// Reads a body and adds its steps to `steps`. `lines` says that it is one object per line.
+    pub(crate) fn read<'a>(
+        body: &'a [u8],
+        lines: bool,
+        steps: &mut Vec<SentStep<'a>>,
+    ) -> Result<Self, HttpError> {
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         let body = body.trim_ascii();
         let is_array = body.first() == Some(&b'[');
         let (form, texts) = match (lines, is_array) {
             (true, _) => (BatchForm::Lines, non_blank_lines(body)?),
             (false, true) => (BatchForm::Array, elements(body)?),
-            (false, false) => (BatchForm::Single, vec![body]),
+            (false, false) => {
+                let step = read_step(body).map_err(|error| HttpError::bad_request(safe_error(&error)))?;
+                steps.push(SentStep { step, json: body });
+                return Ok(Self { form: BatchForm::Single, steps: 1, malformed: Vec::new() });
+            }
         };
-        let (mut items, mut steps) = (Vec::with_capacity(texts.len()), Vec::with_capacity(texts.len()));
-        for text in texts {
+        let (before, mut malformed) = (steps.len(), Vec::new());
+        steps.reserve(texts.len());
+        for (index, text) in texts.into_iter().enumerate() {
             match read_step(text) {
-                Ok(step) => {
-                    steps.push(SentStep { step, json: text });
-                    items.push(Ok(()));
-                }
-                Err(error) if form == BatchForm::Single => {
-                    return Err(HttpError::bad_request(safe_error(&error)));
-                }
-                Err(error) => items.push(Err(safe_error(&error))),
+                Ok(step) => steps.push(SentStep { step, json: text }),
+                Err(error) => malformed.push((index, safe_error(&error))),
             }
         }
-        Ok(Self { form, items, steps })
+        Ok(Self { form, steps: steps.len() - before, malformed })
+    }
+
+    /// Returns the number of items that are steps.
+    pub(crate) fn len(&self) -> usize {
+        self.steps
     }
 
     /// Returns the number of items that aren't steps.
     pub(crate) fn malformed(&self) -> usize {
-        self.items.iter().filter(|item| item.is_err()).count()
+        self.malformed.len()
     }
 
     /// Writes the answer: the decision about each step, and an error in the place of each item that isn't one.
     pub(crate) fn answer(&self, decisions: &[Decision]) -> Result<Vec<u8>, serde_json::Error> {
-        let mut decisions = decisions.iter();
-        let mut out = Vec::with_capacity(256 * self.items.len() + 2);
+        let (mut decisions, mut malformed) = (decisions.iter(), self.malformed.iter().peekable());
+        let items = self.len() + self.malformed();
+        let mut out = Vec::with_capacity(256 * items + 2);
         let (open, between, close): (&[u8], &[u8], &[u8]) = match self.form {
             BatchForm::Single => (b"", b"", b""),
             BatchForm::Array => (b"[", b",", b"]"),
             BatchForm::Lines => (b"", b"\n", b"\n"),
         };
         out.extend_from_slice(open);
-        for (index, item) in self.items.iter().enumerate() {
+        for index in 0..items {
             if index > 0 {
                 out.extend_from_slice(between);
             }
-            match (item, decisions.as_slice().first()) {
-                (Ok(()), Some(decision)) => {
-                    serde_json::to_writer(&mut out, decision)?;
-                    decisions.next();
+            match malformed.next_if(|(at, _)| *at == index) {
+                Some((_, error)) => {
+                    serde_json::to_writer(&mut out, &json!({"error": error, "index": index}))?;
                 }
-                (Ok(()), None) => serde_json::to_writer(&mut out, &Value::Null)?,
-                (Err(error), _) => serde_json::to_writer(&mut out, &json!({"error": error, "index": index}))?,
+                None => serde_json::to_writer(&mut out, &decisions.next())?,
             }
         }
-        if !self.items.is_empty() || self.form == BatchForm::Array {
+        if items > 0 || self.form == BatchForm::Array {
             out.extend_from_slice(close);
         }
         Ok(out)
@@ -136,6 +144,26 @@ fn elements(body: &[u8]) -> Result<Vec<&[u8]>, HttpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_item_has_its_place_in_the_answer() {
+        let step = |n: u64| format!(r#"{{"type":"turn","session":"s{n}","text":"a"}}"#);
+        let decisions = [Decision::go_on("s0".into(), 0), Decision::go_on("s2".into(), 0)];
+        let body = format!("[{},7,{},null]", step(0), step(2));
+        let mut steps = Vec::new();
+        let batch = StepBatch::read(body.as_bytes(), false, &mut steps).unwrap();
+        assert_eq!((batch.len(), batch.malformed(), steps.len()), (2, 2, 2));
+        let answer: serde_json::Value = serde_json::from_slice(&batch.answer(&decisions).unwrap()).unwrap();
+        assert_eq!((&answer[0]["session"], &answer[2]["session"]), (&json!("s0"), &json!("s2")));
+        assert_eq!((&answer[1]["index"], &answer[3]["index"]), (&json!(1), &json!(3)));
+        let lines = format!("{}\n\n{}\n", step(0), step(2));
+        let batch = StepBatch::read(lines.as_bytes(), true, &mut steps).unwrap();
+        assert_eq!((batch.len(), steps.len()), (2, 4), "it adds to those that are there");
+        let answer = String::from_utf8(batch.answer(&decisions).unwrap()).unwrap();
+        assert_eq!(answer.lines().count(), 2);
+        assert!(StepBatch::read(b"7", false, &mut steps).is_err());
+        assert_eq!(steps.len(), 4);
+    }
 
     fn split(text: &str) -> Option<Vec<String>> {
         let found = elements(text.as_bytes()).ok()?;

@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{BATCH, CONNECTIONS, steps};
+use crate::{BATCH, steps};
 
 /// How many steps a session has before the next one begins.
 const SESSION: usize = 40;
+/// Batches of different clients are this far apart, so that they have different sessions.
+const FAR_APART: usize = 1_000_000;
 
 /// A load on a server.
 pub(crate) struct Load {
@@ -28,13 +29,25 @@ enum LoadKind {
 pub(crate) struct Measured {
     times: Vec<Duration>,
     took: Duration,
+    cpu_time: Duration,
 }
 
 impl Measured {
+    /// Adds the processor time that the server needed for them.
+    pub(crate) fn with_cpu_time(self, cpu_time: Duration) -> Self {
+        Self { cpu_time, ..self }
+    }
+
+    /// Returns the server's processor time per request, in microseconds.
+    pub(crate) fn cpu_per_request(&self) -> f64 {
+        self.cpu_time.as_secs_f64() * 1_000_000.0 / self.times.len() as f64
+    }
+
     pub(crate) fn add(&mut self, other: Self) {
         self.times.extend(other.times);
         self.times.sort_unstable();
         self.took += other.took;
+        self.cpu_time += other.cpu_time;
     }
 
     pub(crate) fn per_second(&self) -> f64 {
@@ -50,8 +63,8 @@ impl Measured {
 
 impl Load {
     /// Single steps. Each load has sessions of its own.
-    pub(crate) fn single(port: u16, load: u32) -> Self {
-        Self { port, connections: CONNECTIONS, kind: LoadKind::Single(load) }
+    pub(crate) fn single(port: u16, connections: usize, load: u32) -> Self {
+        Self { port, connections, kind: LoadKind::Single(load) }
     }
 
     pub(crate) fn batches(port: u16) -> Self {
@@ -60,23 +73,22 @@ impl Load {
 
     /// Sends requests for this long.
     pub(crate) fn run(&self, time: Duration) -> Measured {
-        let (begun, batches) = (Instant::now(), AtomicUsize::new(0));
+        let begun = Instant::now();
         let mut times: Vec<Duration> = std::thread::scope(|scope| {
             let clients: Vec<_> = (0..self.connections)
                 .map(|client| {
-                    let batches = &batches;
                     scope.spawn(move || {
                         let mut connection = Connection::open(self.port);
                         let (mut times, mut n) = (Vec::new(), 0);
                         while begun.elapsed() < time {
                             let body = match self.kind {
                                 LoadKind::Single(load) => {
-                                    let session = format!("c{load}-{client}-{}", n / SESSION);
+                                    let session =
+                                        format!("c{load}-{client}-{}-{}", self.connections, n / SESSION);
                                     steps::step(&session, n % SESSION).into_bytes()
                                 }
-                                LoadKind::Batches => {
-                                    steps::batch(batches.fetch_add(1, Ordering::Relaxed), BATCH)
-                                }
+                                // A session's steps come from one client, in order.
+                                LoadKind::Batches => steps::batch(client * FAR_APART + n, BATCH),
                             };
                             let sent = Instant::now();
                             connection.send(&body, matches!(self.kind, LoadKind::Batches));
@@ -90,7 +102,7 @@ impl Load {
             clients.into_iter().flat_map(|client| client.join().expect("the client ends")).collect()
         });
         times.sort_unstable();
-        Measured { times, took: begun.elapsed() }
+        Measured { times, took: begun.elapsed(), cpu_time: Duration::ZERO }
     }
 }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use generator::{Load, Measured};
 use processes::{EmptyRoute, Redis, Serve, binary};
 
-/// Connections that send one request after the other.
-const CONNECTIONS: usize = 16;
+/// Connections that send one request after the other: of a few agents, and of many.
+const CONNECTIONS: [usize; 2] = [16, 64];
 /// Steps per request in batches.
 const BATCH: usize = 1_000;
 /// How often the empty route and the server are measured by turns.
@@ -31,8 +31,8 @@ fn main() {
     let time = Duration::from_secs(seconds);
     let kept = value("--kept-sessions").and_then(|n| n.parse().ok()).unwrap_or(0);
     println!("deloop: {}", binary());
-    println!("{CONNECTIONS} connections for single steps, 2 for batches of {BATCH}, {seconds} seconds each");
-    println!("\n{:<44} {:>12} {:>9} {:>9}", "", "per second", "p50 ms", "p99 ms");
+    println!("2 connections for batches of {BATCH}, {seconds} seconds each");
+    println!("\n{:<40} {:>12} {:>9} {:>9} {:>10}", "", "per second", "p50 ms", "p99 ms", "CPU µs");
     let stream = stream();
     row("deloop stream, steps", stream, None);
     let route = EmptyRoute::start();
@@ -55,26 +55,39 @@ fn main() {
 }
 
 fn serve_rows(store: &str, server: &Serve, route: &EmptyRoute, time: Duration, stream: f64) {
+    let before = server.cpu_time();
     let batches = Load::batches(server.port).run(time);
+    let batches = batches.with_cpu_time((server.cpu_time() - before) / BATCH as u32);
     let steps = batches.per_second() * BATCH as f64;
     row(&format!("{store}: steps in batches"), steps, Some(&batches));
-    println!("{:<44} {:>11.0} %", "  of deloop stream", steps / stream * 100.0);
+    println!("{:<40} {:>11.0} %", "  of deloop stream", steps / stream * 100.0);
+    for connections in CONNECTIONS {
+        single_rows(store, server, route, connections, time);
+    }
+}
+
+fn single_rows(store: &str, server: &Serve, route: &EmptyRoute, connections: usize, time: Duration) {
     let (mut empty, mut single) = (Measured::default(), Measured::default());
     // By turns, because the speed of a machine changes from second to second.
     for round in 0..ROUNDS {
-        empty.add(Load::single(route.port, round).run(time / ROUNDS));
-        single.add(Load::single(server.port, round).run(time / ROUNDS));
+        let before = route.cpu_time();
+        let measured = Load::single(route.port, connections, round).run(time / ROUNDS);
+        empty.add(measured.with_cpu_time(route.cpu_time() - before));
+        let before = server.cpu_time();
+        let measured = Load::single(server.port, connections, round).run(time / ROUNDS);
+        single.add(measured.with_cpu_time(server.cpu_time() - before));
     }
-    row("empty axum route, requests", empty.per_second(), Some(&empty));
-    row(&format!("{store}: single steps"), single.per_second(), Some(&single));
-    println!("{:<44} {:>11.0} %", "  of the empty route", single.per_second() / empty.per_second() * 100.0);
+    row(&format!("empty axum route, {connections} connections"), empty.per_second(), Some(&empty));
+    row(&format!("{store}: single steps, {connections} connections"), single.per_second(), Some(&single));
+    println!("{:<40} {:>11.0} %", "  of the empty route", single.per_second() / empty.per_second() * 100.0);
 }
 
 fn row(name: &str, per_second: f64, measured: Option<&Measured>) {
-    let (p50, p99) = measured.map_or((String::new(), String::new()), |m| {
-        (format!("{:.2}", m.percentile(50)), format!("{:.2}", m.percentile(99)))
+    let [p50, p99, cpu] = measured.map_or_else(Default::default, |m| {
+        let [p50, p99] = [50, 99].map(|percent| format!("{:.2}", m.percentile(percent)));
+        [p50, p99, format!("{:.1}", m.cpu_per_request())]
     });
-    println!("{name:<44} {per_second:>12.0} {p50:>9} {p99:>9}");
+    println!("{name:<40} {per_second:>12.0} {p50:>9} {p99:>9} {cpu:>10}");
 }
 
 /// Returns the steps per second of `deloop stream`.

@@ -10,6 +10,16 @@ pub(crate) fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_deloop")
 }
 
+/// Returns the processor time that a process has used so far; nothing where there is no /proc.
+fn cpu_time(process: u32) -> Duration {
+    /// What a tick of the clock in /proc takes on Linux.
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+    let ticks: u32 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
+    TICK * ticks
+}
+
 /// Runs `deloop stream` on these lines.
 pub(crate) fn stream(lines: &[u8]) {
     let home = tempfile::tempdir().expect("a folder");
@@ -51,6 +61,10 @@ impl Serve {
         Self { child, port, state }
     }
 
+    pub(crate) fn cpu_time(&self) -> Duration {
+        cpu_time(self.child.id())
+    }
+
     /// Returns the memory that it uses now, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
@@ -82,6 +96,10 @@ impl EmptyRoute {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
         Self { port: line.trim().parse().expect("a port"), child }
+    }
+
+    pub(crate) fn cpu_time(&self) -> Duration {
+        cpu_time(self.child.id())
     }
 }
 
@@ -128,7 +146,7 @@ impl Redis {
             let fields: Vec<&str> = line.split(',').map(|field| field.trim_matches('"')).collect();
             if let [name, per_second, _, _, p50, _, p99, ..] = fields[..] {
                 println!(
-                    "{:<44} {per_second:>12} {p50:>9} {p99:>9}",
+                    "{:<40} {per_second:>12} {p50:>9} {p99:>9}",
                     format!("redis-benchmark {name}, 4 kB")
                 );
             }

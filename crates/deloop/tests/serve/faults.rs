@@ -182,11 +182,13 @@ fn a_log_that_cannot_be_started_costs_no_step() {
     assert_eq!(client.get("/readyz").status, 200);
     let next = state(home.path()).join(format!("server.steps-{}", generation(home.path()) + 1));
     std::fs::create_dir(&next).unwrap();
+    assert_eq!(client.get("/readyz").status, 200, "without a step, the log goes on");
+    assert_eq!(client.step(&step)["step"], 1);
     assert_eq!(client.get("/readyz").status, 503);
     // What isn't a step is refused, and changes nothing.
     assert_eq!(client.post("/v1/sessions/s1/reset", "").status, 503);
-    assert_eq!(client.get("/v1/sessions/s1").json()["steps"], 1);
-    for n in 1..5 {
+    assert_eq!(client.get("/v1/sessions/s1").json()["steps"], 2);
+    for n in 2..5 {
         assert_eq!(client.step(&step)["step"], n);
     }
     std::fs::remove_dir(&next).unwrap();

@@ -44,3 +44,4 @@ mod shared_servers;
 mod shutdown;
 mod stuck_swarms;
 mod tls;
+mod together;

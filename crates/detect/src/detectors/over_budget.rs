@@ -59,6 +59,9 @@ impl Detector for OverBudget {
         let ledger = moment.ledger;
         let OverBudgetParams { tokens, usd, steps, minutes, turns, subagents, at } = *params;
         let limits = UsageAmounts { tokens, usd, steps, turns, subagents, minutes };
+        if limits == UsageAmounts::default() {
+            return None;
+        }
         let closest = ledger.amounts().closest(&limits, ledger.raises)?;
         let percent = closest.percent();
         // The calls of a turn use nothing that the turn did not, but they are what can be refused.

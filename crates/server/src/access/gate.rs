@@ -3,8 +3,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Query, Request};
-use axum::http::{HeaderMap, Uri, header};
+use axum::extract::Query;
+use axum::http::{HeaderMap, Request, Uri, header};
 use serde::Deserialize;
 
 use super::host::check_host;
@@ -29,7 +29,7 @@ pub(crate) struct AccessGate {
     hosts: Vec<String>,
     failures: FailedAttempts,
     /// The sender of requests without a project, on a server without keys.
-    local: Requester,
+    local: Arc<Requester>,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +51,15 @@ impl AccessGate {
             all_projects: true,
             allowance: None,
         };
-        Ok(Self { ring, hosts, failures: FailedAttempts::default(), local })
+        Ok(Self { ring, hosts, failures: FailedAttempts::default(), local: Arc::new(local) })
+    }
+
+    /// Looks at the key file again, if it is time to. Call it many times per second.
+    ///
+    /// # Errors
+    /// When the file can't be read. From then on, every request is refused.
+    pub(crate) fn keep_keys_fresh(&self) -> Result<(), String> {
+        if self.ring.is_due() { self.ring.refresh(moment()) } else { Ok(()) }
     }
 
     /// Returns whether requests need a key.
@@ -61,7 +69,11 @@ impl AccessGate {
 
     /// Returns who sends a request, if it may be sent from this address. `None` for a request that is the same for
     /// everyone.
-    pub(crate) fn check(&self, peer: IpAddr, request: &Request) -> Result<Option<Requester>, HttpError> {
+    pub(crate) fn check<B>(
+        &self,
+        peer: IpAddr,
+        request: &Request<B>,
+    ) -> Result<Option<Arc<Requester>>, HttpError> {
         let state = self.ring.state();
         let names = (!matches!(state, KeyState::Open)).then_some(self.hosts.as_slice());
         check_host(request, names)?;
@@ -71,9 +83,10 @@ impl AccessGate {
         }
         let keys = match state {
             KeyState::Open => {
-                let mut requester = self.local.clone();
+                let mut requester = Arc::clone(&self.local);
                 if let Some(name) = asked_project(request.uri())? {
-                    requester.project = Project::parse(&name).map_err(HttpError::bad_request)?;
+                    Arc::make_mut(&mut requester).project =
+                        Project::parse(&name).map_err(HttpError::bad_request)?;
                 }
                 return Ok(Some(requester));
             }
@@ -98,7 +111,7 @@ impl AccessGate {
         }
         let (actor, allowance) = (Arc::clone(&key.name), Some(Arc::clone(&key.allowance)));
         let all_projects = key.project == KeyProject::All;
-        Ok(Some(Requester { project, actor, all_projects, allowance }))
+        Ok(Some(Arc::new(Requester { project, actor, all_projects, allowance })))
     }
 }
 
@@ -113,27 +126,13 @@ pub(crate) fn needs_all_projects(path: &str) -> bool {
 }
 
 /// Returns whether a request that takes long may go on: its key may have been revoked since.
-pub(crate) async fn may_continue(shared: &Arc<Shared>, requester: &Requester) -> bool {
-    keep_keys_fresh(shared).await;
+pub(crate) fn may_continue(shared: &Shared, requester: &Requester) -> bool {
     match (shared.access.ring.state(), &requester.allowance) {
         (KeyState::Open, _) => true,
         (KeyState::Closed(keys), Some(allowance)) => {
             keys.get(allowance.key_id()).is_some_and(|key| !key.is_expired(now()))
         }
         (KeyState::Closed(_), None) | (KeyState::Broken, _) => false,
-    }
-}
-
-/// Looks at the key file again from time to time, on a thread that may block.
-pub(crate) async fn keep_keys_fresh(shared: &Arc<Shared>) {
-    if shared.access.ring.is_due() {
-        let at = Arc::clone(shared);
-        let _ = tokio::task::spawn_blocking(move || {
-            if let Err(reason) = at.access.ring.refresh(moment()) {
-                at.tell(crate::shared::ServerNotice::Failed(reason));
-            }
-        })
-        .await;
     }
 }
 

@@ -1,7 +1,6 @@
 use std::net::IpAddr;
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, Version, header};
+use axum::http::{HeaderMap, Request, StatusCode, Version, header};
 
 use crate::http_error::HttpError;
 
@@ -10,7 +9,7 @@ use crate::http_error::HttpError;
 /// Any page can send requests to this machine, and a page whose host name resolves to this machine can also read the
 /// answers. With keys, `names` are the hosts of this server, and an IP address is one, too: no page can have that name
 /// and another content. Without keys (`names` is `None`) only names of the machine itself are.
-pub(super) fn check_host(request: &Request, names: Option<&[String]>) -> Result<(), HttpError> {
+pub(super) fn check_host<B>(request: &Request<B>, names: Option<&[String]>) -> Result<(), HttpError> {
     let headers = request.headers();
     let written = host_header(headers)?;
     if written.is_none() && request.version() >= Version::HTTP_11 {

@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,8 @@ pub(super) struct KeyRing {
     file: PathBuf,
     limits: RateLimits,
     state: RwLock<KeyState>,
+    /// Whether the state is [`KeyState::Open`], to look at without the lock.
+    is_open: AtomicBool,
     seen: Mutex<Option<FileMark>>,
     interval: Interval,
 }
@@ -70,11 +73,15 @@ impl KeyRing {
             None => KeyState::Open,
             Some(_) => KeyState::Closed(Arc::new(read(&file, limits, &KnownKeys::new(), now)?)),
         };
+        let is_open = AtomicBool::new(matches!(state, KeyState::Open));
         let (state, seen) = (RwLock::new(state), Mutex::new(mark));
-        Ok(Self { file, limits, state, seen, interval: Interval::new(EVERY) })
+        Ok(Self { file, limits, state, is_open, seen, interval: Interval::new(EVERY) })
     }
 
     pub(super) fn state(&self) -> KeyState {
+        if self.is_open.load(Ordering::Acquire) {
+            return KeyState::Open;
+        }
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -109,7 +116,9 @@ impl KeyRing {
             Err(_) if matches!(before, KeyState::Broken) => (KeyState::Broken, Ok(())),
             Err(error) => (KeyState::Broken, Err(error)),
         };
+        let is_open = matches!(state, KeyState::Open);
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        self.is_open.store(is_open, Ordering::Release);
         done
     }
 }

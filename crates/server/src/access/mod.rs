@@ -6,6 +6,7 @@
 mod api_key;
 mod file_mark;
 mod gate;
+mod head_deadline;
 mod host;
 mod key_file;
 mod key_ring;
@@ -16,7 +17,8 @@ mod tls;
 mod write_deadline;
 
 pub use api_key::ApiKey;
-pub(crate) use gate::{AccessGate, is_public, keep_keys_fresh, may_continue, needs_all_projects};
+pub(crate) use gate::{AccessGate, is_public, may_continue, needs_all_projects};
+pub(crate) use head_deadline::HeadDeadline;
 pub use key_file::{KEY_FILE, KeyFile, KeyProject, KeyRecord};
 pub(crate) use rate_limit::{Allowance, RateReached};
 pub use scope::KeyScope;

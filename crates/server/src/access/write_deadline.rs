@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_client_that_reads_nothing_is_given_up_on() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let mut stream = WriteDeadline::new(SlowReader { ready: 1 }, Duration::from_millis(50));
             assert_eq!(write(&mut stream).await.unwrap(), 6);

@@ -3,7 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use deloop_formats::read_step;
 use deloop_types::{Body, SessionId, Step};
 
-use super::turn_history::{TurnForm, TurnHistory};
+use super::turn_history::{AnsweredCall, TurnForm, TurnHistory};
 use crate::project::Project;
 
 /// Number of sessions whose turns are kept.
@@ -12,15 +12,16 @@ const SESSIONS: usize = 5_000;
 const WAITING: usize = 16 << 10;
 /// The same, if texts are kept.
 const WAITING_TEXT: usize = 128 << 10;
-/// A longer step is added to the history at once, in bytes.
-const LONG_STEP: usize = 4 << 10;
+/// A longer turn is added to the history at once, in bytes.
+const LONG_TURN: usize = 4 << 10;
 
-/// The turn histories of the sessions that were active last, in memory. Few sessions are ever stopped, so steps wait as they
+/// The turn histories of the sessions that were active last, in memory. Few sessions are ever stopped, so turns wait as they
 /// were sent, and become a history when one is needed.
 #[derive(Default)]
 pub(crate) struct TurnHistories {
     form: TurnForm,
-    sessions: HashMap<(Project, SessionId), WaitingTurns>,
+    projects: HashMap<Project, HashMap<SessionId, WaitingTurns>>,
+    sessions: usize,
     pushes: u64,
 }
 
@@ -35,40 +36,50 @@ struct WaitingTurns {
     turns: u64,
 }
 
-struct WaitingStep {
-    json: Box<[u8]>,
-    is_turn: bool,
+enum WaitingStep {
+    /// As it was sent.
+    Turn(Box<[u8]>),
+    Answer(AnsweredCall),
+}
+
+impl WaitingStep {
+    fn size(&self) -> usize {
+        match self {
+            Self::Turn(json) => json.len(),
+            Self::Answer(_) => size_of::<Self>(),
+        }
+    }
+
+    fn is_turn(&self) -> bool {
+        matches!(self, Self::Turn(_))
+    }
 }
 
 impl WaitingTurns {
     fn push(&mut self, step: &Step, json: &[u8], form: TurnForm) {
-        let is_turn = match &step.body {
-            Body::Turn(_) => true,
-            Body::Result(_) => false,
+        let waiting = match &step.body {
+            Body::Turn(_) if json.len() > LONG_TURN => {
+                self.history = self.all();
+                (self.waiting, self.size) = (VecDeque::new(), 0);
+                self.history.push(step);
+                self.turns += 1;
+                return;
+            }
+            Body::Turn(_) => WaitingStep::Turn(json.into()),
+            Body::Result(result) => WaitingStep::Answer(AnsweredCall::of(result, step.agent.as_deref())),
             Body::End => {
                 *self = Self { used: self.used, history: TurnHistory::new(form), ..Self::default() };
                 return;
             }
             _ => return,
         };
-        let json: Box<[u8]> = match &step.body {
-            Body::Result(_) if json.len() > LONG_STEP => without_output(step),
-            _ if json.len() > LONG_STEP => {
-                self.history = self.all();
-                (self.waiting, self.size) = (VecDeque::new(), 0);
-                self.history.push(step);
-                self.turns += u64::from(is_turn);
-                return;
-            }
-            _ => json.into(),
-        };
-        self.turns += u64::from(is_turn);
-        self.size += json.len();
-        self.waiting.push_back(WaitingStep { json, is_turn });
+        self.turns += u64::from(waiting.is_turn());
+        self.size += waiting.size();
+        self.waiting.push_back(waiting);
         let most = if form == TurnForm::Text { WAITING_TEXT } else { WAITING };
         while self.size > most {
             let Some(oldest) = self.waiting.pop_front() else { break };
-            self.size -= oldest.json.len();
+            self.size -= oldest.size();
             // What came before would leave a gap.
             self.history = TurnHistory::new(form);
         }
@@ -77,22 +88,16 @@ impl WaitingTurns {
     /// Returns the history, with the steps that wait.
     fn all(&self) -> TurnHistory {
         let mut history = self.history.clone();
-        let waiting = self.waiting.iter().filter(|step| step.is_turn).count() as u64;
+        let waiting = self.waiting.iter().filter(|step| step.is_turn()).count() as u64;
         history.skip_to(self.turns.saturating_sub(waiting));
-        for step in self.waiting.iter().filter_map(|step| read_step(&step.json).ok()) {
-            history.push(&step);
+        for step in &self.waiting {
+            match step {
+                WaitingStep::Answer(answer) => history.push_answer(answer),
+                WaitingStep::Turn(json) => read_step(json).iter().for_each(|step| history.push(step)),
+            }
         }
         history
     }
-}
-
-/// Returns a result without what came back, which isn't part of a history.
-fn without_output(step: &Step) -> Box<[u8]> {
-    let mut step = step.clone();
-    if let Body::Result(result) = &mut step.body {
-        result.output = serde_json::Value::Null;
-    }
-    serde_json::to_vec(&step).unwrap_or_default().into()
 }
 
 impl TurnHistories {
@@ -103,33 +108,48 @@ impl TurnHistories {
     /// Adds a step, with its text as it was sent, to its session's history.
     pub(crate) fn push(&mut self, project: &Project, step: &Step, json: &[u8]) {
         self.pushes += 1;
-        let key = (project.clone(), step.session.clone());
-        if !self.sessions.contains_key(&key) && self.sessions.len() == SESSIONS {
-            self.drop_oldest_half();
+        let (form, used) = (self.form, self.pushes);
+        if self.find(project, &step.session).is_none() {
+            if self.sessions == SESSIONS {
+                self.drop_oldest_half();
+            }
+            let sessions = self.projects.entry(project.clone()).or_default();
+            let new = WaitingTurns { history: TurnHistory::new(form), ..WaitingTurns::default() };
+            sessions.insert(step.session.clone(), new);
+            self.sessions += 1;
         }
-        let form = self.form;
-        let new = || WaitingTurns { history: TurnHistory::new(form), ..WaitingTurns::default() };
-        let turns = self.sessions.entry(key).or_insert_with(new);
-        turns.used = self.pushes;
-        turns.push(step, json, form);
+        if let Some(turns) = self.find(project, &step.session) {
+            turns.used = used;
+            turns.push(step, json, form);
+        }
+    }
+
+    fn find(&mut self, project: &Project, session: &SessionId) -> Option<&mut WaitingTurns> {
+        self.projects.get_mut(project)?.get_mut(session)
     }
 
     /// Returns the history of a session.
     pub(crate) fn of(&self, project: &Project, session: &SessionId) -> Option<TurnHistory> {
-        self.sessions.get(&(project.clone(), session.clone())).map(WaitingTurns::all)
+        self.projects.get(project)?.get(session).map(WaitingTurns::all)
     }
 
     /// Forgets a session.
     pub(crate) fn forget(&mut self, project: &Project, session: &SessionId) {
-        self.sessions.remove(&(project.clone(), session.clone()));
+        let removed = self.projects.get_mut(project).and_then(|sessions| sessions.remove(session));
+        self.sessions -= usize::from(removed.is_some());
     }
 
     fn drop_oldest_half(&mut self) {
-        let mut used: Vec<u64> = self.sessions.values().map(|turns| turns.used).collect();
+        let all = self.projects.values().flat_map(HashMap::values);
+        let mut used: Vec<u64> = all.map(|turns| turns.used).collect();
         let middle = used.len() / 2;
         let (_, median, _) = used.select_nth_unstable(middle);
         let median = *median;
-        self.sessions.retain(|_, turns| turns.used >= median);
+        self.projects.retain(|_, sessions| {
+            sessions.retain(|_, turns| turns.used >= median);
+            !sessions.is_empty()
+        });
+        self.sessions = self.projects.values().map(HashMap::len).sum();
     }
 }
 
@@ -148,7 +168,7 @@ mod tests {
             push(&mut all, &Step::text(format!("s{n}"), "a"));
             push(&mut all, &Step::text("busy", "a"));
         }
-        assert!(all.sessions.len() <= SESSIONS && all.of(&project, &"s0".into()).is_none());
+        assert!(all.sessions <= SESSIONS && all.of(&project, &"s0".into()).is_none());
         assert_eq!(all.of(&project, &"busy".into()).unwrap().count(), SESSIONS as u64 + 1);
     }
 
@@ -177,7 +197,7 @@ mod tests {
         for n in 0..10_000 {
             push(&mut all, &Step::text("s", format!("turn {n}")));
         }
-        let turns = &all.sessions[&(Project::default(), "s".into())];
+        let turns = all.find(&Project::default(), &"s".into()).unwrap();
         assert!(turns.size <= WAITING);
         let history = all.of(&Project::default(), &"s".into()).unwrap();
         let last = history.turns().last().unwrap();

@@ -100,7 +100,7 @@ impl TurnHistory {
     pub fn push(&mut self, step: &Step) {
         match &step.body {
             Body::Turn(turn) => self.add_turn(turn, step.agent.as_deref()),
-            Body::Result(result) => self.add_result(result, step.agent.as_deref()),
+            Body::Result(result) => self.add_result(&AnsweredCall::of(result, step.agent.as_deref())),
             Body::End => *self = Self::new(self.form),
             _ => return,
         }
@@ -159,14 +159,19 @@ impl TurnHistory {
         }
     }
 
+    /// Notes how a call ended.
+    pub(super) fn push_answer(&mut self, answered: &AnsweredCall) {
+        self.add_result(answered);
+        self.shrink();
+    }
+
     /// A result without an id belongs to the oldest unanswered call of the latest turn that has any.
-    fn add_result(&mut self, result: &ToolResult, agent: Option<&str>) {
-        let agent = agent.map(|agent| clean(agent, AGENT));
-        let id = result.id.as_deref().map(hash);
-        let mine = self.turns.iter_mut().rev().filter(|turn| turn.agent == agent);
-        let open = |call: &&mut TurnCall| !call.done && (id.is_none() || call.id == id);
+    fn add_result(&mut self, answered: &AnsweredCall) {
+        let AnsweredCall { agent, id, outcome } = answered;
+        let mine = self.turns.iter_mut().rev().filter(|turn| turn.agent.as_deref() == agent.as_deref());
+        let open = |call: &&mut TurnCall| !call.done && (id.is_none() || call.id == *id);
         let Some(call) = mine.flat_map(|turn| turn.calls.iter_mut().find(open)).next() else { return };
-        call.outcome = result.ended();
+        call.outcome = *outcome;
         if call.outcome != Some(Outcome::Running) {
             (call.done, call.id) = (true, None);
         }
@@ -196,6 +201,21 @@ impl TurnHistory {
         while size > SHORT_SIZE {
             size -= self.turns.pop_front().map_or(size, |turn| self::size(&turn));
         }
+    }
+}
+
+/// What a history needs of a result.
+#[derive(Debug)]
+pub(super) struct AnsweredCall {
+    agent: Option<String>,
+    id: Option<u32>,
+    outcome: Option<Outcome>,
+}
+
+impl AnsweredCall {
+    pub(super) fn of(result: &ToolResult, agent: Option<&str>) -> Self {
+        let agent = agent.map(|agent| clean(agent, AGENT));
+        Self { agent, id: result.id.as_deref().map(hash), outcome: result.ended() }
     }
 }
 

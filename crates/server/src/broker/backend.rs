@@ -33,6 +33,7 @@ const BOUNDS: Bounds = Bounds {
 };
 
 /// Holds sessions and swarms.
+#[expect(clippy::large_enum_variant, reason = "a process has one of them")]
 pub(crate) enum Backend {
     Local(LocalStore),
     Remote { store: RedisStore, money: Money },
@@ -75,7 +76,11 @@ impl Backend {
     ) -> Result<Vec<JudgedStep>, StoreError> {
         let view = self.view(project, now);
         let decide = |view: &ProjectView<'_>| {
-            steps.iter().map(|sent| judge.decide(view, &sent.step, now)).collect::<Result<Vec<_>, _>>()
+            let mut decided = Vec::with_capacity(steps.len());
+            for sent in steps {
+                decided.push(judge.decide(view, &sent.step, now)?);
+            }
+            Ok::<_, StoreError>(decided)
         };
         let sessions = || steps.iter().map(|sent| &sent.step.session);
         match self {
@@ -92,7 +97,7 @@ impl Backend {
                 let mut decided = decide(&view)?;
                 judge.charge(store.money(), project, steps, &mut decided, now);
                 drop(turn);
-                if let Err(error) = store.write_back_if_due(&judge.engine, now) {
+                if let Err(error) = store.keep_up(&judge.engine, now) {
                     // The steps are in the log, so the next write may be the one that succeeds.
                     tell(ServerNotice::Failed(error.to_string()));
                 }
@@ -120,15 +125,15 @@ impl Backend {
     ) -> Result<R, E> {
         match self {
             Self::Local(store) => {
-                let turn = store.turn();
-                store.write_back_if_changed(&turn, codec, now)?;
+                let turn = store.write_turn();
+                store.write_back_in(&turn, codec, now)?;
                 let done = work(&self.view(project, now));
                 let stored = done.and_then(|done| {
-                    store.write_back(&turn, codec, now)?;
+                    store.write_back_in(&turn, codec, now)?;
                     Ok(done)
                 });
                 if stored.is_err() {
-                    store.undo();
+                    store.undo(&turn);
                 }
                 stored
             }
@@ -146,7 +151,19 @@ impl Backend {
     /// Writes everything that is only in memory or in the log to the file. Redis has everything already.
     pub(super) fn write_back(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
         match self {
-            Self::Local(store) => store.write_back(&store.turn(), codec, now),
+            Self::Local(store) => store.write_back(codec, now),
+            Self::Remote { .. } => Ok(()),
+        }
+    }
+
+    /// Writes to the file if there is much to write.
+    pub(super) fn write_back_if_due(
+        &self,
+        codec: &dyn Codec<Session>,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Local(store) => store.write_back_if_due(codec, now),
             Self::Remote { .. } => Ok(()),
         }
     }

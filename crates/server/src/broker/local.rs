@@ -13,10 +13,10 @@ use deloop_types::{Millis, SessionId};
 
 use super::local_view::LocalView;
 use super::state_cache::{CachedState, StateCache};
-use super::step_log::{LoggedStep, StepLog};
+use super::step_log::{LogMark, LoggedStep, StepLog};
 use super::step_turns::{StepTurn, StepTurns};
 use super::stored_session::StoredSession;
-use crate::money::{BudgetLimits, Money};
+use crate::money::{BudgetLimits, Money, SpendAddition};
 use crate::project::Project;
 
 /// The log of the database is moved into the file once it has this many pages of 4 KiB.
@@ -27,35 +27,54 @@ const LONGEST_LOG: u64 = 32 << 20;
 const SPINS: usize = 500;
 /// Changes are written to the database once this many sessions and swarms have changed.
 const CHANGED: usize = 2_000;
+/// A step waits for a write to the database once there is this many times as much to write: it can't keep up.
+const BEHIND: u64 = 5;
 
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
     pub(super) sqlite: Arc<SqliteStore>,
+    /// A connection of its own, so that a session can be loaded while others are written.
+    reader: SqliteStore,
     money: Money,
     folder: PathBuf,
     pub(super) sessions: StateCache<StoredSession>,
     pub(super) swarms: StateCache<Swarm>,
     turns: StepTurns,
+    /// Held during a write to the database.
+    writing: Mutex<()>,
     log: Mutex<StepLog>,
-    /// The length of the log, to look at without its lock.
-    log_length: AtomicU64,
+    /// How many bytes of steps the database doesn't have.
+    logged: AtomicU64,
     failed_at: FailedWrite,
     /// Locked while the server runs.
     _lock: File,
 }
 
-/// How long the log was, and how much had changed, when the last write to the database failed; 0 if it succeeded.
+/// How much was logged and had changed when the last write to the database failed; 0 if it succeeded.
 #[derive(Default)]
 struct FailedWrite {
-    length: AtomicU64,
+    logged: AtomicU64,
     changed: AtomicUsize,
 }
 
 impl FailedWrite {
-    fn set(&self, length: u64, changed: usize) {
-        self.length.store(length, Ordering::Relaxed);
+    fn set(&self, logged: u64, changed: usize) {
+        self.logged.store(logged, Ordering::Relaxed);
         self.changed.store(changed, Ordering::Relaxed);
     }
+}
+
+/// The turn of all, while nothing is being written to the database.
+pub(super) struct WriteTurn<'a> {
+    _turn: StepTurn<'a>,
+    _writing: MutexGuard<'a, ()>,
+}
+
+/// What a write to the database has to add to what sessions spent, and up to where it has the log of steps.
+struct WriteCut {
+    spent: Vec<SpendAddition>,
+    mark: LogMark,
+    logged: u64,
 }
 
 /// Locks a file beside the database, because the sessions in memory are one server's alone.
@@ -109,19 +128,22 @@ impl LocalStore {
         let sqlite = Arc::new(SqliteStore::open(file, bounds)?);
         let _lock = lock_file(file)?;
         sqlite.keep_log_short(LOG_PAGES)?;
+        let reader = SqliteStore::open(file, bounds)?;
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let failed = |error| StoreError::database(&folder, error);
-        let mark = sqlite.last_mark()?;
+        let mark = LogMark::from_stored(sqlite.last_mark()?);
         let (log, steps) = StepLog::resume(&folder, mark).map_err(failed)?;
         let money = Money::new(Arc::new(SqliteRecords::new(Arc::clone(&sqlite))?), budgets, now);
         let store = Self {
             sqlite,
+            reader,
             money,
             folder,
             sessions: StateCache::default(),
             swarms: StateCache::default(),
             turns: StepTurns::default(),
-            log_length: AtomicU64::new(log.len()),
+            writing: Mutex::default(),
+            logged: AtomicU64::new(steps.len() as u64),
             log: Mutex::new(log),
             failed_at: FailedWrite::default(),
             _lock,
@@ -145,12 +167,21 @@ impl LocalStore {
         self.turns.all()
     }
 
+    /// Waits until no other request decides about steps, and nothing is written to the database.
+    pub(super) fn write_turn(&self) -> WriteTurn<'_> {
+        // In this order everywhere.
+        let _writing = lock(&self.writing);
+        WriteTurn { _turn: self.turn(), _writing }
+    }
+
     /// Adds steps to the log: all of them or, if this fails, none.
     pub(super) fn append<'s>(&self, steps: impl Iterator<Item = LoggedStep<'s>>) -> Result<(), StoreError> {
         let mut log = lock_soon(&self.log);
         let appended = log.append(steps);
-        self.log_length.store(log.len(), Ordering::Relaxed);
-        appended.map_err(|error| self.log_failed(error))
+        drop(log);
+        let appended = appended.map_err(|error| self.log_failed(error))?;
+        self.logged.fetch_add(appended, Ordering::Relaxed);
+        Ok(())
     }
 
     fn log_failed(&self, error: std::io::Error) -> StoreError {
@@ -161,73 +192,101 @@ impl LocalStore {
         self.sessions.changed() + self.swarms.changed()
     }
 
-    /// Writes changes to the database if there are many. After a failure it waits for as many more: a database that is locked
-    /// makes one step wait, and the steps are safe in the log. Waits for the turn of all.
+    /// Returns whether there is this many times as much to write as makes it due.
+    fn is_due(&self, times: u64) -> bool {
+        let FailedWrite { logged, changed } = &self.failed_at;
+        self.changed() as u64 >= changed.load(Ordering::Relaxed) as u64 + times * CHANGED as u64
+            || self.logged.load(Ordering::Relaxed) >= logged.load(Ordering::Relaxed) + times * LONGEST_LOG
+    }
+
+    /// Writes changes to the database if there are many. After a failure it waits for as many more: the steps are safe in
+    /// the log.
     pub(super) fn write_back_if_due(
         &self,
         codec: &dyn Codec<Session>,
         now: Millis,
     ) -> Result<(), StoreError> {
-        let is_due = || {
-            let FailedWrite { length, changed } = &self.failed_at;
-            self.changed() >= changed.load(Ordering::Relaxed) + CHANGED
-                || self.log_length.load(Ordering::Relaxed) >= length.load(Ordering::Relaxed) + LONGEST_LOG
-        };
-        if !is_due() {
+        if !self.is_due(1) {
             return Ok(());
         }
-        let turn = self.turn();
-        // Another request may have done it meanwhile.
-        if !is_due() {
-            return Ok(());
-        }
-        let written = self.write_back(&turn, codec, now);
+        let written = self.write_back(codec, now);
         if written.is_err() {
-            self.failed_at.set(self.log_length.load(Ordering::Relaxed), self.changed());
+            self.failed_at.set(self.logged.load(Ordering::Relaxed), self.changed());
         }
         written
     }
 
-    /// Writes changes to the database if there are any, in the turn of all.
-    pub(super) fn write_back_if_changed(
-        &self,
-        turn: &StepTurn<'_>,
-        codec: &dyn Codec<Session>,
-        now: Millis,
-    ) -> Result<(), StoreError> {
-        if self.changed() > 0 { self.write_back(turn, codec, now) } else { Ok(()) }
+    /// Waits until the database has most changes, if it is far behind.
+    pub(super) fn keep_up(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
+        if !self.is_due(BEHIND) {
+            return Ok(());
+        }
+        // Most likely it is being written.
+        drop(lock(&self.writing));
+        if self.is_due(BEHIND) { self.write_back_if_due(codec, now) } else { Ok(()) }
     }
 
     /// Drops what changed since the last write to the database.
-    pub(super) fn undo(&self) {
+    pub(super) fn undo(&self, _turn: &WriteTurn<'_>) {
         self.sessions.undo();
         self.swarms.undo();
     }
 
-    /// Writes all changes to the database and starts a new log, in the turn of all.
-    pub(super) fn write_back(
+    /// Writes all changes so far to the database. Steps wait only while the log of the next ones is started.
+    pub(super) fn write_back(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
+        let _writing = lock(&self.writing);
+        let turn = self.turn();
+        let cut = self.cut()?;
+        drop(turn);
+        self.write(&cut, codec, now)
+    }
+
+    /// Writes all changes to the database, if there are any. No step is decided about before the turn ends.
+    pub(super) fn write_back_in(
         &self,
-        _turn: &StepTurn<'_>,
+        _turn: &WriteTurn<'_>,
         codec: &dyn Codec<Session>,
         now: Millis,
     ) -> Result<(), StoreError> {
-        let mut log = lock(&self.log);
-        // Before the database names it: steps in a log that it doesn't name would be lost.
-        let next = log.following().map_err(|error| self.log_failed(error))?;
+        if self.changed() > 0 { self.write(&self.cut()?, codec, now) } else { Ok(()) }
+    }
+
+    /// Starts a write to the database, in the turn of all: what changes from now on belongs to the next one.
+    fn cut(&self) -> Result<WriteCut, StoreError> {
+        let mark = lock(&self.log).mark().map_err(|error| self.log_failed(error))?;
+        self.sessions.cut();
+        self.swarms.cut();
+        let logged = self.logged.load(Ordering::Relaxed);
+        Ok(WriteCut { spent: self.money.to_send_all(), mark, logged })
+    }
+
+    /// Writes what had changed at the cut, and deletes the log up to there.
+    fn write(&self, cut: &WriteCut, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
+        let written = self.write_changes(cut, codec, now);
+        self.sessions.end_write(written.is_ok());
+        self.swarms.end_write(written.is_ok());
+        if written.is_ok() {
+            self.failed_at.set(0, 0);
+            lock(&self.log).delete_before(cut.mark);
+            self.logged.fetch_sub(cut.logged, Ordering::Relaxed);
+        }
+        written
+    }
+
+    fn write_changes(
+        &self,
+        cut: &WriteCut,
+        codec: &dyn Codec<Session>,
+        now: Millis,
+    ) -> Result<(), StoreError> {
         let sessions = self.sessions.changes(|state| state.freeze(codec))?;
-        let swarms = self.swarms.changes(|swarm| serde_json::to_string(swarm).map_err(StoreError::encode))?;
-        let spent = self.money.to_send();
+        let swarms = self.swarms.changes(freeze_swarm)?;
         // In one transaction, so that a step that is replayed isn't charged twice.
         let added = self.sqlite.batch(|sqlite| {
-            sqlite.write_back(&sessions, &swarms, now, next.generation())?;
-            self.money.add_all(&spent, now)
+            sqlite.write_back(&sessions, &swarms, now, cut.mark.to_stored())?;
+            self.money.add_all(&cut.spent, now)
         })?;
-        self.money.added(&spent, &added);
-        self.sessions.written();
-        self.swarms.written();
-        self.failed_at.set(0, 0);
-        log.continue_in(next);
-        self.log_length.store(log.len(), Ordering::Relaxed);
+        self.money.added(&cut.spent, &added);
         Ok(())
     }
 
@@ -247,46 +306,81 @@ impl LocalStore {
         Ok((self.sqlite.session_count()? + new).saturating_sub(gone))
     }
 
-    pub(super) fn with_session<R>(
+    fn load_session(
         &self,
         name: &str,
         codec: &dyn Codec<Session>,
         now: Millis,
-        work: impl FnOnce(&mut CachedState<StoredSession>) -> (R, usize),
+    ) -> Result<CachedState<StoredSession>, StoreError> {
+        let stored = self.reader.stored_session(name, now)?;
+        let (updated, is_stored) = (stored.as_ref().map_or(Millis(0), |s| s.updated), stored.is_some());
+        // As in a file, state written by another release or profile is discarded.
+        let state = stored.and_then(|stored| StoredSession::thaw(&stored.text, codec).ok());
+        Ok(CachedState::stored(state, updated, is_stored))
+    }
+
+    /// Shows a session; `None` if there is none.
+    pub(super) fn see_session<R>(
+        &self,
+        name: &str,
+        codec: &dyn Codec<Session>,
+        now: Millis,
+        see: impl FnOnce(Option<&StoredSession>) -> R,
     ) -> Result<R, StoreError> {
-        let load = || {
-            let stored = self.sqlite.stored_session(name, now)?;
-            let (updated, is_stored) = (stored.as_ref().map_or(Millis(0), |s| s.updated), stored.is_some());
-            // As in a file, state written by another release or profile is discarded.
-            let state = stored.and_then(|stored| StoredSession::thaw(&stored.text, codec).ok());
-            Ok(CachedState::stored(state, updated, is_stored))
-        };
+        let load = || self.load_session(name, codec, now);
         self.sessions.with(name, load, |entry| {
-            if self.sqlite.is_idle(entry.updated, now) {
-                entry.state = None;
-            }
-            work(entry)
+            see(entry.state.as_ref().filter(|_| !self.sqlite.is_idle(entry.updated, now)))
         })
     }
 
-    /// Deletes a session. Whether the database has it doesn't matter: deleting what isn't there changes nothing.
-    pub(super) fn delete_session(&self, name: &str, now: Millis) -> Result<(), StoreError> {
-        self.sessions.with(name, || Ok(CachedState::stored(None, now, true)), |entry| entry.delete(now))
-    }
-
-    pub(super) fn with_swarm<R>(
+    /// Changes a session, in the turn of its steps. There may be none.
+    pub(super) fn change_session<R>(
         &self,
         name: &str,
-        work: impl FnOnce(&mut CachedState<Swarm>) -> (R, usize),
+        codec: &dyn Codec<Session>,
+        now: Millis,
+        change: impl FnOnce(&mut Option<StoredSession>) -> R,
     ) -> Result<R, StoreError> {
-        let load = || {
-            let stored = self.sqlite.stored_swarm(name)?;
-            let state: Option<Swarm> = stored.map(|text| serde_json::from_str(&text).unwrap_or_default());
-            let is_stored = state.is_some();
-            Ok(CachedState::stored(state, Millis(0), is_stored))
-        };
-        self.swarms.with(name, load, work)
+        let load = || self.load_session(name, codec, now);
+        let freeze = |state: &StoredSession| state.freeze(codec);
+        self.sessions.change(name, now, load, freeze, |entry| {
+            if self.sqlite.is_idle(entry.updated, now) {
+                entry.state = None;
+            }
+            change(&mut entry.state)
+        })
     }
+
+    fn load_swarm(&self, name: &str) -> Result<CachedState<Swarm>, StoreError> {
+        let stored = self.reader.stored_swarm(name)?;
+        let state: Option<Swarm> = stored.map(|text| serde_json::from_str(&text).unwrap_or_default());
+        let is_stored = state.is_some();
+        Ok(CachedState::stored(state, Millis(0), is_stored))
+    }
+
+    /// Shows a swarm; `None` if there is none.
+    pub(super) fn see_swarm<R>(
+        &self,
+        name: &str,
+        see: impl FnOnce(Option<&Swarm>) -> R,
+    ) -> Result<R, StoreError> {
+        self.swarms.with(name, || self.load_swarm(name), |entry| see(entry.state.as_ref()))
+    }
+
+    /// Changes a swarm, in the turn of all. There may be none.
+    pub(super) fn change_swarm<R>(
+        &self,
+        name: &str,
+        now: Millis,
+        change: impl FnOnce(&mut Option<Swarm>) -> R,
+    ) -> Result<R, StoreError> {
+        let load = || self.load_swarm(name);
+        self.swarms.change(name, now, load, freeze_swarm, |entry| change(&mut entry.state))
+    }
+}
+
+fn freeze_swarm(swarm: &Swarm) -> Result<String, StoreError> {
+    serde_json::to_string(swarm).map_err(StoreError::encode)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl LocalView<'_> {
         mut sessions: impl Iterator<Item = &'s SessionId>,
     ) -> Result<(), StoreError> {
         sessions.try_for_each(|session| {
-            self.store.with_session(&self.name(session.as_str()), codec, self.now, |_| ((), 0))
+            self.store.see_session(&self.name(session.as_str()), codec, self.now, |_| ())
         })
     }
 
@@ -37,11 +37,9 @@ impl LocalView<'_> {
         session: &SessionId,
         change: impl Fn(&mut StoredSession) -> R,
     ) -> Result<R, StoreError> {
-        self.store.with_session(&self.name(session.as_str()), codec, self.now, |entry| {
-            let state = entry
-                .state
-                .get_or_insert_with(|| StoredSession { session: codec.fresh(), ..StoredSession::default() });
-            (change(state), entry.touch(self.now))
+        let fresh = || StoredSession { session: codec.fresh(), ..StoredSession::default() };
+        self.store.change_session(&self.name(session.as_str()), codec, self.now, |state| {
+            change(state.get_or_insert_with(fresh))
         })
     }
 
@@ -52,8 +50,7 @@ impl LocalView<'_> {
         see: impl FnOnce(&StoredSession) -> R,
     ) -> Result<Option<R>, StoreError> {
         let name = self.name(session.as_str());
-        let seen =
-            self.store.with_session(&name, codec, self.now, |entry| (entry.state.as_ref().map(see), 0))?;
+        let seen = self.store.see_session(&name, codec, self.now, |state| state.map(see))?;
         if seen.is_none() {
             self.store.sessions.drop_unknown(&name);
         }
@@ -61,9 +58,7 @@ impl LocalView<'_> {
     }
 
     fn change_swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        self.store.with_swarm(&self.name(swarm), |entry| {
-            (change(entry.state.get_or_insert_default()), entry.touch(self.now))
-        })
+        self.store.change_swarm(&self.name(swarm), self.now, |state| change(state.get_or_insert_default()))
     }
 
     /// Returns the names of stored sessions after `after`. Write changes back first.
@@ -115,7 +110,7 @@ impl Store<Session> for LocalView<'_> {
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
         let name = self.name(swarm);
-        let seen = self.store.with_swarm(&name, |entry| (entry.state.as_ref().map(see), 0))?;
+        let seen = self.store.see_swarm(&name, |state| state.map(see))?;
         if seen.is_none() {
             self.store.swarms.drop_unknown(&name);
         }
@@ -142,11 +137,11 @@ impl Store<Session> for LocalView<'_> {
     }
 
     fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
-        self.store.delete_session(&self.name(session.as_str()), self.now)
+        self.store.sessions.delete(&self.name(session.as_str()), self.now)
     }
 
     fn forget_swarm(&self, swarm: &str) -> Result<(), StoreError> {
-        self.store.with_swarm(&self.name(swarm), |entry| entry.delete(self.now))
+        self.store.swarms.delete(&self.name(swarm), self.now)
     }
 
     fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {

@@ -18,6 +18,8 @@ mod step_log;
 mod step_turns;
 mod stored_session;
 mod view;
+#[cfg(test)]
+mod write_back_tests;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -366,6 +368,13 @@ impl Broker {
     /// Writes everything that is only in memory or in the log to the file.
     pub(crate) fn write_back(&self, now: Millis) -> Result<(), StoreError> {
         self.backend.write_back(&self.judge.engine, now)
+    }
+
+    /// Writes to the file if there is much to write. Call it many times per second: steps wait only if it can't keep up.
+    pub(crate) fn write_back_if_due(&self, now: Millis) {
+        if let Err(error) = self.backend.write_back_if_due(&self.judge.engine, now) {
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
     }
 
     fn change<R, E: From<StoreError>>(

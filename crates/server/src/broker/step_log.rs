@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use deloop_types::Millis;
@@ -15,15 +16,39 @@ const HEADER: usize = 4 + 8;
 /// Bytes of an entry before the project's name.
 const FIXED: usize = 8 + 1 + 1;
 
-/// The steps of one generation: those between two writes to the database.
+/// The steps since the last write to the database, in files that are numbered: the generations.
 pub(super) struct StepLog {
     file: File,
     folder: PathBuf,
+    /// The oldest generation that the database doesn't have.
+    first: i64,
+    /// The one that steps are added to.
     generation: i64,
+    /// The length of that one.
     length: u64,
     buffer: Vec<u8>,
     /// Whether there may be a part of an entry behind `length`.
     is_torn: bool,
+}
+
+/// A place in the log: the database has the steps before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LogMark {
+    generation: i64,
+    /// In bytes, in the file of that generation.
+    offset: u32,
+}
+
+impl LogMark {
+    /// Returns it as the database has it.
+    pub(super) fn to_stored(self) -> i64 {
+        self.generation << 32 | i64::from(self.offset)
+    }
+
+    /// Reads what [`Self::to_stored`] returned.
+    pub(super) fn from_stored(stored: i64) -> Self {
+        Self { generation: stored >> 32, offset: u32::try_from(stored & i64::from(u32::MAX)).unwrap_or(0) }
+    }
 }
 
 /// A step in the log.
@@ -39,22 +64,52 @@ pub(super) struct LoggedStep<'a> {
 }
 
 impl StepLog {
-    /// Opens the log of a generation to continue it; creates it if it doesn't exist. Returns the steps that it has, too. A
-    /// last entry that wasn't completely written is removed, and so are the logs of other generations.
-    pub(super) fn resume(folder: &Path, generation: i64) -> io::Result<(Self, Vec<u8>)> {
-        let mut log = Self::open(folder, generation, false)?;
-        let mut text = Vec::new();
-        log.file.read_to_end(&mut text)?;
-        text.truncate(entries(&text).map(LoggedStep::length).sum());
-        log.length = text.len() as u64;
-        log.cut()?;
-        remove_others(folder, generation);
-        Ok((log, text))
+    /// Opens the logs from a mark on, to continue the last; creates it if there is none. Returns the steps behind the mark,
+    /// too. Entries that weren't completely written are removed, and so are the logs of other generations.
+    pub(super) fn resume(folder: &Path, mark: LogMark) -> io::Result<(Self, Vec<u8>)> {
+        let first = mark.generation;
+        let mut log = Self::open(folder, first, false)?;
+        let mut all = log.read(mark.offset)?;
+        while path(folder, log.generation + 1).exists() {
+            log = Self { first, ..Self::open(folder, log.generation + 1, false)? };
+            all.extend(log.read(0)?);
+        }
+        remove_others(folder, first..=log.generation);
+        Ok((log, all))
     }
 
-    /// Starts the empty log of the next generation. Steps go there once the database has those of this one.
-    pub(super) fn following(&self) -> io::Result<Self> {
-        Self::open(&self.folder, self.generation + 1, true)
+    /// Reads the steps of this generation from an offset on.
+    fn read(&mut self, offset: u32) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        self.file.read_to_end(&mut text)?;
+        let mut steps = text.split_off(text.len().min(usize::try_from(offset).unwrap_or(usize::MAX)));
+        steps.truncate(entries(&steps).map(LoggedStep::length).sum());
+        // A power failure may have cost bytes before the offset. Steps before it wouldn't be read again.
+        self.length = u64::from(offset) + steps.len() as u64;
+        self.cut()?;
+        Ok(steps)
+    }
+
+    /// Returns a mark behind all steps so far. Steps go on in a file of their own, so that those before the mark can be
+    /// deleted; but as long as they aren't, no further file is started.
+    pub(super) fn mark(&mut self) -> io::Result<LogMark> {
+        let offset =
+            u32::try_from(self.length).ok().filter(|offset| *offset == 0 || self.first < self.generation);
+        if let Some(offset) = offset {
+            return Ok(LogMark { generation: self.generation, offset });
+        }
+        let next = Self::open(&self.folder, self.generation + 1, true)?;
+        *self = Self { first: self.first, ..next };
+        Ok(LogMark { generation: self.generation, offset: 0 })
+    }
+
+    /// Deletes the generations before a mark, once the database has their steps.
+    pub(super) fn delete_before(&mut self, mark: LogMark) {
+        for old in self.first..mark.generation {
+            // A log that can't be deleted isn't read again: the database names a later one.
+            let _ = std::fs::remove_file(path(&self.folder, old));
+        }
+        self.first = mark.generation;
     }
 
     fn open(folder: &Path, generation: i64, truncate: bool) -> io::Result<Self> {
@@ -64,19 +119,19 @@ impl StepLog {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path(folder, generation))?;
         let folder = folder.to_owned();
-        Ok(Self { file, folder, generation, length: 0, buffer: Vec::new(), is_torn: false })
+        Ok(Self {
+            file,
+            folder,
+            generation,
+            first: generation,
+            length: 0,
+            buffer: Vec::new(),
+            is_torn: false,
+        })
     }
 
-    pub(super) fn generation(&self) -> i64 {
-        self.generation
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        self.length
-    }
-
-    /// Adds steps: all of them or, if this fails, none.
-    pub(super) fn append<'a>(&mut self, steps: impl Iterator<Item = LoggedStep<'a>>) -> io::Result<()> {
+    /// Adds steps: all of them or, if this fails, none. Returns how many bytes they take.
+    pub(super) fn append<'a>(&mut self, steps: impl Iterator<Item = LoggedStep<'a>>) -> io::Result<u64> {
         self.buffer.clear();
         steps.for_each(|step| write_entry(&mut self.buffer, step));
         if self.is_torn {
@@ -87,10 +142,11 @@ impl StepLog {
             self.is_torn = self.cut().is_err();
             return Err(error);
         }
-        self.length += self.buffer.len() as u64;
+        let added = self.buffer.len() as u64;
+        self.length += added;
         // One large batch must not keep its memory for ever.
         self.buffer.shrink_to(1 << 20);
-        Ok(())
+        Ok(added)
     }
 
     /// Removes an entry that was only partly written, because a full disk may have room again later.
@@ -101,13 +157,6 @@ impl StepLog {
         self.is_torn = false;
         Ok(())
     }
-
-    /// Continues in the log of the next generation and deletes this one.
-    pub(super) fn continue_in(&mut self, next: Self) {
-        let before = std::mem::replace(self, next);
-        // A log that can't be deleted isn't read again: its generation is over.
-        let _ = std::fs::remove_file(path(&before.folder, before.generation));
-    }
 }
 
 impl LoggedStep<'_> {
@@ -117,11 +166,11 @@ impl LoggedStep<'_> {
 }
 
 /// Deletes logs that a killed process left: the database has their steps, or it never had a step of theirs.
-fn remove_others(folder: &Path, generation: i64) {
+fn remove_others(folder: &Path, generations: RangeInclusive<i64>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let other = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<i64>().ok());
-        if other.is_some_and(|other| other != generation) {
+        if other.is_some_and(|other| !generations.contains(&other)) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -196,26 +245,68 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_the_steps_of_one_generation() {
+    fn a_log_has_the_steps_that_the_database_does_not_have() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = resumed(folder.path(), 3, &[]);
-        log.append([step(b"1"), step(b"2")].into_iter()).unwrap();
-        log.append([step(b"3")].into_iter()).unwrap();
-        let mut log = resumed(folder.path(), 3, &[b"1", b"2", b"3"]);
-        log.append([step(b"4")].into_iter()).unwrap();
-        let next = log.following().unwrap();
-        // The database doesn't have the steps yet: they are still here.
-        let mut log = resumed(folder.path(), 3, &[b"1", b"2", b"3", b"4"]);
-        drop(next);
-        log.continue_in(log.following().unwrap());
-        assert_eq!((log.generation(), log.len()), (4, 0));
-        resumed(folder.path(), 3, &[]);
-        assert!(!path(folder.path(), 4).exists(), "a log of another generation is deleted");
+        let folder = folder.path();
+        let mut log = resumed(folder, at(3, 0), &[]);
+        append(&mut log, &["1", "2"]);
+        append(&mut log, &["3"]);
+        let mut log = resumed(folder, at(3, 0), &["1", "2", "3"]);
+        append(&mut log, &["4"]);
+        assert_eq!(log.mark().unwrap(), at(4, 0));
+        assert_eq!(log.mark().unwrap(), at(4, 0), "there is no step in between");
+        append(&mut log, &["5"]);
+        // The database doesn't have the first ones yet: they are still here.
+        let mut log = resumed(folder, at(3, 0), &["1", "2", "3", "4", "5"]);
+        append(&mut log, &["6"]);
+        log.delete_before(at(4, 0));
+        assert!(!path(folder, 3).exists());
+        resumed(folder, at(4, 0), &["5", "6"]);
+        resumed(folder, at(2, 0), &[]);
+        assert!(!path(folder, 4).exists(), "a log of another database is deleted");
     }
 
-    fn resumed(folder: &Path, generation: i64, expected: &[&[u8]]) -> StepLog {
-        let (log, text) = StepLog::resume(folder, generation).unwrap();
-        assert_eq!(entries(&text).map(|step| step.json).collect::<Vec<_>>(), expected);
+    /// A database that can't be written for days must not fill the folder with files.
+    #[test]
+    fn writes_that_fail_start_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let mut log = resumed(folder, at(0, 0), &[]);
+        append(&mut log, &["1"]);
+        let failed = log.mark().unwrap();
+        append(&mut log, &["2"]);
+        let mark = log.mark().unwrap();
+        append(&mut log, &["3"]);
+        assert!(failed == at(1, 0) && mark.generation == 1 && mark.offset > 0, "{mark:?}");
+        resumed(folder, at(0, 0), &["1", "2", "3"]);
+        let mut log = resumed(folder, failed, &["2", "3"]);
+        log.delete_before(mark);
+        append(&mut log, &["4"]);
+        let mut log = resumed(folder, LogMark::from_stored(mark.to_stored()), &["3", "4"]);
+        assert_eq!(log.mark().unwrap(), at(2, 0), "a write succeeded, so these can be deleted again");
+    }
+
+    /// The database may be on the disk when a power failure comes, and the log not.
+    #[test]
+    fn steps_after_a_lost_log_are_behind_its_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = resumed(folder.path(), at(1, 500), &[]);
+        append(&mut log, &["1"]);
+        resumed(folder.path(), at(1, 500), &["1"]);
+    }
+
+    fn at(generation: i64, offset: u32) -> LogMark {
+        LogMark { generation, offset }
+    }
+
+    fn append(log: &mut StepLog, steps: &[&str]) {
+        log.append(steps.iter().map(|json| step(json.as_bytes()))).unwrap();
+    }
+
+    fn resumed(folder: &Path, mark: LogMark, expected: &[&str]) -> StepLog {
+        let (log, text) = StepLog::resume(folder, mark).unwrap();
+        let read = entries(&text).map(|step| std::str::from_utf8(step.json).unwrap());
+        assert_eq!(read.collect::<Vec<_>>(), expected);
         log
     }
 
@@ -224,15 +315,15 @@ mod tests {
     #[test]
     fn a_part_of_an_entry_is_removed_before_the_next_one_is_written() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = resumed(folder.path(), 1, &[]);
-        log.append([step(b"1")].into_iter()).unwrap();
+        let mut log = resumed(folder.path(), at(1, 0), &[]);
+        append(&mut log, &["1"]);
         // This device is always full, and can't be cut either.
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let file = std::mem::replace(&mut log.file, full);
         log.append([step(b"2")].into_iter()).unwrap_err();
         log.file = file;
         log.file.write_all(b"part").unwrap();
-        log.append([step(b"3")].into_iter()).unwrap();
-        resumed(folder.path(), 1, &[b"1", b"3"]);
+        append(&mut log, &["3"]);
+        resumed(folder.path(), at(1, 0), &["1", "3"]);
     }
 }

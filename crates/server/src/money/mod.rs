@@ -20,6 +20,7 @@ mod verdict;
 mod waiting;
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_store::{AddedOnce, RecordName, SharedRecords, StoreError};
@@ -56,6 +57,8 @@ pub(crate) struct Money {
     /// Distinguishes the marks of this process.
     server: String,
     state: Mutex<MoneyState>,
+    /// Whether a budget stops any session, to look at without the lock.
+    has_stopped: AtomicBool,
     pub(crate) counters: MoneyCounters,
 }
 
@@ -90,7 +93,8 @@ impl Money {
     pub(crate) fn new(records: Arc<dyn SharedRecords>, limits: BudgetLimits, now: Millis) -> Self {
         let server = format!("{:016x}", getrandom::u64().unwrap_or_default());
         let (state, counters) = (Mutex::default(), MoneyCounters::default());
-        let money = Self { records, limits, server, state, counters };
+        let has_stopped = AtomicBool::new(false);
+        let money = Self { records, limits, server, state, has_stopped, counters };
         let overrides = overrides::list(&*money.records, now);
         if let Some(found) = money.reached(overrides, now) {
             money.lock().overrides = found;
@@ -100,17 +104,21 @@ impl Money {
 
     /// Notes whether a budget stops a session now. Returns whether that was known before.
     pub(crate) fn note_stop(&self, project: &Project, session: &SessionId, is_stopped: bool) -> bool {
-        let mut state = self.lock();
-        if !is_stopped && state.stopped.is_empty() {
+        // Nearly always; all steps would wait for one lock.
+        if !is_stopped && !self.has_stopped.load(Ordering::Relaxed) {
             return false;
         }
+        let mut state = self.lock();
         let name = xxh3_64([project.as_str(), "/", session.as_str()].concat().as_bytes());
         if !is_stopped {
-            return state.stopped.remove(&name);
+            let was_stopped = state.stopped.remove(&name);
+            self.has_stopped.store(!state.stopped.is_empty(), Ordering::Relaxed);
+            return was_stopped;
         }
         if state.stopped.len() >= STOPPED {
             state.stopped.clear();
         }
+        self.has_stopped.store(true, Ordering::Relaxed);
         !state.stopped.insert(name)
     }
 
@@ -157,6 +165,11 @@ impl Money {
     /// Returns what isn't in the shared records yet. Pass it to [`Money::add_all`].
     pub(crate) fn to_send(&self) -> Vec<SpendAddition> {
         self.lock().waiting.send(&self.server)
+    }
+
+    /// Returns everything that isn't in the shared records yet, even if something was sent before with an unknown result.
+    pub(crate) fn to_send_all(&self) -> Vec<SpendAddition> {
+        self.lock().waiting.send_all(&self.server)
     }
 
     /// Adds to the shared records, in the caller's transaction. After it is committed, call [`Money::added`].

@@ -63,17 +63,20 @@ impl Waiting {
 
     /// Returns what to send next: first what was sent with an unknown result, unchanged.
     pub(super) fn send(&mut self, server: &str) -> Vec<SpendAddition> {
-        if self.sent.is_empty() {
-            let spends = std::mem::take(&mut self.spends).into_iter();
-            let spends =
-                spends.map(|(scope, spent)| (scope.table(), Some(scope), vec![(SPENT.to_owned(), spent)]));
-            let rows = std::mem::take(&mut self.rows).into_iter();
-            let rows = rows.map(|(table, fields)| (table, None, fields.into_iter().collect()));
-            for (table, scope, amounts) in spends.chain(rows) {
-                self.sequence += 1;
-                let mark = format!("{server}-{}", self.sequence);
-                self.sent.push(SpendAddition { scope, table, mark, amounts });
-            }
+        if self.sent.is_empty() { self.send_all(server) } else { self.sent.clone() }
+    }
+
+    /// Returns all that waits: what was sent with an unknown result, unchanged, and the rest.
+    pub(super) fn send_all(&mut self, server: &str) -> Vec<SpendAddition> {
+        let spends = std::mem::take(&mut self.spends).into_iter();
+        let spends =
+            spends.map(|(scope, spent)| (scope.table(), Some(scope), vec![(SPENT.to_owned(), spent)]));
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        let rows = rows.map(|(table, fields)| (table, None, fields.into_iter().collect()));
+        for (table, scope, amounts) in spends.chain(rows) {
+            self.sequence += 1;
+            let mark = format!("{server}-{}", self.sequence);
+            self.sent.push(SpendAddition { scope, table, mark, amounts });
         }
         self.sent.clone()
     }

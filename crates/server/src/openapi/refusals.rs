@@ -46,7 +46,7 @@ fn shared() -> [SharedRefusal; 8] {
         ),
         always(
             "Timeout",
-            "The request took longer than 30 seconds, its body included.",
+            "The body took longer than 30 seconds to arrive, or the answer took longer than that.",
             HttpError::timeout(),
         ),
         always(

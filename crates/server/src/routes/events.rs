@@ -160,7 +160,7 @@ impl EventListener {
                 },
             };
             if self.filter.passes(&event) {
-                if !may_continue(&self.shared, &self.requester).await {
+                if !may_continue(&self.shared, &self.requester) {
                     return None;
                 }
                 let id = event.resume.to_string();

@@ -11,22 +11,28 @@ mod step_bodies;
 mod steps;
 mod swarms;
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::DefaultBodyLimit;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use serde::de::DeserializeOwned;
 
-use crate::admission::BODY;
+use crate::admission::{BODY, REQUEST};
 use crate::http_error::HttpError;
 use crate::openapi::ApiOperation;
+use crate::requester::Requester;
 use crate::shared::Shared;
+use crate::step_queue::StepQueue;
 
 /// Returns all operations: the table that both the router and the OpenAPI document are made from.
 pub(crate) fn operations() -> Vec<ApiOperation> {
@@ -59,14 +65,33 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .with_state(Arc::clone(shared))
 }
 
-/// Answers a request that was let in.
-pub(crate) async fn answer(shared: Arc<Shared>, router: Router, request: Request) -> Response {
+/// Answers a request that was let in. A handler finds the [`Requester`] in the request.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    queue: &Arc<StepQueue>,
+    router: &Router,
+    requester: Option<Arc<Requester>>,
+    mut request: Request<Incoming>,
+) -> Response {
     // Nearly all requests are these, and going through the router would cost as much as deciding about a step.
     if request.uri().path() == steps::PATH && request.method() == Method::POST {
-        return steps::observe(State(shared), request).await.into_response();
+        return steps::observe_with(shared, Some(queue), requester, request).await.into_response();
     }
-    let Ok(response) = TowerToHyperService::new(router).call(request).await;
-    response.map(Body::new)
+    if let Some(requester) = requester {
+        request.extensions_mut().insert(requester);
+    }
+    let answered = TowerToHyperService::new(router.clone()).call(request.map(Body::new));
+    in_time(answered).await.map_or_else(HttpError::into_response, |Ok(response)| response.map(Body::new))
+}
+
+/// Waits for what a client must not wait for too long.
+async fn in_time<R>(work: impl Future<Output = R>) -> Result<R, HttpError> {
+    let mut work = pin!(work);
+    // What is ready needs no timer.
+    match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+        Poll::Ready(done) => Ok(done),
+        Poll::Pending => tokio::time::timeout(REQUEST, work).await.map_err(|_| HttpError::timeout()),
+    }
 }
 
 /// Returns the error for a body that couldn't be read.

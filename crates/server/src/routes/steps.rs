@@ -1,26 +1,30 @@
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
 use deloop_types::Decision;
-use futures_util::StreamExt;
-use hyper::body::Body as _;
+use hyper::body::Body as HttpBody;
 use serde_json::json;
 
+use super::in_time;
 use super::step_bodies::{StepsAnswer, StepsBody};
 use crate::admission::BODY;
 use crate::caller_options::CallerOptions;
 use crate::http_error::HttpError;
 use crate::openapi::{ApiContent, ApiOperation, ApiParameter};
 use crate::requester::Requester;
-use crate::shared::{BrokerAccess, Shared, at_once, blocking};
-use crate::step_batch::{BatchForm, StepBatch};
+use crate::shared::{BrokerAccess, Shared, blocking, panicked};
+use crate::step_batch::BatchForm;
+use crate::step_queue::StepQueue;
+use crate::steps_request::{StepsReply, StepsRequest};
 
 /// The path that steps are sent to.
 pub(super) const PATH: &str = "/v1/steps";
-/// A body of at most this many bytes is handled at once, which takes less time than handing it to another thread.
+/// A body of at most this many bytes is handled on the worker's thread, which takes less time than handing it to another.
 const SMALL: usize = 8 << 10;
 /// Says that the store was away: the answers are all `continue`, and nothing was stored.
 const FAILED_OPEN: &str = "deloop-failed-open";
@@ -75,53 +79,60 @@ pub(super) fn operations() -> Vec<ApiOperation> {
 /// `POST /v1/steps`: one Decision per Step, in the same order and form.
 pub(super) async fn observe(
     State(shared): State<Arc<Shared>>,
-    request: Request,
+    requester: Requester,
+    request: Request<Body>,
+) -> Result<Response, HttpError> {
+    observe_with(&shared, None, Some(Arc::new(requester)), request).await
+}
+
+/// Small requests are decided about in the queue of their worker, if there is one.
+pub(super) async fn observe_with<B: HttpBody<Data = Bytes> + Unpin>(
+    shared: &Arc<Shared>,
+    queue: Option<&Arc<StepQueue>>,
+    requester: Option<Arc<Requester>>,
+    request: Request<B>,
 ) -> Result<Response, HttpError> {
     let (parts, body) = request.into_parts();
-    let requester: Requester = parts.extensions.get().cloned().ok_or_else(HttpError::unauthorized)?;
+    let requester = requester.ok_or_else(HttpError::unauthorized)?;
     let caller = CallerOptions::read(&parts.uri)?;
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let lines = kind.is_some_and(is_lines);
-    let body = read(body).await?;
-    let small = body.len() <= SMALL;
-    let observe = move |shared: &Shared, access: &BrokerAccess<'_>| {
-        let mut batch = StepBatch::read(&body, lines)?;
-        requester.spend_steps(batch.steps.len())?;
-        let answers =
-            access.with(|broker, now| broker.observe(&requester, caller, &mut batch.steps, now))??;
-        shared.metrics.steps(&answers, batch.malformed());
-        let answer =
-            batch.answer(&answers.decisions).map_err(|error| HttpError::failed(error.to_string()))?;
-        Ok((batch.form, answer, answers.failed_open))
-    };
-    let (form, answer, failed_open) = if small && !shared.broker.is_remote() {
-        at_once(&shared, |access| observe(&shared, access))?
-    } else {
-        let at = Arc::clone(&shared);
-        blocking(&shared, move |access| observe(&at, access)).await?
+    let body = in_time(read(body)).await??;
+    let queue = queue.filter(|_| body.len() <= SMALL && !shared.broker.is_remote());
+    // Head and body are pieces of the connection's buffer. While one of them is held, the connection needs another buffer.
+    drop(parts);
+    let body = if queue.is_some() { copied(body) } else { body };
+    let request = StepsRequest { requester, caller, body, lines };
+    let StepsReply { form, text, failed_open } = match queue {
+        Some(queue) => queue.decide(shared, request).await?,
+        None => {
+            let at = Arc::clone(shared);
+            let decide = move |access: &BrokerAccess<'_>| {
+                StepsRequest::decide(&[request], &at, access).pop().unwrap_or_else(|| Err(panicked()))
+            };
+            in_time(blocking(shared, decide)).await??
+        }
     };
     let kind = if form == BatchForm::Lines { LINES } else { "application/json" };
-    let mut response = Response::new(Body::from(answer));
+    let mut response = Response::new(Body::from(text));
     let mut add = |name, value| response.headers_mut().insert(name, HeaderValue::from_static(value));
     add(header::CONTENT_TYPE, kind);
-    add(HeaderName::from_static(MODE), shared.broker.mode().as_str());
-    add(HeaderName::from_static(VERSION), env!("CARGO_PKG_VERSION"));
+    add(const { HeaderName::from_static(MODE) }, shared.broker.mode().as_str());
+    add(const { HeaderName::from_static(VERSION) }, env!("CARGO_PKG_VERSION"));
     if failed_open {
-        add(HeaderName::from_static(FAILED_OPEN), "true");
+        add(const { HeaderName::from_static(FAILED_OPEN) }, "true");
     }
     Ok(response)
 }
 
 /// Reads a body. The body of a small request is one piece, and isn't copied. It isn't asked for more than its length says:
 /// the connection would prepare to read on, in a new buffer, while it waits.
-async fn read(body: Body) -> Result<Bytes, HttpError> {
-    let unread = |_| HttpError::bad_request("the body couldn't be read to its end");
-    let mut pieces = body.into_data_stream();
-    let Some(first) = pieces.next().await.transpose().map_err(unread)? else { return Ok(Bytes::new()) };
-    if pieces.is_end_stream() {
+async fn read<B: HttpBody<Data = Bytes> + Unpin>(mut body: B) -> Result<Bytes, HttpError> {
+    let Some(first) = next_piece(&mut body).await? else { return Ok(Bytes::new()) };
+    if body.is_end_stream() {
         return Ok(first);
     }
-    let Some(second) = pieces.next().await.transpose().map_err(unread)? else { return Ok(first) };
+    let Some(second) = next_piece(&mut body).await? else { return Ok(first) };
     let mut all = Vec::with_capacity(2 * (first.len() + second.len()));
     let mut next = Some(second);
     all.extend_from_slice(&first);
@@ -130,9 +141,27 @@ async fn read(body: Body) -> Result<Bytes, HttpError> {
             return Err(HttpError::too_large());
         }
         all.extend_from_slice(&piece);
-        next = pieces.next().await.transpose().map_err(unread)?;
+        next = next_piece(&mut body).await?;
     }
     Ok(all.into())
+}
+
+/// Returns the next piece of a body; `None` at its end.
+async fn next_piece<B: HttpBody<Data = Bytes> + Unpin>(body: &mut B) -> Result<Option<Bytes>, HttpError> {
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
+        let frame = frame.map_err(|_| HttpError::bad_request("the body couldn't be read to its end"))?;
+        // Fields after the body mean nothing here.
+        if let Ok(piece) = frame.into_data() {
+            return Ok(Some(piece));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the same bytes in memory of their own.
+#[expect(clippy::needless_pass_by_value, reason = "the piece of the connection's buffer must not be kept")]
+fn copied(piece: Bytes) -> Bytes {
+    Bytes::copy_from_slice(&piece)
 }
 
 fn is_lines(kind: &str) -> bool {

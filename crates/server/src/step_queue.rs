@@ -1,0 +1,70 @@
+//! Small requests that arrive at the same time are decided about together: with one write to the log of steps, and with code
+//! and data that are still in the processor's cache.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::http_error::HttpError;
+use crate::shared::{Shared, at_once, panicked};
+use crate::steps_request::{StepsReply, StepsRequest};
+
+/// How many requests are decided about together. More arrive at the same time only if a worker has very many connections.
+const TOGETHER: usize = 64;
+
+/// The requests of one worker that wait.
+#[derive(Default)]
+pub(crate) struct StepQueue {
+    waiting: Mutex<Vec<WaitingRequest>>,
+}
+
+type Replied = Result<StepsReply, HttpError>;
+
+struct WaitingRequest {
+    request: StepsRequest,
+    reply: oneshot::Sender<Replied>,
+}
+
+impl StepQueue {
+    /// Decides about the steps of a request, together with others that have arrived, on the worker's thread.
+    pub(crate) async fn decide(self: &Arc<Self>, shared: &Arc<Shared>, request: StepsRequest) -> Replied {
+        let (reply, replied) = oneshot::channel();
+        let count = self.push(WaitingRequest { request, reply });
+        if count >= TOGETHER {
+            self.run(shared);
+        } else if count == 1 {
+            let (queue, shared) = (Arc::clone(self), Arc::clone(shared));
+            // A new task runs after those that are ready now, which are the connections whose requests have arrived. It
+            // doesn't end with this request, whose client may go away.
+            tokio::spawn(async move { queue.run(&shared) });
+        }
+        replied.await.unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// Returns how many wait now.
+    fn push(&self, request: WaitingRequest) -> usize {
+        let mut waiting = self.lock();
+        waiting.push(request);
+        waiting.len()
+    }
+
+    /// Decides about everything that waits.
+    fn run(&self, shared: &Shared) {
+        let waiting = std::mem::take(&mut *self.lock());
+        let (requests, replies): (Vec<_>, Vec<_>) =
+            waiting.into_iter().map(|waiting| (waiting.request, waiting.reply)).unzip();
+        let mut replies = replies.into_iter();
+        for alike in requests.chunk_by(StepsRequest::is_like) {
+            let decided = at_once(shared, |access| Ok(StepsRequest::decide(alike, shared, access)));
+            let decided = decided.unwrap_or_else(|error| alike.iter().map(|_| Err(error.clone())).collect());
+            for (decided, reply) in decided.into_iter().zip(&mut replies) {
+                // The client may be gone.
+                let _ = reply.send(decided);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<WaitingRequest>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
