@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -12,6 +12,8 @@ use crate::StoreError;
 
 /// How long a process waits for another process that is writing.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it waits before it tries again what SQLite refuses at once.
+const PAUSE: Duration = Duration::from_millis(2);
 /// A log with more bytes than this is moved into the file. The log is read at every start, so it is kept short. Moving
 /// it waits for the disk, so it isn't done every time.
 const LONGEST_LOG: u64 = 128 * 4096;
@@ -88,11 +90,27 @@ fn connect(path: &Path) -> Result<Connection, Trouble> {
     connection.set_prepared_statement_cache_capacity(32);
     // Closing would write the log back and wait for the disk: too dear at the end of every short-lived process.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;",
-    )?;
+    use_log(&connection)?;
+    connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;")?;
     migrate(&connection)?;
     Ok(connection)
+}
+
+/// Switches a new file to a write-ahead log. When several processes do so at the same time, SQLite refuses all but one of
+/// them at once: waiting with the lock they already have could block all of them forever. So this one tries again.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match connection.execute_batch("PRAGMA journal_mode = WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Moves a long log into the file and empties it. SQLite alone would only restart the log at the next write of the

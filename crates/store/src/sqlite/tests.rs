@@ -85,6 +85,25 @@ fn a_batch_belongs_to_its_thread() {
     assert_eq!(push(&store, "kept", 1, 2), 2);
 }
 
+/// SQLite refuses all but one of those that switch a new file to its log at the same time.
+#[test]
+fn many_open_a_new_file_at_once() {
+    for _ in 0..40 {
+        let folder = tempfile::tempdir().unwrap();
+        let together = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let (folder, together) = (folder.path(), &together);
+                scope.spawn(move || {
+                    together.wait();
+                    push(&open(folder, Bounds::default()), "one", 0, n);
+                });
+            }
+        });
+        assert_eq!(push(&open(folder.path(), Bounds::default()), "one", 0, 8), 9);
+    }
+}
+
 #[test]
 fn another_process_goes_on_where_one_left() {
     let folder = tempfile::tempdir().unwrap();
