@@ -12,7 +12,7 @@ use crate::memories::Memories;
 use crate::session::{Agent, Session};
 
 /// The version of the checkpoint format.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The stored state of one session, as JSON. Restoring it in the middle of a session changes no later decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

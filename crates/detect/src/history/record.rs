@@ -6,6 +6,7 @@ use crate::{Ending, Progress, ToolKind};
 
 /// The record of one call: what it is, how it ended and its evidence. Contains no arguments and no output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "CallRow", into = "CallRow")]
 pub struct CallRecord {
     /// Hash of the tool and its arguments.
     pub signature: u64,
@@ -91,9 +92,84 @@ impl CallRecord {
     }
 }
 
+/// A record as it is stored: without the names of its fields, which would be two thirds of a session's state.
+#[derive(Serialize, Deserialize)]
+struct CallRow(
+    u64,
+    [u32; 9],
+    [u16; 3],
+    u8,
+    (ToolKind, Effect),
+    [bool; 3],
+    (Option<Outcome>, Ending, Progress),
+);
+
+impl From<CallRecord> for CallRow {
+    fn from(r: CallRecord) -> Self {
+        Self(
+            r.signature,
+            [r.ordinal, r.step, r.turn, r.id, r.program, r.changes, r.output, r.failure, r.at],
+            [r.took, r.length, r.requests],
+            r.tool,
+            (r.kind, r.effect),
+            [r.tests, r.file_operation, r.refused],
+            (r.outcome, r.ending, r.progress),
+        )
+    }
+}
+
+impl From<CallRow> for CallRecord {
+    fn from(row: CallRow) -> Self {
+        let CallRow(signature, numbers, [took, length, requests], tool, (kind, effect), flags, end) = row;
+        let [ordinal, step, turn, id, program, changes, output, failure, at] = numbers;
+        let ([tests, file_operation, refused], (outcome, ending, progress)) = (flags, end);
+        Self {
+            signature,
+            ordinal,
+            step,
+            turn,
+            id,
+            program,
+            changes,
+            output,
+            failure,
+            at,
+            took,
+            length,
+            requests,
+            tool,
+            kind,
+            effect,
+            tests,
+            file_operation,
+            refused,
+            outcome,
+            ending,
+            progress,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::CallRecord;
+    use super::*;
+
+    #[test]
+    fn a_record_is_stored_as_a_row() {
+        let record = CallRecord {
+            signature: u64::MAX,
+            ordinal: 1,
+            took: 2,
+            length: 3,
+            tests: true,
+            outcome: Some(Outcome::Ok),
+            ending: Ending::Brought,
+            ..CallRecord::default()
+        };
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.starts_with("[18446744073709551615,[1,0,") && text.len() < 130, "{text}");
+        assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), record);
+    }
 
     #[test]
     fn a_record_is_small() {
