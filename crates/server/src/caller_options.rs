@@ -24,6 +24,11 @@ impl CallerOptions {
         Options::new(mode, self.attended.unwrap_or(server.attended)).with_roles(server.roles)
     }
 
+    /// Returns whether the sender reports its mode, so that it wants to know the server's.
+    pub(crate) fn has_mode(self) -> bool {
+        self.mode.is_some()
+    }
+
     /// Reads them from the query.
     pub(crate) fn read(uri: &Uri) -> Result<Self, HttpError> {
         if uri.query().is_none() {

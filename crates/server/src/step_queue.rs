@@ -1,9 +1,11 @@
 //! Small requests that arrive at the same time are decided about together: with one write to the log of steps, and with code
 //! and data that are still in the processor's cache.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::http_error::HttpError;
 use crate::shared::{Shared, at_once, panicked};
@@ -16,6 +18,9 @@ const TOGETHER: usize = 64;
 #[derive(Default)]
 pub(crate) struct StepQueue {
     waiting: Mutex<Vec<WaitingRequest>>,
+    arrived: Notify,
+    /// Whether the task that decides has been started.
+    is_served: AtomicBool,
 }
 
 type Replied = Result<StepsReply, HttpError>;
@@ -33,12 +38,23 @@ impl StepQueue {
         if count >= TOGETHER {
             self.run(shared);
         } else if count == 1 {
-            let (queue, shared) = (Arc::clone(self), Arc::clone(shared));
-            // A new task runs after those that are ready now, which are the connections whose requests have arrived. It
-            // doesn't end with this request, whose client may go away.
-            tokio::spawn(async move { queue.run(&shared) });
+            // A task that is woken up runs after those that are ready now, which are the connections whose requests have
+            // arrived.
+            self.arrived.notify_one();
+            if !self.is_served.swap(true, Ordering::Relaxed) {
+                tokio::spawn(Arc::clone(self).serve(Arc::clone(shared)));
+            }
         }
         replied.await.unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// Decides about requests until the worker ends. It isn't part of a request, whose client may go away.
+    async fn serve(self: Arc<Self>, shared: Arc<Shared>) {
+        loop {
+            self.arrived.notified().await;
+            // A panic costs the requests that were decided about with it; they are told.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.run(&shared)));
+        }
     }
 
     /// Returns how many wait now.

@@ -1,6 +1,7 @@
 //! `cargo xtask bench-serve`: the load a server takes, beside what could be expected of it, in one run.
 //!
 //! Everything runs on this machine at the same time, the generator included, so compare the figures with each other.
+//! `--single-steps 16` measures single steps over 16 connections alone.
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark measures and prints")]
 
 mod empty_route;
@@ -31,6 +32,10 @@ fn main() {
     let time = Duration::from_secs(seconds);
     let kept = value("--kept-sessions").and_then(|n| n.parse().ok()).unwrap_or(0);
     println!("deloop: {}", binary());
+    if let Some(connections) = value("--single-steps").and_then(|n| n.parse().ok()) {
+        let (server, route) = (Serve::start(&[]), EmptyRoute::start());
+        return single_rows("SQLite", &server, &route, connections, time);
+    }
     println!("2 connections for batches of {BATCH}, {seconds} seconds each");
     println!("\n{:<40} {:>12} {:>9} {:>9} {:>10}", "", "per second", "p50 ms", "p99 ms", "CPU µs");
     let stream = stream();

@@ -1,12 +1,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use deloop_types::{Decision, Millis, SessionId};
+use deloop_types::{Millis, SessionId};
 
 use super::entry::AuditEntry;
 use super::log::AuditLog;
 use super::turn_histories::TurnHistories;
 use super::turn_history::TurnForm;
-use crate::broker::SentStep;
+use crate::broker::{JudgedStep, SentStep};
 use crate::requester::Requester;
 
 /// What a broker records, and the turns it needs for that.
@@ -24,27 +24,28 @@ impl BrokerAudit {
         &self.log
     }
 
-    /// Returns the entry for the decision about a step, if it is to be recorded. `standing` is a stop that applied
-    /// before.
-    pub(crate) fn entry(
+    /// Returns the entries for the decisions about steps that are to be recorded. A stop that applied before isn't.
+    pub(crate) fn entries(
         &self,
         requester: &Requester,
-        sent: &SentStep<'_>,
-        decision: &Decision,
-        standing: bool,
+        steps: &[SentStep<'_>],
+        decided: &[JudgedStep],
         now: Millis,
-    ) -> Option<AuditEntry> {
-        let step = &sent.step;
-        self.turns().push(&requester.project, step, sent.json);
-        if standing {
-            return None;
-        }
-        let entry = AuditEntry::of_decision(now, &requester.project, &requester.actor, step, decision)?;
-        let turns = || self.turns().of(&requester.project, &step.session);
-        Some(match entry.is_stop().then(turns).flatten() {
-            Some(turns) => entry.with_turns(turns),
-            None => entry,
-        })
+    ) -> Vec<AuditEntry> {
+        let Requester { project, actor, .. } = requester;
+        let mut turns = self.turns();
+        let entry = |(sent, decided): (&SentStep<'_>, &JudgedStep)| {
+            turns.push(project, &sent.step, sent.json);
+            if decided.standing {
+                return None;
+            }
+            let entry = AuditEntry::of_decision(now, project, actor, &sent.step, &decided.decision)?;
+            match entry.is_stop().then(|| turns.of(project, &sent.step.session)).flatten() {
+                Some(turns) => Some(entry.with_turns(turns)),
+                None => Some(entry),
+            }
+        };
+        steps.iter().zip(decided).filter_map(entry).collect()
     }
 
     /// Writes entries. What can't be written is counted by the log, and the request goes on.

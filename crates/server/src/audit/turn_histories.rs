@@ -109,19 +109,18 @@ impl TurnHistories {
     pub(crate) fn push(&mut self, project: &Project, step: &Step, json: &[u8]) {
         self.pushes += 1;
         let (form, used) = (self.form, self.pushes);
-        if self.find(project, &step.session).is_none() {
-            if self.sessions == SESSIONS {
-                self.drop_oldest_half();
-            }
-            let sessions = self.projects.entry(project.clone()).or_default();
-            let new = WaitingTurns { history: TurnHistory::new(form), ..WaitingTurns::default() };
-            sessions.insert(step.session.clone(), new);
-            self.sessions += 1;
-        }
         if let Some(turns) = self.find(project, &step.session) {
             turns.used = used;
             turns.push(step, json, form);
+            return;
         }
+        if self.sessions == SESSIONS {
+            self.drop_oldest_half();
+        }
+        let mut turns = WaitingTurns { used, history: TurnHistory::new(form), ..WaitingTurns::default() };
+        turns.push(step, json, form);
+        self.projects.entry(project.clone()).or_default().insert(step.session.clone(), turns);
+        self.sessions += 1;
     }
 
     fn find(&mut self, project: &Project, session: &SessionId) -> Option<&mut WaitingTurns> {

@@ -47,21 +47,20 @@ impl FollowUp {
         decided: &mut [JudgedStep],
         now: Millis,
     ) {
-        let (mut entries, mut is_away) = (Vec::new(), false);
-        for (sent, decided) in steps.iter().zip(decided) {
+        let mut is_away = false;
+        for (sent, decided) in steps.iter().zip(&mut *decided) {
             // One step waits for records that can't be had, not every step of the request.
             if !is_away && let Err(error) = self.follow_swarm(&requester.project, &sent.step, decided, now) {
                 is_away = true;
                 (self.tell)(ServerNotice::Failed(error.to_string()));
             }
             self.announce(&requester.project, &sent.step, decided, now);
-            if let Some(audit) = &self.audit {
-                let JudgedStep { decision, standing, .. } = &*decided;
-                entries.extend(audit.entry(requester, sent, decision, *standing, now));
-            }
         }
-        if let Some(audit) = self.audit.as_ref().filter(|_| !entries.is_empty()) {
-            audit.append(&entries);
+        if let Some(audit) = &self.audit {
+            let entries = audit.entries(requester, steps, decided, now);
+            if !entries.is_empty() {
+                audit.append(&entries);
+            }
         }
     }
 

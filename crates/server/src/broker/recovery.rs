@@ -82,8 +82,8 @@ impl FollowUp {
             };
             let json = serde_json::to_vec(step).unwrap_or_default();
             let sent = SentStep { step: step.clone(), json: &json };
-            let entry = audit.entry(&sender, &sent, &judged.decision, judged.standing, *now);
-            entries.extend(entry.map(|entry| (entry, replayed)));
+            let entry = audit.entries(&sender, &[sent], std::slice::from_ref(judged), *now);
+            entries.extend(entry.into_iter().map(|entry| (entry, replayed)));
         }
         let Some(since) = entries.iter().map(|(entry, _)| entry.ts).min() else { return };
         let recorded = match audit.log().recorded_since(since) {

@@ -205,7 +205,8 @@ impl<T> StateCache<T> {
         self.is_writing.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the states that had changed at the last cut, as they were then.
+    /// Returns the states that had changed at the last cut, as they were then, in the order of their names: neighbours in
+    /// the database are written together.
     pub(super) fn changes(
         &self,
         freeze: impl Fn(&T) -> Result<String, StoreError>,
@@ -225,6 +226,7 @@ impl<T> StateCache<T> {
                 }
             }
         }
+        changes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(changes)
     }
 

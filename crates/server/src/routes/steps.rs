@@ -48,7 +48,8 @@ pub(super) fn operations() -> Vec<ApiOperation> {
             )
             .parameter(ApiParameter::query(
                 "mode",
-                "The sender's mode. The stricter one of this and the server's mode applies.",
+                "The sender's mode. The stricter one of this and the server's mode applies; the answer names the \
+                 server's.",
                 json!({"type": "string", "enum": ["shadow", "nudge", "enforce"]}),
                 json!("nudge"),
             ))
@@ -66,8 +67,8 @@ pub(super) fn operations() -> Vec<ApiOperation> {
                     .or("batch", json!([decision, {"error": "missing field `type`", "index": 1}])),
             )
             .answers("The decisions.", ApiContent::text(LINES, &format!("{decision}\n")))
-            .header(VERSION, "The version of the server.")
-            .header(MODE, "The mode of the server.")
+            .header(VERSION, "The version of the server, if the request has `mode`.")
+            .header(MODE, "The mode of the server, if the request has `mode`.")
             .header(FAILED_OPEN, "`true` if Redis was away: every answer is `continue`, and nothing was stored.")
             .refuses(
                 StatusCode::BAD_REQUEST,
@@ -117,8 +118,10 @@ pub(super) async fn observe_with<B: HttpBody<Data = Bytes> + Unpin>(
     let mut response = Response::new(Body::from(text));
     let mut add = |name, value| response.headers_mut().insert(name, HeaderValue::from_static(value));
     add(header::CONTENT_TYPE, kind);
-    add(const { HeaderName::from_static(MODE) }, shared.broker.mode().as_str());
-    add(const { HeaderName::from_static(VERSION) }, env!("CARGO_PKG_VERSION"));
+    if caller.has_mode() {
+        add(const { HeaderName::from_static(MODE) }, shared.broker.mode().as_str());
+        add(const { HeaderName::from_static(VERSION) }, env!("CARGO_PKG_VERSION"));
+    }
     if failed_open {
         add(const { HeaderName::from_static(FAILED_OPEN) }, "true");
     }
