@@ -11,9 +11,6 @@ use crate::Engine;
 use crate::memories::Memories;
 use crate::session::{Agent, Session};
 
-/// The version of the checkpoint format.
-const VERSION: u32 = 3;
-
 /// The stored state of one session, as JSON. Restoring it in the middle of a session changes no later decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -46,7 +43,7 @@ impl schemars::JsonSchema for Checkpoint {
             "description": "The stored state of one session. Store it and send it back as it is: what is inside \
                             belongs to the release of deloop that wrote it.",
             "properties": {
-                "version": {"const": VERSION},
+                "version": {"const": Self::VERSION},
                 "steps": {"type": "integer", "minimum": 0},
                 "ledger": {"type": "object"},
                 "agents": {"type": "array", "items": {"type": "object"}}
@@ -90,7 +87,8 @@ impl std::fmt::Display for RestoreError {
         match self {
             Self::Version(found) => write!(
                 f,
-                "the checkpoint has version {found}, but this release reads version {VERSION}; start a new session"
+                "the checkpoint has version {found}, but this release reads version {}; start a new session",
+                Checkpoint::VERSION
             ),
             Self::Fingerprints => {
                 f.write_str("another release made the checkpoint's fingerprints; start a new session")
@@ -118,6 +116,9 @@ impl From<StoreError> for RestoreError {
 }
 
 impl Checkpoint {
+    /// The version of the format that this release reads and writes.
+    pub const VERSION: u32 = 3;
+
     pub(crate) fn of(session: &Session, profile: &Profile) -> Result<Self, RestoreError> {
         let mut agents = Vec::with_capacity(session.agents.len());
         for agent in &session.agents {
@@ -137,7 +138,7 @@ impl Checkpoint {
             });
         }
         Ok(Self {
-            version: VERSION,
+            version: Self::VERSION,
             steps: session.steps,
             ledger: session.ledger,
             controller: session.controller.clone(),
@@ -150,7 +151,7 @@ impl Checkpoint {
     }
 
     pub(crate) fn into_session(self, profile: &Profile) -> Result<Session, RestoreError> {
-        if self.version != VERSION {
+        if self.version != Self::VERSION {
             return Err(RestoreError::Version(self.version));
         }
         let mut agents = Vec::with_capacity(self.agents.len());

@@ -1,5 +1,6 @@
 //! What requests about sessions are answered, and the body of a message.
 
+use deloop_engine::Checkpoint;
 use deloop_types::SessionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,7 +93,7 @@ pub(super) fn session_example() -> Value {
 /// Returns a checkpoint, as an example.
 pub(super) fn checkpoint_example() -> Value {
     json!({
-        "version": 2,
+        "version": Checkpoint::VERSION,
         "steps": 0,
         "ledger": {
             "steps": 0, "tokens": 0, "all_tokens": 0, "usd": 0.0, "first": null, "last": null,
