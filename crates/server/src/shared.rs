@@ -96,12 +96,13 @@ pub(crate) async fn blocking<R: Send + 'static>(
     report(shared, answered.await.unwrap_or_else(|_| Err(panicked())))
 }
 
-/// Runs `work` on this thread. For work that takes less time than handing it to another thread.
+/// Runs `work` on this thread, which either may block or takes less time than handing it to another would.
 pub(crate) fn at_once<R>(
     shared: &Shared,
+    is_gone: &dyn Fn() -> bool,
     work: impl FnOnce(&BrokerAccess<'_>) -> Result<R, HttpError>,
 ) -> Result<R, HttpError> {
-    let access = BrokerAccess { shared, is_gone: &|| false };
+    let access = BrokerAccess { shared, is_gone };
     report(shared, catch_unwind(AssertUnwindSafe(|| work(&access))).unwrap_or_else(|_| Err(panicked())))
 }
 

@@ -31,7 +31,7 @@ struct WaitingRequest {
 }
 
 impl StepQueue {
-    /// Decides about the steps of a request, together with others that have arrived, on the worker's thread.
+    /// Decides about the steps of a request, together with others that have arrived.
     pub(crate) async fn decide(self: &Arc<Self>, shared: &Arc<Shared>, request: StepsRequest) -> Replied {
         let (reply, replied) = oneshot::channel();
         let count = self.push(WaitingRequest { request, reply });
@@ -65,22 +65,44 @@ impl StepQueue {
     }
 
     /// Decides about everything that waits.
-    fn run(&self, shared: &Shared) {
-        let waiting = std::mem::take(&mut *self.lock());
-        let (requests, replies): (Vec<_>, Vec<_>) =
-            waiting.into_iter().map(|waiting| (waiting.request, waiting.reply)).unzip();
-        let mut replies = replies.into_iter();
-        for alike in requests.chunk_by(StepsRequest::is_like) {
-            let decided = at_once(shared, |access| Ok(StepsRequest::decide(alike, shared, access)));
-            let decided = decided.unwrap_or_else(|error| alike.iter().map(|_| Err(error.clone())).collect());
-            for (decided, reply) in decided.into_iter().zip(&mut replies) {
-                // The client may be gone.
-                let _ = reply.send(decided);
+    fn run(&self, shared: &Arc<Shared>) {
+        let mut alike: Vec<WaitingRequest> = Vec::new();
+        for waiting in std::mem::take(&mut *self.lock()) {
+            if alike.last().is_some_and(|last| !last.request.is_like(&waiting.request)) {
+                decide(std::mem::take(&mut alike), shared);
             }
+            alike.push(waiting);
         }
+        decide(alike, shared);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<WaitingRequest>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Decides about requests that are [alike](StepsRequest::is_like). Redis is waited for on a thread of its own.
+fn decide(requests: Vec<WaitingRequest>, shared: &Arc<Shared>) {
+    if requests.is_empty() {
+        return;
+    }
+    if shared.broker.is_remote() {
+        let shared = Arc::clone(shared);
+        tokio::task::spawn_blocking(move || decide_now(requests, &shared));
+    } else {
+        decide_now(requests, shared);
+    }
+}
+
+fn decide_now(requests: Vec<WaitingRequest>, shared: &Shared) {
+    let (requests, replies): (Vec<_>, Vec<_>) =
+        requests.into_iter().map(|waiting| (waiting.request, waiting.reply)).unzip();
+    // Behind others that wait for Redis, their time may have run out.
+    let is_gone = || shared.broker.is_remote() && replies.iter().all(oneshot::Sender::is_closed);
+    let decided = at_once(shared, &is_gone, |access| Ok(StepsRequest::decide(&requests, shared, access)));
+    let decided = decided.unwrap_or_else(|error| requests.iter().map(|_| Err(error.clone())).collect());
+    for (decided, reply) in decided.into_iter().zip(replies) {
+        // The client may be gone.
+        let _ = reply.send(decided);
     }
 }

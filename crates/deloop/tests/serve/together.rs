@@ -6,15 +6,26 @@ use std::thread;
 use serde_json::json;
 
 use crate::client::Server;
+use crate::redis_server::RedisServer;
 
 const CLIENTS: usize = 40;
 const STEPS: u64 = 30;
 
-/// Every client gets the decisions about its own steps, in its own project and in order, and its own errors.
 #[test]
 fn requests_that_arrive_together_are_answered_one_by_one() {
+    are_answered_one_by_one(&[]);
+}
+
+#[test]
+fn requests_that_arrive_together_over_redis_are_answered_one_by_one() {
+    let Some(redis) = RedisServer::start() else { return };
+    are_answered_one_by_one(&["--store", &redis.url()]);
+}
+
+/// Every client gets the decisions about its own steps, in its own project and in order, and its own errors.
+fn are_answered_one_by_one(store: &[&str]) {
     let home = tempfile::tempdir().unwrap();
-    let server = Server::start(home.path(), &["--profile", "turn-hash"]);
+    let server = Server::start(home.path(), &[&["--profile", "turn-hash"], store].concat());
     let barrier = Barrier::new(CLIENTS);
     thread::scope(|scope| {
         for n in 0..CLIENTS {

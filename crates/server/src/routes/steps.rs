@@ -24,7 +24,8 @@ use crate::steps_request::{StepsReply, StepsRequest};
 
 /// The path that steps are sent to.
 pub(super) const PATH: &str = "/v1/steps";
-/// A body of at most this many bytes is handled on the worker's thread, which takes less time than handing it to another.
+/// A body of at most this many bytes is decided about together with others, and without Redis on the worker's thread, which
+/// takes less time than handing it to another.
 const SMALL: usize = 8 << 10;
 /// Says that the store was away: the answers are all `continue`, and nothing was stored.
 const FAILED_OPEN: &str = "deloop-failed-open";
@@ -99,12 +100,13 @@ pub(super) async fn observe_with<B: HttpBody<Data = Bytes> + Unpin>(
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let lines = kind.is_some_and(is_lines);
     let body = in_time(read(body)).await??;
-    let queue = queue.filter(|_| body.len() <= SMALL && !shared.broker.is_remote());
+    let queue = queue.filter(|_| body.len() <= SMALL);
     // Head and body are pieces of the connection's buffer. While one of them is held, the connection needs another buffer.
     drop(parts);
     let body = if queue.is_some() { copied(body) } else { body };
     let request = StepsRequest { requester, caller, body, lines };
     let StepsReply { form, text, failed_open } = match queue {
+        Some(queue) if shared.broker.is_remote() => in_time(queue.decide(shared, request)).await??,
         Some(queue) => queue.decide(shared, request).await?,
         None => {
             let at = Arc::clone(shared);
