@@ -364,8 +364,9 @@ fn an_endpoint_works_in_a_stream_one_step_later() {
     }
     drop(input);
     child.wait().unwrap();
-    assert_eq!(actions(&answers)[..4], ["continue"; 4]);
-    assert!(actions(&answers)[4..].contains(&"warn") && actions(&answers).contains(&"stop"), "{answers:#?}");
+    // The fourth turn is the third similar one. An endpoint that answers at once is in time for it.
+    assert_eq!(actions(&answers)[..3], ["continue"; 3]);
+    assert!(actions(&answers)[3..].contains(&"warn") && actions(&answers).contains(&"stop"), "{answers:#?}");
 }
 
 /// An endpoint that never answers costs an agent nothing: neither in a hook nor in a stream.
