@@ -36,7 +36,7 @@ pub(crate) const REQUEST: Duration = Duration::from_secs(30);
 #[expect(clippy::disallowed_methods, reason = "measures how long a request takes")]
 pub(crate) async fn admit<B, F: Future<Output = Response>>(
     shared: &Arc<Shared>,
-    (peer, deadline): (IpAddr, &HeadDeadline),
+    (peer, deadline): (IpAddr, &Arc<HeadDeadline>),
     request: Request<B>,
     handle: impl FnOnce(Option<Arc<Requester>>, Request<B>) -> F,
 ) -> Response {
@@ -53,8 +53,7 @@ pub(crate) async fn admit<B, F: Future<Output = Response>>(
     }
     let ended = Instant::now();
     shared.metrics.request(ended - begun, response.status());
-    deadline.answered(ended);
-    response
+    deadline.answered(response, ended)
 }
 
 /// A number of places. Whoever finds none is refused.

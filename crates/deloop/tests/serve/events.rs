@@ -92,6 +92,17 @@ fn warnings_and_ends_are_events_once_and_a_listener_can_resume() {
     assert_eq!(server.wait().0, Some(0));
 }
 
+/// A client has ten seconds to send a request; an answer that goes on for longer isn't a request that is late.
+#[test]
+fn a_listener_stays_connected_while_nothing_happens() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &[]);
+    let mut events = EventStream::open(&server, "/v1/events", None);
+    std::thread::sleep(Duration::from_secs(12));
+    server.client().step(&json!({"type": "usage", "session": "s1", "model": "m", "input_tokens": 10, "output_tokens": 2, "cost_usd": 0.5}));
+    assert_eq!(events.next().1["event"], "cost.attributed");
+}
+
 #[test]
 fn a_wrong_position_is_refused() {
     let home = tempfile::tempdir().unwrap();

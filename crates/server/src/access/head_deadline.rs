@@ -1,5 +1,15 @@
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+
+/// An answer of at most this many bytes is sent at once.
+const SHORT: u64 = 16 << 10;
 
 /// How long a connection has been waiting for the head of a request. One timer per connection checks it: hyper would set
 /// one for each request.
@@ -22,8 +32,17 @@ impl HeadDeadline {
         self.waiting_since.store(ANSWERING, Ordering::Relaxed);
     }
 
-    /// Notes that the next request may come from now on.
-    pub(crate) fn answered(&self, now: Instant) {
+    /// Notes that the next request may come once this answer, which is ready now, has been sent.
+    pub(crate) fn answered(self: &Arc<Self>, answer: Response, now: Instant) -> Response {
+        if answer.body().size_hint().exact().is_some_and(|length| length <= SHORT) {
+            self.wait_from(now);
+            return answer;
+        }
+        // Events are sent for hours.
+        answer.map(|body| Body::new(LongAnswer { body, deadline: Arc::clone(self) }))
+    }
+
+    fn wait_from(&self, now: Instant) {
         self.waiting_since.store(self.millis(now), Ordering::Relaxed);
     }
 
@@ -43,6 +62,38 @@ impl HeadDeadline {
 
     fn millis(&self, now: Instant) -> u64 {
         u64::try_from(now.duration_since(self.begun).as_millis()).unwrap_or(ANSWERING - 1)
+    }
+}
+
+/// A body during which no request is waited for.
+struct LongAnswer {
+    body: Body,
+    deadline: Arc<HeadDeadline>,
+}
+
+impl Drop for LongAnswer {
+    fn drop(&mut self) {
+        self.deadline.wait_from(moment());
+    }
+}
+
+impl HttpBody for LongAnswer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -78,13 +129,27 @@ mod tests {
     #[test]
     fn a_request_that_takes_long_is_not_late_and_the_next_one_has_its_own_time() {
         wait(async {
-            let deadline = HeadDeadline::new(PATIENCE);
+            let deadline = Arc::new(HeadDeadline::new(PATIENCE));
             deadline.arrived();
             assert!(!is_missed_within(&deadline, PATIENCE * 3).await);
             let begun = moment();
-            deadline.answered(begun);
+            deadline.answered(Response::default(), begun);
             assert!(is_missed_within(&deadline, Duration::from_secs(20)).await);
             assert!(begun.elapsed() >= PATIENCE - Duration::from_millis(2), "{:?}", begun.elapsed());
+        });
+    }
+
+    #[test]
+    fn an_answer_that_is_sent_for_long_is_not_late() {
+        wait(async {
+            let deadline = Arc::new(HeadDeadline::new(PATIENCE));
+            deadline.arrived();
+            let long = Response::new(Body::from(vec![0; 1 << 20]));
+            let long = deadline.answered(long, moment());
+            assert_eq!(long.body().size_hint().exact(), Some(1 << 20));
+            assert!(!is_missed_within(&deadline, PATIENCE * 3).await);
+            drop(long);
+            assert!(is_missed_within(&deadline, Duration::from_secs(20)).await);
         });
     }
 }
