@@ -1,12 +1,11 @@
 //! Everything that must hold before a change lands, in the order in which it is cheapest to fail.
 
-use std::fs::File;
-use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::documents;
+use crate::output::{Show, append, end_of_output, output_file, run_and_keep};
 use crate::tools::{CARGO_DENY, CARGO_FUZZ, build_deloop, cargo, works};
 
 /// How long each fuzz target runs, in seconds: four of them make two minutes.
@@ -14,8 +13,12 @@ const FUZZ_SECONDS: &str = "30";
 const FUZZ_TARGETS: [&str; 4] = ["step", "normalise", "shell", "observe"];
 /// Crates that only the command needs.
 const COMMAND_ONLY: [&str; 6] = ["clap", "rusqlite", "comfy_table", "indicatif", "tokio", "deloop_cli"];
+/// How much of what a failed step printed is repeated at the end, in lines.
+const REPEATED_LINES: usize = 80;
 /// How much of what a failed test said is repeated at the end, in lines.
 const FAILURE_LINES: usize = 8;
+/// The folder below the target folder that has what was recorded.
+const FOLDER: &str = "check";
 const EXAMPLES: &str = "crates/deloop/examples";
 
 pub fn run() -> ExitCode {
@@ -53,21 +56,21 @@ struct Check {
 
 impl Check {
     fn step(&mut self, name: &str, command: &mut Command) {
-        if perform(name, command) != Some(0) {
+        if perform_shown(name, command) != Some(0) {
             self.failed.push(name.to_owned());
         }
     }
 
     /// Runs tests, and records their names and results for `cargo xtask documents`.
     fn recorded_step(&mut self, name: &str, command: &mut Command) {
-        if perform_by(name, command, |command| copy_output(command, &documents::tests_file())) != Some(0) {
+        if perform(name, command, &documents::tests_file(), Show::AsItComes) != Some(0) {
             self.failed.push(name.to_owned());
         }
     }
 
     /// Fails when a type name has two meanings, and warns when a file is too long.
     fn shape(&mut self) {
-        match perform("shape", &mut cargo(&["xtask", "shape"])) {
+        match perform_shown("shape", &mut cargo(&["xtask", "shape"])) {
             Some(0) => {}
             Some(2) => self.warned.push("shape (a file is too long)".to_owned()),
             _ => self.failed.push("shape".to_owned()),
@@ -76,7 +79,7 @@ impl Check {
 
     /// Runs a step that ends with exit code 2 when the machine lacks what it needs.
     fn optional(&mut self, name: &str, command: &mut Command, why: &str) {
-        match perform(name, command) {
+        match perform_shown(name, command) {
             Some(0) => {}
             Some(2) => self.skip(name, why),
             _ => self.failed.push(name.to_owned()),
@@ -96,7 +99,7 @@ impl Check {
         names.sort();
         for name in names {
             let mut example = cargo(&["run", "--quiet", "--package", "deloop", "--example", &name]);
-            match perform(&format!("example {name}"), &mut example) {
+            match perform_shown(&format!("example {name}"), &mut example) {
                 Some(0) => append(&documents::examples_file(), &format!("example::{name}\n")),
                 _ => self.failed.push(format!("example {name}")),
             }
@@ -165,7 +168,10 @@ impl Check {
             fuzz.env("RUSTUP_TOOLCHAIN", "nightly").env_remove("CARGO");
             fuzz.args(["fuzz", "run", target, &corpus, &seeds, "--", &time]);
             fuzz.args(["-timeout=10", "-rss_limit_mb=4096"]);
-            self.step(&format!("fuzz {target}"), &mut fuzz);
+            let name = format!("fuzz {target}");
+            if perform(&name, &mut fuzz, &output_file(FOLDER, &name), Show::OnFailure) != Some(0) {
+                self.failed.push(name);
+            }
         }
     }
 
@@ -179,6 +185,12 @@ impl Check {
         if self.failed.is_empty() {
             println!("everything passed");
             return ExitCode::SUCCESS;
+        }
+        for name in &self.failed {
+            let file = output_file(FOLDER, name);
+            if file.exists() {
+                print!("{}", end_of_output(name, &file, REPEATED_LINES));
+            }
         }
         print!("{}", why_tests_failed());
         println!("failed: {}", self.failed.join(", "));
@@ -202,54 +214,23 @@ fn why_tests_failed() -> String {
 
 /// Deletes what an earlier check recorded: only what runs now counts.
 fn forget_records() {
+    let _ = output_file(FOLDER, "any").parent().map(std::fs::remove_dir_all);
     for file in [documents::tests_file(), documents::examples_file(), documents::cases_file()] {
         let _ = std::fs::remove_file(file);
     }
 }
 
-fn append(file: &Path, text: &str) {
-    let _ = file.parent().map(std::fs::create_dir_all);
-    let open = File::options().create(true).append(true).open(file);
-    if let Err(error) = open.and_then(|mut file| file.write_all(text.as_bytes())) {
-        println!("── {} could not be written: {error}", file.display());
-    }
+/// Runs a command, shows its output as it comes, and keeps it to repeat its end if the step fails.
+fn perform_shown(name: &str, command: &mut Command) -> Option<i32> {
+    perform(name, command, &output_file(FOLDER, name), Show::AsItComes)
 }
 
-/// Runs a command, prints its output as it comes and appends it to a file. Standard output and error share a pipe, so
-/// that a test stays behind the line that names its binary.
-fn copy_output(command: &mut Command, file: &Path) -> std::io::Result<Option<i32>> {
-    let (mut reader, writer) = std::io::pipe()?;
-    let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command keeps the ends of the pipe that it was given, and the pipe ends when they are all closed.
-    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
-    let _ = file.parent().map(std::fs::create_dir_all);
-    let mut copy = File::options().create(true).append(true).open(file)?;
-    let mut buffer = [0; 8192];
-    loop {
-        let length = reader.read(&mut buffer)?;
-        if length == 0 {
-            break;
-        }
-        std::io::stdout().write_all(&buffer[..length])?;
-        copy.write_all(&buffer[..length])?;
-    }
-    Ok(child.wait()?.code())
-}
-
-/// Runs a command and prints what came of it and how long it took; its exit code.
-fn perform(name: &str, command: &mut Command) -> Option<i32> {
-    perform_by(name, command, |command| command.status().map(|status| status.code()))
-}
-
-fn perform_by(
-    name: &str,
-    command: &mut Command,
-    run: impl FnOnce(&mut Command) -> std::io::Result<Option<i32>>,
-) -> Option<i32> {
+/// Runs a command, keeps its output in a file, and prints what came of it and how long it took; its exit code.
+fn perform(name: &str, command: &mut Command, file: &Path, show: Show) -> Option<i32> {
     println!("── {name}: {command:?}");
     #[expect(clippy::disallowed_methods, reason = "a chore may look at the clock")]
     let start = Instant::now();
-    let code = run(command).ok().flatten();
+    let code = run_and_keep(command, file, show).ok().flatten();
     let verdict = if code == Some(0) { "passed" } else { "did not pass" };
     println!("── {name}: {verdict} in {:.0?}", start.elapsed());
     code
@@ -260,25 +241,4 @@ fn cargo_nightly(arguments: &[&str]) -> Command {
     // The variables of the toolchain that runs this would win over the one named here.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").arg("+nightly").args(arguments);
     command
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    /// What is written to standard output and to standard error is recorded in its order, and added to what is there.
-    #[test]
-    fn output_is_copied() {
-        let folder = std::env::temp_dir().join(format!("xtask-check-{}", std::process::id()));
-        let file = folder.join("check/tests.txt");
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo Running >&2; echo test; echo more >&2; exit 3"]);
-        for _ in 0..2 {
-            assert_eq!(copy_output(&mut command, &file).unwrap(), Some(3));
-        }
-        append(&file, "end\n");
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::remove_dir_all(folder).unwrap();
-        assert_eq!(text, "Running\ntest\nmore\nRunning\ntest\nmore\nend\n");
-    }
 }

@@ -9,6 +9,7 @@ mod e2e;
 mod harness;
 mod instructions;
 mod openapi_test;
+mod output;
 mod phrases;
 mod pin;
 mod report_test;

@@ -1,6 +1,7 @@
 // Runs the tests of the framework adapters against the real packages, at the versions in frameworks/NAME.
 //
 //   node bindings/node/test/run.mjs [NAME…] [--package FOLDER | --tarballs FOLDER] [--only TEST] [--test-name-pattern TEXT]
+//   node bindings/node/test/run.mjs --list
 //
 // --package is a built Node package (with dist/ and npm/PLATFORM); by default it is bindings/node, and dist/ is built.
 // --tarballs has the packages as `npm pack` makes them; they are unpacked, as npm does.
@@ -24,8 +25,12 @@ const FRAMEWORKS = {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { package: { type: "string" }, tarballs: { type: "string" }, only: { type: "string", multiple: true }, "test-name-pattern": { type: "string", multiple: true } },
+  options: { list: { type: "boolean" }, package: { type: "string" }, tarballs: { type: "string" }, only: { type: "string", multiple: true }, "test-name-pattern": { type: "string", multiple: true } },
 });
+if (values.list) {
+  console.log(Object.keys(FRAMEWORKS).join("\n"));
+  process.exit(0);
+}
 const unknown = positionals.filter((name) => !(name in FRAMEWORKS));
 if (unknown.length > 0) {
   console.error(`no such framework: ${unknown.join(", ")}; one of ${Object.keys(FRAMEWORKS).join(", ")}`);

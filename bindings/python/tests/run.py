@@ -2,6 +2,7 @@
 
     python bindings/python/tests/run.py [NAME…] --wheel FILE     tests the wheel
     python bindings/python/tests/run.py [NAME…] --extension FILE tests the sources of this folder with a built extension
+    python bindings/python/tests/run.py --list                   prints the names
 
 Each framework gets a virtual environment of its own in target/bindings. Exit code 1: a test failed; 2: the packages of
 a framework could not be installed. Nothing but pip needs the network.
@@ -85,7 +86,11 @@ def main() -> int:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--wheel", type=Path, help="the wheel to install and test")
     what.add_argument("--extension", type=Path, help="the built extension module to test the sources with")
+    what.add_argument("--list", action="store_true", help="print the names")
     options = parser.parse_args()
+    if options.list:
+        print("\n".join(names()))
+        return 0
     unknown = set(options.names) - set(names())
     if unknown:
         parser.error(f"unknown framework: {', '.join(sorted(unknown))} (there are: {', '.join(names())})")

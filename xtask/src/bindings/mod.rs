@@ -6,6 +6,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use crate::output::{Show, end_of_output, output_file, run_and_keep};
 use crate::tools::{target_folder, works};
 use python::PythonTools;
 
@@ -16,6 +17,11 @@ Builds the Python and Node packages with this cargo profile [default: dist], ins
 tests: the core, and each adapter against the real framework. Then compares the table in docs/frameworks with what the runs
 measured; --update writes it. Without names, it does all of this.
 ";
+
+/// How much of what a failed step printed is repeated, in lines.
+const REPEATED_LINES: usize = 30;
+/// The folder below the target folder that has what was built and measured.
+const FOLDER: &str = "bindings";
 
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let mut wanted = Vec::new();
@@ -61,12 +67,25 @@ impl Steps {
     /// Runs a step. A program ends with 2 when the machine lacks what it needs. Returns whether it passed.
     fn step(&mut self, name: &str, command: &mut Command) -> bool {
         println!("── {name}: {command:?}");
-        match command.current_dir(repository()).status().ok().and_then(|status| status.code()) {
+        let output = output_file(FOLDER, name);
+        let _ = std::fs::remove_file(&output);
+        match run_and_keep(command.current_dir(repository()), &output, Show::AsItComes).ok().flatten() {
             Some(0) => return true,
             Some(2) => self.skipped.push(format!("{name}: its packages can't be installed; see above")),
             _ => self.failed.push(name.to_owned()),
         }
         false
+    }
+
+    /// Returns the frameworks that a program tests, which it lists one a line.
+    fn listed(&mut self, name: &str, program: &mut Command) -> Vec<String> {
+        let output = program.arg("--list").current_dir(repository()).output();
+        let names =
+            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        if names.is_empty() {
+            self.failed.push(name.to_owned());
+        }
+        names.lines().map(str::to_owned).collect()
     }
 
     fn python(&mut self) {
@@ -88,8 +107,12 @@ impl Steps {
             core.args(["--ignore", "bindings/python/tests/frameworks"]);
             self.step("Python", core.env("DELOOP_BINARY", self.command()));
         }
-        let frameworks = ["bindings/python/tests/run.py", "--wheel"];
-        self.step("Python frameworks", tools.python().args(frameworks).arg(&wheel));
+        let frameworks = "bindings/python/tests/run.py";
+        for name in self.listed("Python frameworks", tools.python().arg(frameworks)) {
+            let mut test = tools.python();
+            test.arg(frameworks).arg(&name).arg("--wheel").arg(&wheel);
+            self.step(&format!("Python, {name}"), &mut test);
+        }
     }
 
     fn node(&mut self) {
@@ -103,7 +126,10 @@ impl Steps {
         build.args(["bindings/node/scripts/build.mjs", "--profile", &self.profile]);
         if self.step("Node package", &mut build) {
             self.step("Node", Command::new("node").arg("bindings/node/scripts/test.mjs"));
-            self.step("Node frameworks", Command::new("node").arg("bindings/node/test/run.mjs"));
+            let frameworks = "bindings/node/test/run.mjs";
+            for name in self.listed("Node frameworks", Command::new("node").arg(frameworks)) {
+                self.step(&format!("Node, {name}"), Command::new("node").args([frameworks, &name]));
+            }
         }
     }
 
@@ -126,6 +152,9 @@ impl Steps {
             println!("bindings: skipped, {skipped}");
         }
         if !self.failed.is_empty() {
+            for name in &self.failed {
+                print!("{}", end_of_output(name, &output_file(FOLDER, name), REPEATED_LINES));
+            }
             println!("bindings: FAILED: {}", self.failed.join(", "));
             return ExitCode::FAILURE;
         }

@@ -34,13 +34,16 @@ def test_no_node_is_added_and_the_recursion_limit_means_the_same() -> None:
 
 
 def test_calls_arrive_in_any_order_and_the_turn_keeps_its_own() -> None:
+    middleware, notebook = watched()
+
     def fetch(url: str) -> str:
         "Fetch a page."
-        time.sleep({"a": 0.09, "b": 0.05, "c": 0.01}[url[-1]])
+        earlier, end = "cba".index(url[-1]), time.monotonic() + 20
+        while len(notebook.all("result")) < earlier and time.monotonic() < end:
+            time.sleep(0.01)
         return f"Error: connection refused {url}"
 
     with FakeModel(same_failing_batch(turns=1)) as model:
-        middleware, notebook = watched()
         agent_for(model, [fetch], middleware).invoke(HELLO)
     turn = notebook.all("turn")[0]
     assert [call["args"]["url"][-1] for call in turn["calls"]] == ["a", "b", "c"]
