@@ -39,7 +39,21 @@ export function npm(args, options = {}) {
   return run("npm", [...args, "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"], options);
 }
 
-/** Returns the path of the TypeScript compiler, installed at the version in dev/package-lock.json. */
+/** How often packages are asked for: a registry that fails once has said nothing about the package. */
+const TRIES = 3;
+
+/** Installs the packages of a lock file; returns what npm said if it can't, and undefined if it could. */
+export function install(folder, args = []) {
+  let said;
+  for (let i = 0; i < TRIES; i += 1) {
+    const done = npm(["ci", ...args], { cwd: folder, mayFail: true });
+    if (done.status === 0) return undefined;
+    said = `npm ci: code ${done.status ?? done.signal}\n${done.stdout}\n${done.stderr}`;
+  }
+  return said;
+}
+
+/** Returns the path of the TypeScript compiler, installed at the version in dev/package-lock.json; ends the script with 2 if it can't. */
 export function tsc() {
   const folder = join(scratch, "dev");
   const path = join(folder, "node_modules/typescript/bin/tsc");
@@ -48,7 +62,11 @@ export function tsc() {
   if (found !== wanted) {
     mkdirSync(folder, { recursive: true });
     for (const file of ["package.json", "package-lock.json"]) copyFileSync(join(here, "dev", file), join(folder, file));
-    npm(["ci", "--ignore-scripts"], { cwd: folder });
+    const failed = install(folder, ["--ignore-scripts"]);
+    if (failed !== undefined) {
+      console.error(`TypeScript can't be installed: ${failed}`);
+      process.exit(2);
+    }
   }
   return path;
 }

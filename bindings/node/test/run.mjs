@@ -11,7 +11,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync,
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { here, platformName, repository, tsc } from "../scripts/tools.mjs";
+import { here, install, platformName, repository, tsc } from "../scripts/tools.mjs";
 
 /** The frameworks: which tests each has, and the oldest Node that it runs on. */
 const FRAMEWORKS = {
@@ -43,7 +43,7 @@ process.exit(failed.length > 0 ? 1 : 0);
 
 function buildHere() {
   const done = spawnSync(process.execPath, [join(here, "scripts/build.mjs"), "--js"], { stdio: "inherit" });
-  if (done.status !== 0) process.exit(1);
+  if (done.status !== 0) process.exit(done.status ?? 1);
   return here;
 }
 
@@ -92,10 +92,9 @@ function installed(name, scripts = false) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const file of ["package.json", "package-lock.json"]) copyFileSync(join(pins, file), join(folder, file));
-  const options = ["--no-audit", "--no-fund", "--loglevel=error", ...(scripts ? [] : ["--ignore-scripts"])];
-  const done = spawnSync("npm", ["ci", ...options], { cwd: folder, encoding: "utf8" });
-  if (done.status === 0) return folder;
-  console.error(`the packages of ${name} can't be installed:\n${done.stderr}`);
+  const failed = install(folder, scripts ? [] : ["--ignore-scripts"]);
+  if (failed === undefined) return folder;
+  console.error(`the packages of ${name} can't be installed: ${failed}`);
   rmSync(folder, { recursive: true, force: true });
   process.exit(2);
 }
