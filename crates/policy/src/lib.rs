@@ -49,8 +49,8 @@ pub use schema::{
     config_schema,
 };
 pub use serve_block::{
-    AuditBlock, AuditKeep, BudgetsBlock, ProjectBudgetBlock, ServeBlock, ServeLimitsBlock, ServeTlsBlock,
-    WhenUnknown,
+    AuditBlock, AuditKeep, BudgetsBlock, ProjectBudgetBlock, ServeBlock, ServeLimitsBlock, ServeRedisBlock,
+    ServeTlsBlock, WhenUnknown,
 };
 pub use settings::{merge_settings, profile_document, setting};
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate, name_task};

@@ -23,6 +23,8 @@ pub struct ServeBlock {
     pub audit: AuditBlock,
     /// What sessions and projects may spend.
     pub budgets: BudgetsBlock,
+    /// The Redis that keeps sessions and swarms, for several servers.
+    pub redis: ServeRedisBlock,
 }
 
 /// The certificate of a server. It is read again when the files change.
@@ -33,6 +35,31 @@ pub struct ServeTlsBlock {
     /// A PEM file with the certificate, then those it builds on. A relative path starts at this configuration's folder.
     pub certificate: Option<String>,
     /// A PEM file with the unencrypted private key.
+    pub key: Option<String>,
+}
+
+/// The Redis of a server. A relative path starts at this configuration's folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeRedisBlock {
+    /// Its address: `redis://HOST[:PORT]`, or `rediss://HOST[:PORT]` for TLS. `--store` overrides it.
+    pub url: Option<String>,
+    /// The environment variable that holds the password. `DELOOP_REDIS_PASSWORD` overrides it.
+    pub password_env: Option<String>,
+    /// The file that holds the password.
+    pub password_file: Option<String>,
+    /// What the names of all keys start with; `deloop` if absent. Servers with different prefixes share nothing.
+    pub prefix: Option<String>,
+    /// How long a request may wait for Redis, in milliseconds; 300 if absent. `--store-timeout` overrides it.
+    pub timeout_ms: Option<u64>,
+    /// How many replicas must have a change before the step is answered; 0 if absent. `--store-wait-replicas` overrides it.
+    pub wait_replicas: Option<u32>,
+    /// A PEM file with the certificates to trust in place of the system's.
+    pub ca_file: Option<String>,
+    /// A PEM file with the certificate that identifies this server to Redis.
+    pub certificate: Option<String>,
+    /// A PEM file with the private key of this certificate.
     pub key: Option<String>,
 }
 

@@ -28,7 +28,7 @@ mod workers;
 
 pub use access::{
     AccessSettings, ApiKey, KEY_FILE, KeyFile, KeyProject, KeyRecord, KeyScope, RateLimits, ServerAccess,
-    TlsFiles,
+    TlsFiles, check_certificates,
 };
 pub use alerts::{
     Alert, AlertContext, AlertDetail, AlertOutcome, AlertRoute, AlertStats, Alerts, BacklogReport, ClaimFn,

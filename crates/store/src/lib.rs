@@ -101,7 +101,12 @@ impl std::fmt::Display for StoreError {
             Self::Encode(source) => write!(f, "can't write the session's state: {source}"),
             Self::Decode(source) => write!(f, "can't read the session's state: {source}"),
             Self::Database { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::Address(source) => write!(f, "not the URL of a server: {source}"),
+            Self::Address(source) => {
+                write!(
+                    f,
+                    "not the URL of a server (write redis://HOST[:PORT], or rediss:// for TLS): {source}"
+                )
+            }
             Self::Unavailable { server, source } => {
                 write!(f, "{server} is unreachable or too slow: {source}")
             }

@@ -4,6 +4,7 @@
 //! turns the guard off: the last working one stays in effect, and the user is notified.
 
 mod document;
+mod from_home;
 mod last_good;
 mod serve;
 mod show;
@@ -24,6 +25,7 @@ use deloop_types::Mode;
 use serde_json::Value;
 
 pub(crate) use self::document::{is_file_name, parse};
+pub(crate) use self::from_home::from_home;
 pub(crate) use self::show::run;
 use self::sources::{Layer, Reach, Sources};
 pub(crate) use self::sources::{own_file, state_folder};

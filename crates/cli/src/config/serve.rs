@@ -4,17 +4,25 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::from_home;
 use super::sources::Layer;
 
 /// The settings that name a file.
-const FILES: [&str; 2] = ["/serve/tls/certificate", "/serve/tls/key"];
+const FILES: [&str; 6] = [
+    "/serve/tls/certificate",
+    "/serve/tls/key",
+    "/serve/redis/password_file",
+    "/serve/redis/ca_file",
+    "/serve/redis/certificate",
+    "/serve/redis/key",
+];
 
-/// Makes the paths in this layer's settings relative to its file.
+/// Makes the paths in this layer's settings relative to its file, or to the home folder if they start with `~/`.
 pub(super) fn anchor_files(document: &mut Value, layer: &Layer) {
     let folder = layer.path.parent().unwrap_or(Path::new(""));
     for pointer in FILES {
         if let Some(Value::String(path)) = document.pointer_mut(pointer) {
-            *path = folder.join(&*path).to_string_lossy().into_owned();
+            *path = folder.join(from_home(path)).to_string_lossy().into_owned();
         }
     }
 }

@@ -7,6 +7,7 @@ use deloop_detect::{Fingerprint, redact};
 use deloop_embed::{Embedder, Endpoint, EndpointOptions, StaticModel};
 use deloop_policy::EmbeddingsBlock;
 
+use crate::config::from_home;
 use crate::exit::Failure;
 use crate::safe_file::{self, Links};
 
@@ -95,11 +96,4 @@ pub(super) fn prepared(text: &str) -> String {
         end -= 1;
     }
     redact(&text[..end]).into_owned()
-}
-
-fn from_home(folder: &str) -> PathBuf {
-    match (folder.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => PathBuf::from(folder),
-    }
 }

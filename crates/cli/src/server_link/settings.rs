@@ -1,11 +1,11 @@
 //! Where the server is and how to reach it, from the user's configuration, environment and command line.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deloop_policy::ServerBlock;
 use ureq::http::Uri;
 
+use crate::config::from_home;
 use crate::exit::Failure;
 use crate::hook;
 use crate::safe_file::{self, Links};
@@ -123,13 +123,6 @@ fn variable_key() -> Option<String> {
 fn certificates(file: &str) -> Result<Vec<u8>, Failure> {
     safe_file::read(&from_home(file), LONGEST_CERTIFICATES, Links::Follow)
         .map_err(|e| Failure::new(format!("`server.ca_file`: {file}: {e}")))
-}
-
-fn from_home(file: &str) -> PathBuf {
-    match (file.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => PathBuf::from(file),
-    }
 }
 
 #[cfg(test)]

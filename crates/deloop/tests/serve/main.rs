@@ -12,6 +12,8 @@ mod audit;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]
 mod binary;
+#[path = "../../../engine/tests/redis/certificates.rs"]
+mod certificates;
 mod client;
 #[path = "../it/conformance_cases.rs"]
 mod conformance_cases;
@@ -38,6 +40,7 @@ mod redis_cluster;
 #[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
 #[path = "../../../engine/tests/redis/server.rs"]
 mod redis_server;
+mod redis_settings;
 mod say;
 #[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
 mod shared_servers;

@@ -15,7 +15,8 @@ use super::access::configure;
 use super::client::{Server, add_key};
 use crate::binary::{deloop, run, said};
 
-fn certificate(name: &str) -> PathBuf {
+/// Returns a certificate or key for localhost that the test authority signed.
+pub(super) fn certificate(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/certificates").join(name)
 }
 

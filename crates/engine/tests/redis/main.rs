@@ -5,6 +5,7 @@
     reason = "the tests start a server, stop it and measure how long an agent waits"
 )]
 
+mod certificates;
 mod cluster;
 mod cluster_server;
 mod contract;

@@ -22,6 +22,6 @@ pub(crate) use head_deadline::HeadDeadline;
 pub use key_file::{KEY_FILE, KeyFile, KeyProject, KeyRecord};
 pub(crate) use rate_limit::{Allowance, RateReached};
 pub use scope::KeyScope;
-pub use settings::{AccessSettings, RateLimits, ServerAccess, TlsFiles};
+pub use settings::{AccessSettings, RateLimits, ServerAccess, TlsFiles, check_certificates};
 pub(crate) use tls::TlsAccess;
 pub(crate) use write_deadline::WriteDeadline;

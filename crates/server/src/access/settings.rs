@@ -1,10 +1,10 @@
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::gate::AccessGate;
-use super::tls::TlsAccess;
+use super::tls::{TlsAccess, load, read_certificates};
 
 /// Who may use a server, and how.
 #[derive(Debug, Clone)]
@@ -28,6 +28,24 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
+}
+
+impl TlsFiles {
+    /// Checks that both can be read and fit together.
+    ///
+    /// # Errors
+    /// Says which file is wrong and what it must have, without quoting it.
+    pub fn check(&self) -> Result<(), String> {
+        load(self).map(drop)
+    }
+}
+
+/// Checks that a file has certificates in PEM.
+///
+/// # Errors
+/// Says what the file must have, without quoting it.
+pub fn check_certificates(file: &Path) -> Result<(), String> {
+    read_certificates(file).map(drop)
 }
 
 /// How much one key may use on one server. 0 means no limit.

@@ -73,16 +73,9 @@ fn marks(files: &TlsFiles) -> FileMarks {
 }
 
 /// Reads certificate and key. Errors never quote the files.
-fn load(files: &TlsFiles) -> Result<ServerConfig, String> {
+pub(super) fn load(files: &TlsFiles) -> Result<ServerConfig, String> {
     let TlsFiles { certificate, key } = files;
-    let read = |file: &Path| read_file(file, LARGEST).map_err(|error| format!("{}: {error}", file.display()));
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
-    let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or_else(|| {
-        format!(
-            "{}: not a certificate in PEM; it must have a part that begins with -----BEGIN CERTIFICATE-----",
-            certificate.display()
-        )
-    })?;
+    let chain = read_certificates(certificate)?;
     let secret = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|_| {
         format!(
             "{}: not an unencrypted private key in PEM; it must have a part that begins with -----BEGIN PRIVATE KEY-----",
@@ -101,4 +94,19 @@ fn load(files: &TlsFiles) -> Result<ServerConfig, String> {
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// Reads the certificates of a file, at least one.
+pub(super) fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(file)?).collect();
+    certificates.ok().filter(|certificates| !certificates.is_empty()).ok_or_else(|| {
+        format!(
+            "{}: not a certificate in PEM; it must have a part that begins with -----BEGIN CERTIFICATE-----",
+            file.display()
+        )
+    })
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    read_file(file, LARGEST).map_err(|error| format!("{}: {error}", file.display()))
 }

@@ -1,9 +1,10 @@
 //! `deloop serve`: Steps in, Decisions out, over HTTP.
 
+mod redis;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use deloop_engine::Engine;
@@ -12,7 +13,6 @@ use deloop_server::{
     AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, KEY_FILE,
     RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm, configuration_hash,
 };
-use deloop_store::RedisOptions;
 use serde_json::json;
 
 use crate::alerts;
@@ -23,10 +23,8 @@ use crate::exit::{self, Failure};
 use crate::hook;
 use crate::print;
 use crate::state::{SERVER_DATABASE, State, now};
-use crate::stream_sessions::redis_password;
+use redis::RedisSettings;
 
-/// Connections to each node of Redis: as many requests can wait for it at the same time.
-const REDIS_CONNECTIONS: usize = 16;
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 2000;
 
@@ -56,12 +54,12 @@ pub(crate) struct ServeArgs {
     /// Keep sessions in Redis, which several servers can share: `redis://HOST[:PORT]`, or `rediss://` for TLS
     #[arg(long, value_name = "URL", env = "DELOOP_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
-    /// How long a request may wait for Redis, in milliseconds; then the agent continues
-    #[arg(long, value_name = "MS", default_value_t = 300, requires = "store")]
-    pub(crate) store_timeout: u64,
-    /// How many replicas must have a change before the step is answered; if fewer confirm it in time, the agent continues
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "store")]
-    pub(crate) store_wait_replicas: u32,
+    /// How long a request may wait for Redis, in milliseconds; then the agent continues [default: 300]
+    #[arg(long, value_name = "MS")]
+    pub(crate) store_timeout: Option<u64>,
+    /// How many replicas must have a change before the step is answered; if fewer confirm it in time, the agent continues [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) store_wait_replicas: Option<u32>,
     /// The folder of the database, `server.db`, the keys, `keys.json`, and the audit log [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
@@ -84,6 +82,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let block = config.serve()?;
     let budgets = BudgetLimits::new(&block.budgets).map_err(Failure::new)?;
     let keep = block.audit.clone();
+    let redis = RedisSettings::of(args, &block.redis)?;
     let configuration = configuration_hash(config.document(), &config.options);
     let about = json!({
         "version": env!("CARGO_PKG_VERSION"), "profile": config.profile.name, "mode": config.options.mode,
@@ -108,17 +107,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         }
         _ => {}
     });
-    let store = match &args.store {
-        Some(url) => {
-            let options = RedisOptions {
-                deadline: Duration::from_millis(args.store_timeout),
-                connections: REDIS_CONNECTIONS,
-                password: redis_password(),
-                wait_replicas: args.store_wait_replicas,
-                ..RedisOptions::default()
-            };
-            BrokerStore::Redis { url, options }
-        }
+    let store = match &redis {
+        Some(RedisSettings { url, options }) => BrokerStore::Redis { url, options: options.clone() },
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
