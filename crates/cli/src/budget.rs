@@ -11,7 +11,8 @@ use crate::exit::{self, Failure};
 use crate::redaction::harmless;
 use crate::report::{dollars, print_table, right, table};
 use crate::scan::numbers::minute;
-use crate::server_api::{ServerApi, ServerArgs, percent_encoded};
+use crate::server_api::{ServerApi, ServerArgs};
+use crate::server_link::segment;
 
 pub(crate) const BUDGET_HELP: &str = "\
 Examples:
@@ -99,7 +100,7 @@ pub(crate) fn run(args: &BudgetArgs, out: &mut dyn Write) -> Result<u8, Failure>
             )?;
         }
         BudgetCommand::Revoke { id, server } => {
-            ServerApi::new(server)?.delete(&format!("/v1/budgets/override/{}", percent_encoded(id)))?;
+            ServerApi::new(server)?.delete(&format!("/v1/budgets/override/{}", segment(id)))?;
             writeln!(out, "Revoked {}.", harmless(id))?;
         }
     }

@@ -7,6 +7,8 @@ use serde_json::Value;
 use ureq::http::Response;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::typestate::WithBody;
+#[cfg(feature = "serve")]
+use ureq::typestate::WithoutBody;
 use ureq::{Agent, Body, RequestBuilder};
 
 use super::settings::ServerSettings;
@@ -16,7 +18,7 @@ use crate::exit::Failure;
 pub(super) const ANSWER: u64 = 1 << 20;
 
 /// Where requests go, and what each of them carries.
-pub(super) struct ServerConnection {
+pub(crate) struct ServerConnection {
     agent: Agent,
     url: String,
     project: Option<String>,
@@ -28,7 +30,7 @@ impl ServerConnection {
     ///
     /// # Errors
     /// When the certificates can't be read.
-    pub(super) fn new(settings: &ServerSettings, timeout: Duration) -> Result<Self, Failure> {
+    pub(crate) fn new(settings: &ServerSettings, timeout: Duration) -> Result<Self, Failure> {
         let mut config = Agent::config_builder()
             .timeout_global(Some(timeout))
             .http_status_as_error(false)
@@ -63,7 +65,7 @@ impl ServerConnection {
     }
 
     /// Says why the server answers with status 401. Its own words are about a header that nobody writes by hand.
-    pub(super) fn refused_key(&self) -> &'static str {
+    pub(crate) fn refused_key(&self) -> &'static str {
         if self.authorization.is_some() {
             "it doesn't accept your key, which is unknown, expired or revoked"
         } else {
@@ -71,10 +73,27 @@ impl ServerConnection {
         }
     }
 
+    #[cfg(feature = "serve")]
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder<WithoutBody> {
+        self.identified(self.agent.get(self.address(path)))
+    }
+
+    #[cfg(feature = "serve")]
+    pub(crate) fn delete(&self, path: &str) -> RequestBuilder<WithoutBody> {
+        self.identified(self.agent.delete(self.address(path)))
+    }
+
     /// Returns a request with a JSON body to this path.
-    pub(super) fn post(&self, path: &str) -> RequestBuilder<WithBody> {
-        let mut request =
-            self.agent.post(format!("{}{path}", self.url)).header("content-type", "application/json");
+    pub(crate) fn post(&self, path: &str) -> RequestBuilder<WithBody> {
+        self.identified(self.agent.post(self.address(path))).header("content-type", "application/json")
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    /// Adds the project and the key.
+    fn identified<B>(&self, mut request: RequestBuilder<B>) -> RequestBuilder<B> {
         if let Some(project) = &self.project {
             request = request.query("project", project);
         }
@@ -85,9 +104,27 @@ impl ServerConnection {
     }
 }
 
+/// Returns a name as one segment of a path. Dots are encoded, too, so that `..` stays a name.
+pub(crate) fn segment(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let encoded = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(encoded).collect()
+}
+
 /// Returns the error that the server reports in the body of an answer, as it was sent.
 pub(super) fn reported_error(response: &mut Response<Body>) -> Option<String> {
     let body = response.body_mut().with_config().limit(ANSWER).read_to_vec().ok()?;
     let said = serde_json::from_slice::<Value>(&body).ok()?;
     said["error"].as_str().filter(|error| !error.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_one_segment() {
+        assert_eq!(segment("3f2a-1c_9e"), "3f2a-1c_9e");
+        assert_eq!(segment("../a/b?c#d%e ü"), "%2E%2E%2Fa%2Fb%3Fc%23d%25e%20%C3%BC");
+    }
 }

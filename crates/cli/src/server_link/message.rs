@@ -5,7 +5,7 @@ use std::time::Duration;
 use deloop_detect::clean;
 use serde_json::{Value, json};
 
-use super::connection::{ANSWER, ServerConnection, reported_error};
+use super::connection::{ANSWER, ServerConnection, reported_error, segment};
 use super::settings::ServerSettings;
 use crate::exit::Failure;
 
@@ -52,22 +52,4 @@ fn unknown(settings: &ServerSettings, url: &str, session: &str) -> String {
         "there is no session `{session}` in {place}. Write its whole name, which `GET /v1/sessions` lists; the server \
          knows a session after its first step"
     )
-}
-
-/// Returns a name as one segment of a path. Dots are encoded, too, so that `..` stays a name.
-fn segment(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let encoded = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    name.bytes().map(encoded).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_stays_one_segment() {
-        assert_eq!(segment("3f2a-1c_9e"), "3f2a-1c_9e");
-        assert_eq!(segment("../a/b?c#d%e ü"), "%2E%2E%2Fa%2Fb%3Fc%23d%25e%20%C3%BC");
-    }
 }

@@ -14,6 +14,9 @@ use crate::safe_file::{self, Links};
 pub(crate) const SERVER: &str = "DELOOP_SERVER";
 /// Holds the API key, unless the configuration names another variable or a file.
 const KEY: &str = "DELOOP_SERVER_KEY";
+/// The address of `deloop serve` without options.
+#[cfg(feature = "serve")]
+const HERE: &str = "http://127.0.0.1:7430";
 /// How long an event waits for the server, in milliseconds.
 const TIMEOUT: u64 = 300;
 /// The longest that can be configured, in milliseconds. Agents give a hook a few seconds.
@@ -58,9 +61,19 @@ impl ServerSettings {
             certificates: block.ca_file.as_deref().map(certificates).transpose()?,
         }))
     }
+
+    /// Returns the settings of the server that applies, or of one on this machine if none is configured.
+    #[cfg(feature = "serve")]
+    pub(crate) fn or_here(block: &ServerBlock, named: Option<&str>) -> Result<Self, Failure> {
+        if let Some(settings) = Self::of(block, named)? {
+            return Ok(settings);
+        }
+        let timeout = Duration::from_millis(TIMEOUT);
+        Ok(Self { url: HERE.to_owned(), key: key(block)?, project: None, timeout, certificates: None })
+    }
 }
 
-/// Checks that steps may be sent to this address.
+/// Checks that steps and keys may be sent to this address.
 pub(crate) fn check_url(url: &str, allow_http: bool) -> Result<Uri, Failure> {
     let shown = deloop_detect::clean(url.rsplit('@').next().unwrap_or_default(), 200);
     let wrong = |why: &str| Failure::new(format!("the server `{shown}`: {why}"));

@@ -8,6 +8,13 @@ use super::client::{Server, add_key};
 use super::fake_server::{FakeServer, answer, decisions};
 use super::hook::{Guarded, TOLD};
 
+/// Commands that ask the server for people, and what they print.
+const PEOPLE: [(&[&str], &str); 3] = [
+    (&["report", "--daily"], "(UTC)"),
+    (&["report", "--weekly"], "week"),
+    (&["budget", "show"], "Budgets on"),
+];
+
 /// An agent whose user configured this server, with a key in a file.
 fn reporting(url: &str, key: &str, more: &str) -> Guarded {
     let settings =
@@ -52,10 +59,11 @@ fn a_key_that_is_refused_leaves_the_decision_here_and_doctor_says_why() {
     let web = add_key(home.path(), &["web", "--scope", "ingest", "--project", "web"]);
     let server = Server::start(home.path(), &["--profile", "turn-hash"]);
     let url = format!("http://{}", server.address);
-    for (key, more, why) in [
-        (reader.as_str(), "", "status 403: this request needs a key with the scope `ingest`"),
-        (web.as_str(), "project = \"shop\"\n", "status 403: this key is for another project"),
-        ("dlp_nobody", "", "status 401: it doesn't accept your key, which is unknown, expired or revoked"),
+    let unknown = "status 401: it doesn't accept your key, which is unknown, expired or revoked";
+    for (key, more, why, reported) in [
+        (reader.as_str(), "", "status 403: this request needs a key with the scope `ingest`", "(UTC)"),
+        (web.as_str(), "project = \"shop\"\n", "status 403: this key is for another project", "scope `read`"),
+        ("dlp_nobody", "", unknown, "401 it doesn't accept your key"),
     ] {
         let mut agent = reporting(&url, key, more);
         assert_eq!(repeat(&mut agent), TOLD[..3], "by the profile of this machine");
@@ -64,7 +72,9 @@ fn a_key_that_is_refused_leaves_the_decision_here_and_doctor_says_why() {
         let (code, said) = agent.command(&["doctor"]);
         assert!(code == Some(1) && said.contains("WRONG server:") && said.contains(why), "{said}");
         assert!(said.contains("deloop decides on this machine"), "{said}");
-        for text in [&log, &said] {
+        let (_, report) = agent.command(&["report", "--daily"]);
+        assert!(report.contains(reported), "{report}");
+        for text in [&log, &said, &report] {
             assert!(!text.contains(key), "the key isn't shown: {text}");
         }
     }
@@ -74,7 +84,7 @@ fn a_key_that_is_refused_leaves_the_decision_here_and_doctor_says_why() {
 #[test]
 fn a_hook_trusts_the_certificates_of_the_configuration_and_no_others() {
     let home = tempfile::tempdir().unwrap();
-    let key = add_key(home.path(), &["ci", "--scope", "ingest,operate"]);
+    let key = add_key(home.path(), &["ci", "--scope", "ingest,operate,read"]);
     let (pem, secret) = (certificate("one.pem"), certificate("one.key"));
     let arguments = ["--profile", "doom-loop", "--tls-cert", &pem, "--tls-key", &secret];
     let server = Server::start(home.path(), &arguments);
@@ -88,6 +98,10 @@ fn a_hook_trusts_the_certificates_of_the_configuration_and_no_others() {
     assert!(said.contains(&format!("ok    server: {url} decides (deloop ")), "{said}");
     let (code, said) = agent.command(&["say", "s1", "Hello."]);
     assert!(code == Some(0) && said.starts_with("Sent."), "{said}");
+    for (arguments, heading) in PEOPLE {
+        let (code, said) = agent.command(arguments);
+        assert!(code == Some(0) && said.contains(heading), "{arguments:?}: {said}");
+    }
 
     // Neither the public authorities nor another certificate vouch for it.
     let other = format!("ca_file = \"{}\"\n", certificate("two.pem"));
@@ -100,6 +114,10 @@ fn a_hook_trusts_the_certificates_of_the_configuration_and_no_others() {
         assert!(log.contains("certificate") && log.contains("decided on this machine"), "{log}");
         let (code, said) = agent.command(&["say", "s1", "Hello."]);
         assert!(code == Some(2) && said.contains("certificate"), "{said}");
+        for (arguments, _) in PEOPLE {
+            let (code, said) = agent.command(arguments);
+            assert!(code == Some(2) && said.contains("certificate"), "{arguments:?}: {said}");
+        }
     }
 }
 
