@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::documents;
 use crate::output::{Show, append, end_of_output, output_file, run_and_keep};
-use crate::tools::{CARGO_DENY, CARGO_FUZZ, build_deloop, cargo, works};
+use crate::tools::{CARGO_DENY, CARGO_FUZZ, build_deloop, cargo, target_folder, works};
 
 /// How long each fuzz target runs, in seconds: four of them make two minutes.
 const FUZZ_SECONDS: &str = "30";
@@ -28,7 +28,8 @@ pub fn run() -> ExitCode {
     check.step("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
     check.shape();
     check.recorded_step("tests", &mut cargo(&["test", "--workspace", "--no-fail-fast"]));
-    let memory = ["test", "--package", "deloop-engine", "--test", "memory", "--", "--ignored"];
+    // With `--workspace`, as above: a part of it would have other features, and everything would be built again.
+    let memory = ["test", "--workspace", "--test", "memory", "--", "--ignored"];
     check.recorded_step("memory of 100,000 sessions", &mut cargo(&memory));
     check.step("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
     check.examples();
@@ -93,12 +94,13 @@ impl Check {
 
     /// Runs the examples, which assert what they show.
     fn examples(&mut self) {
+        self.step("examples", &mut cargo(&["build", "--workspace", "--examples"]));
         let files = std::fs::read_dir(EXAMPLES).into_iter().flatten().flatten();
         let mut names: Vec<String> =
             files.filter_map(|file| Some(file.path().file_stem()?.to_str()?.to_owned())).collect();
         names.sort();
         for name in names {
-            let mut example = cargo(&["run", "--quiet", "--package", "deloop", "--example", &name]);
+            let mut example = Command::new(target_folder().join("debug/examples").join(&name));
             match perform_shown(&format!("example {name}"), &mut example) {
                 Some(0) => append(&documents::examples_file(), &format!("example::{name}\n")),
                 _ => self.failed.push(format!("example {name}")),

@@ -55,7 +55,8 @@ pub(crate) fn target_folder() -> PathBuf {
 
 /// Builds the command `deloop` for debugging and returns its path.
 pub(crate) fn build_deloop() -> Option<PathBuf> {
-    let built = cargo(&["build", "--quiet", "--package", "deloop"]).status();
+    // The examples give it the features that the tests do, so that after the tests nothing is built again.
+    let built = cargo(&["build", "--quiet", "--workspace", "--bin", "deloop", "--examples"]).status();
     let name = format!("deloop{}", std::env::consts::EXE_SUFFIX);
     built.is_ok_and(|status| status.success()).then(|| target_folder().join("debug").join(name))
 }
