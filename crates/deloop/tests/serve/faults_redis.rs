@@ -179,8 +179,17 @@ fn a_failover_loses_nothing_that_a_replica_confirmed() {
         let (stored, kept) = (load.stored.len() as u64, steps(&server, name));
         assert!(load.failed_open > 0 && stored > 10, "{name}: {load:?}");
         assert!((stored..=stored + load.failed_open).contains(&kept), "{name}: {kept} of {stored}");
-        let answer = send(&mut server.client(), name).unwrap();
-        assert_eq!((answer.header("deloop-failed-open"), &answer.json()["step"]), (None, &json!(kept)));
+        // On a loaded machine the new replica may confirm a step too late, which then is stored and fails open.
+        let (mut client, mut late) = (server.client(), 0);
+        let step = loop {
+            let answer = send(&mut client, name).unwrap();
+            if answer.header("deloop-failed-open").is_none() {
+                break answer.json()["step"].as_u64().unwrap();
+            }
+            late += 1;
+            assert!(late < 50, "{name}: it never recovers");
+        };
+        assert!((kept..=kept + late).contains(&step), "{name}: {step} after {kept}");
     }
 }
 

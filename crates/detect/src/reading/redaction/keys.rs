@@ -51,8 +51,18 @@ fn is_jumbled(word: &[u8]) -> bool {
 }
 
 /// Returns whether a word looks random: long, and alternating between lower case, upper case and digits. Plain
-/// hexadecimal numbers and UUIDs identify commits, images and objects more often than keys.
+/// hexadecimal numbers and UUIDs identify commits, images and objects more often than keys. So do words without capitals
+/// whose parts are short: paths of builds, names of pods.
 pub(super) fn is_random(word: &[u8]) -> bool {
+    if word.iter().any(u8::is_ascii_uppercase) {
+        alternates(word)
+    } else {
+        // Tokens have underscores: `acme_live_…`.
+        word.split(|b| matches!(b, b'/' | b'-')).any(alternates)
+    }
+}
+
+fn alternates(word: &[u8]) -> bool {
     if word.len() < 20 || is_hex(word) {
         return false;
     }

@@ -106,6 +106,9 @@ mod tests {
             ("curl 'https://x/y?a=1&api_key=hunter2'", "curl 'https://x/y?a=1&api_key=[secret]'"),
             ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n", "[secret]"),
             ("git clone https://me:hunt", "git clone https://me:[secret]"),
+            ("run wJalrXUtnFEMI/K7MDENG/bPxRfiCY3x4mpl3K3Y", "run [secret]"),
+            ("use acme_live_q7x2m9k4z8w3v6t1n5p0", "use [secret]"),
+            ("use acme_3f9a8b7c6d5e4f3a2b1c0d9e", "use [secret]"),
         ] {
             assert_eq!(redact(text), expected);
         }
@@ -122,6 +125,9 @@ mod tests {
             "a risk-assessment of task-runners",
             "3f2a1c9e-0b7d-4e5f-6a7b-8c9d0e1f2a3b",
             "src/tokenizer/2026/main_test.rs",
+            "cat .local/state/deloop/handoff-r0bc4b1d98f65.md",
+            "ls target/debug/build/ring-4d1e9a5b7c30f28e/out",
+            "kubectl logs checkout-service-5d4f8c7b9-x2k4q",
             "docker run -p 8080:80 -u 1000:1000 image",
             "mkdir -p build/output/directory",
             "ssh -p 2222 git@host.example",
