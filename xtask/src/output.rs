@@ -1,11 +1,16 @@
 //! What a step of a long chore prints: shown as it comes, kept in a file, and repeated where the chore ends if it failed.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use crate::tools::target_folder;
+
+/// How long output is waited for after its command has ended.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether a step's output is shown, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,24 +49,34 @@ pub(crate) fn append(file: &Path, text: &str) {
 /// # Errors
 /// When the command can't be started, or its output not be written.
 pub(crate) fn run_and_keep(command: &mut Command, file: &Path, show: Show) -> std::io::Result<Option<i32>> {
-    let (mut reader, writer) = std::io::pipe()?;
+    let (reader, writer) = std::io::pipe()?;
     let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
     // The command keeps the ends of the pipe that it was given, and the pipe ends when they are all closed.
     command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
     let _ = file.parent().map(std::fs::create_dir_all);
-    let mut copy = File::options().create(true).append(true).open(file)?;
+    let kept = File::options().create(true).append(true).open(file)?;
+    let (sender, copied) = mpsc::channel();
+    std::thread::spawn(move || sender.send(copy(reader, kept, show)));
+    let code = child.wait()?.code();
+    // A process that the command left behind may keep the pipe open for ever.
+    match copied.recv_timeout(PATIENCE) {
+        Ok(copied) => copied.map(|()| code),
+        Err(_) => Ok(code),
+    }
+}
+
+fn copy(mut reader: PipeReader, mut kept: File, show: Show) -> std::io::Result<()> {
     let mut buffer = [0; 8192];
     loop {
         let length = reader.read(&mut buffer)?;
         if length == 0 {
-            break;
+            return Ok(());
         }
         if show == Show::AsItComes {
             std::io::stdout().write_all(&buffer[..length])?;
         }
-        copy.write_all(&buffer[..length])?;
+        kept.write_all(&buffer[..length])?;
     }
-    Ok(child.wait()?.code())
 }
 
 #[cfg(all(test, unix))]
@@ -83,6 +98,20 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
         assert_eq!(text, "Running\ntest\nmore\nRunning\ntest\nmore\nend\n");
         assert_eq!(end, format!("── the end of tests:\n{text}"));
+    }
+
+    #[test]
+    fn a_process_that_is_left_behind_is_not_waited_for() {
+        let file = std::env::temp_dir().join(format!("xtask-left-{}.txt", std::process::id()));
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo begun; sleep 60 & exit 0"]);
+        let (sender, done) = mpsc::channel();
+        let kept = file.clone();
+        std::thread::spawn(move || sender.send(run_and_keep(&mut command, &kept, Show::OnFailure).unwrap()));
+        assert_eq!(done.recv_timeout(Duration::from_secs(30)).unwrap(), Some(0));
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(file).unwrap();
+        assert_eq!(text, "begun\n");
     }
 
     #[test]
