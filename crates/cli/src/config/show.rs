@@ -1,7 +1,9 @@
 //! `deloop config`: prints the effective configuration and its files.
 
+use std::borrow::Cow;
 use std::io::Write;
 
+use deloop_detect::{SECRET, redact};
 use deloop_policy::merge;
 use serde_json::{Value, json};
 
@@ -43,9 +45,35 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
         )?;
     }
     drop_nulls(&mut document);
+    // People show this output to others.
+    let mut is_masked = false;
+    for block in ["serve", "server"] {
+        is_masked |= document.get_mut(block).is_some_and(mask);
+    }
+    if is_masked {
+        writeln!(out, "# {SECRET} stands for what only the file has")?;
+    }
     let text = toml::to_string_pretty(&document).map_err(|e| Failure::new(e.to_string()))?;
     out.write_all(text.as_bytes())?;
     Ok(exit::OK)
+}
+
+/// Replaces passwords in addresses, and returns whether there are any.
+fn mask(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => {
+            let masked = match redact(text) {
+                Cow::Owned(masked) if text.contains("://") => masked,
+                _ => return false,
+            };
+            *text = masked;
+            true
+        }
+        // Counted, because all of them must be seen.
+        Value::Array(items) => items.iter_mut().map(mask).filter(|masked| *masked).count() > 0,
+        Value::Object(map) => map.values_mut().map(mask).filter(|masked| *masked).count() > 0,
+        _ => false,
+    }
 }
 
 /// TOML has no null, so a key without a value is left out.

@@ -123,3 +123,16 @@ fn settings_that_cannot_work_name_the_fix() {
         assert!(said(&output).contains("add `--store redis://HOST`"), "{}", said(&output));
     }
 }
+
+#[test]
+fn the_password_in_an_address_is_not_printed() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    for address in ["redis://:hunter2@redis.internal:6379", "rediss://me:hunter2@a,b:7000/1"] {
+        configure(home, &format!("[serve]\nhosts = ['deloop.example']\n[serve.redis]\nurl = '{address}'\n"));
+        let output = run(deloop(home).arg("config"), b"");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains("[secret]@") && printed.contains("deloop.example"), "{printed}");
+        assert!(printed.contains("# [secret] stands for") && !printed.contains("hunter2"), "{printed}");
+    }
+}
