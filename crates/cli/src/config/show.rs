@@ -51,7 +51,7 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
         is_masked |= document.get_mut(block).is_some_and(mask);
     }
     if is_masked {
-        writeln!(out, "# {SECRET} stands for what only the file has")?;
+        writeln!(out, "# passwords in addresses are shown as {SECRET}")?;
     }
     let text = toml::to_string_pretty(&document).map_err(|e| Failure::new(e.to_string()))?;
     out.write_all(text.as_bytes())?;

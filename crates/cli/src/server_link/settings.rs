@@ -68,8 +68,10 @@ impl ServerSettings {
         if let Some(settings) = Self::of(block, named)? {
             return Ok(settings);
         }
+        // A key is for the server it was configured with, also while that one is turned off.
+        let key = if block.url.is_none() { key(block)? } else { variable_key() };
         let timeout = Duration::from_millis(TIMEOUT);
-        Ok(Self { url: HERE.to_owned(), key: key(block)?, project: None, timeout, certificates: None })
+        Ok(Self { url: HERE.to_owned(), key, project: None, timeout, certificates: None })
     }
 }
 
@@ -141,6 +143,16 @@ fn certificates(file: &str) -> Result<Vec<u8>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "serve")]
+    #[test]
+    fn the_key_of_a_server_that_is_turned_off_stays_here() {
+        let url = Some("https://deloop.example.com".to_owned());
+        let key_file = Some("/no/such/key".to_owned());
+        let block = ServerBlock { url, key_file, ..ServerBlock::default() };
+        let settings = ServerSettings::or_here(&block, Some("off")).ok().unwrap();
+        assert_eq!((settings.url.as_str(), settings.key), (HERE, variable_key()));
+    }
 
     #[test]
     fn steps_leave_the_machine_over_https_only() {

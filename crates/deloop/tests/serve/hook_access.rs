@@ -1,12 +1,11 @@
 //! Hooks that report to a server with keys, over TLS, or whose store is away.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::client::{Server, add_key};
 use super::fake_server::{FakeServer, answer, decisions};
 use super::hook::{Guarded, TOLD};
+use super::tls;
 
 /// Commands that ask the server for people, and what they print.
 const PEOPLE: [(&[&str], &str); 3] = [
@@ -25,8 +24,7 @@ fn reporting(url: &str, key: &str, more: &str) -> Guarded {
 }
 
 fn certificate(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/certificates");
-    folder.join(name).to_str().unwrap().to_owned()
+    tls::certificate(name).to_str().unwrap().to_owned()
 }
 
 /// Makes the call that the server's profile finds repeated at the third time.

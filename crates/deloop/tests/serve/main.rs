@@ -12,11 +12,11 @@ mod audit;
 #[expect(dead_code, reason = "shared with the tests of the other commands")]
 #[path = "../it/binary.rs"]
 mod binary;
-#[path = "../../../engine/tests/redis/certificates.rs"]
-mod certificates;
 mod client;
 #[path = "../it/conformance_cases.rs"]
 mod conformance_cases;
+#[path = "../../../engine/tests/redis/encrypted_server.rs"]
+mod encrypted_server;
 mod endpoints;
 mod events;
 mod fake_server;

@@ -1,7 +1,7 @@
 //! `[serve.redis]`: which Redis a server uses, and how.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::access::configure;
 use super::client::Server;
 use super::tls::certificate;
 use crate::binary::{deloop, run, said};
-use crate::certificates::certificates;
+use crate::encrypted_server::encrypted_redis;
 use crate::redis_server::RedisServer;
 
 const PASSWORD: &str = "hunter2 of Redis";
@@ -36,23 +36,10 @@ fn servers_share_the_redis_that_their_configuration_describes() {
     let home = home.path();
     let folder = home.join(".config/deloop");
     std::fs::create_dir_all(&folder).unwrap();
-    if certificates(&folder).is_none() {
-        return;
-    }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let (certificate, key, authority) = (file("server.crt"), file("server.key"), file("ca.crt"));
-    let options = [
-        ["--tls-port", &port],
-        ["--tls-cert-file", &certificate],
-        ["--tls-key-file", &key],
-        ["--tls-ca-cert-file", &authority],
-        ["--requirepass", PASSWORD],
-    ];
-    let Some(redis) = RedisServer::start_with(&options.concat()) else { return };
+    let Some((redis, url)) = encrypted_redis(&folder, PASSWORD) else { return };
     std::fs::write(folder.join("redis.password"), format!("{PASSWORD}\n")).unwrap();
     let settings = format!(
-        "[serve.redis]\nurl = \"rediss://127.0.0.1:{port}\"\npassword_file = \"redis.password\"\nprefix = \"team-a\"\n\
+        "[serve.redis]\nurl = \"{url}\"\npassword_file = \"redis.password\"\nprefix = \"team-a\"\n\
          timeout_ms = 10000\nca_file = \"~/.config/deloop/ca.crt\"\ncertificate = \"server.crt\"\nkey = \"server.key\"\n"
     );
     configure(home, &settings);
@@ -68,7 +55,7 @@ fn servers_share_the_redis_that_their_configuration_describes() {
         let answer = server.client().post("/v1/steps", &step.to_string());
         answer.header("deloop-failed-open") == Some("true")
     };
-    let (url, state) = (format!("rediss://127.0.0.1:{port}"), home.join("three"));
+    let state = home.join("three");
     let named = ["--store", &url, "--state", state.to_str().unwrap()];
     assert!(
         fails_open(&Server::start(home, &named)),
@@ -133,6 +120,10 @@ fn the_password_in_an_address_is_not_printed() {
         let output = run(deloop(home).arg("config"), b"");
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(printed.contains("[secret]@") && printed.contains("deloop.example"), "{printed}");
-        assert!(printed.contains("# [secret] stands for") && !printed.contains("hunter2"), "{printed}");
+        assert!(
+            printed.contains("# passwords in addresses are shown as [secret]")
+                && !printed.contains("hunter2"),
+            "{printed}"
+        );
     }
 }

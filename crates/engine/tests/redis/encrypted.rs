@@ -3,27 +3,13 @@ use std::time::Duration;
 use deloop_store::contract::{Numbers, check};
 use deloop_store::{RedisOptions, RedisStore, RedisTls, Store, StoreError};
 
-use crate::certificates::certificates;
-use crate::redis_server::RedisServer;
+use crate::encrypted_server::encrypted_redis;
 
 #[test]
 fn an_encrypted_connection_is_used_if_its_certificate_is_trusted() {
     let folder = tempfile::tempdir().unwrap();
-    if certificates(folder.path()).is_none() {
-        return;
-    }
-    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let (certificate, key, authority) = (file("server.crt"), file("server.key"), file("ca.crt"));
-    let options = [
-        ["--tls-port", &port],
-        ["--tls-cert-file", &certificate],
-        ["--tls-key-file", &key],
-        ["--tls-ca-cert-file", &authority],
-        ["--requirepass", "hunter2"],
-    ];
-    let Some(_server) = RedisServer::start_with(&options.concat()) else { return };
-    let url = format!("rediss://:hunter2@127.0.0.1:{port}");
+    let Some((_server, url)) = encrypted_redis(folder.path(), "hunter2") else { return };
+    let url = url.replace("://", "://:hunter2@");
     let open = |tls| {
         let options = RedisOptions { tls, deadline: Duration::from_secs(10), ..RedisOptions::default() };
         RedisStore::open(&url, options)

@@ -5,11 +5,11 @@
     reason = "the tests start a server, stop it and measure how long an agent waits"
 )]
 
-mod certificates;
 mod cluster;
 mod cluster_server;
 mod contract;
 mod encrypted;
+mod encrypted_server;
 mod faults;
 mod listing;
 mod many;
