@@ -120,6 +120,7 @@ fn slack_gets_blocks_without_markup_from_names() {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_webhook_is_signed_and_the_documented_example_verifies_it() {
     let home = tempfile::tempdir().unwrap();
     let receiver = AlertReceiver::start(ACCEPT);
@@ -136,10 +137,9 @@ fn a_webhook_is_signed_and_the_documented_example_verifies_it() {
     assert_eq!((&alert["session"], &alert["project"]), (&json!("s1"), &json!("default")));
     let stop = check_webhook(&receiver.next(), SECRET);
     assert_eq!((&stop["level"], &stop["kind"]), (&json!("critical"), &json!("session.terminated")));
-    let Some(accepted) = python_accepts(&request, SECRET, &request.body) else { return };
-    assert!(accepted);
-    assert_eq!(python_accepts(&request, "another secret, as long", &request.body), Some(false));
-    assert_eq!(python_accepts(&request, SECRET, b"{}"), Some(false));
+    assert!(python_accepts(&request, SECRET, &request.body));
+    assert!(!python_accepts(&request, "another secret, as long", &request.body));
+    assert!(!python_accepts(&request, SECRET, b"{}"));
 }
 
 #[test]
@@ -298,8 +298,9 @@ fn a_command_that_hangs_ends_with_the_server_and_runs_again() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn one_of_the_servers_over_a_redis_sends_an_alert() {
-    let Some(redis) = crate::redis_server::RedisServer::start() else { return };
+    let redis = crate::redis_server::RedisServer::start();
     let home = tempfile::tempdir().unwrap();
     let receiver = AlertReceiver::start(ACCEPT);
     let config = home.path().join("routes.toml");

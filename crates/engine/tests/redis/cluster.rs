@@ -21,8 +21,9 @@ fn push(store: &RedisStore, session: &str) -> Result<usize, StoreError> {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn three_nodes_keep_the_contract() {
-    let Some(cluster) = RedisCluster::start(3) else { return };
+    let cluster = RedisCluster::start(3);
     check(&patient_at(&cluster.url()));
     counts_as_in_memory(&patient_at(&cluster.url()).scoped("compared"));
     check_records(&patient_at(&cluster.url()).records(), &std::thread::sleep);
@@ -35,8 +36,9 @@ fn three_nodes_keep_the_contract() {
 
 /// Three servers over three nodes: each of 200 workers is one more.
 #[test]
+#[ignore = "needs redis-server"]
 fn three_nodes_count_one_swarm_exactly() {
-    let Some(cluster) = RedisCluster::start(3) else { return };
+    let cluster = RedisCluster::start(3);
     let stores = [0, 1, 2].map(|n| patient_at(&cluster.nodes[n].url()));
     let mut counts: Vec<(u64, u64)> = std::thread::scope(|scope| {
         let work = |thread: usize| {
@@ -62,8 +64,9 @@ fn three_nodes_count_one_swarm_exactly() {
 /// What one replica confirmed (`WAIT 1`) is there after the master is gone; until the replica takes over, nobody waits
 /// longer than the deadline.
 #[test]
+#[ignore = "needs redis-server"]
 fn what_a_replica_confirmed_survives_a_failover() {
-    let Some(mut cluster) = RedisCluster::start(4) else { return };
+    let mut cluster = RedisCluster::start(4);
     let sessions = sessions_of_the_first(&cluster, 20);
     let deadline = Duration::from_secs(2);
     let options = RedisOptions { wait_replicas: 1, deadline, ..RedisOptions::default() };
@@ -106,8 +109,9 @@ fn what_a_replica_confirmed_survives_a_failover() {
 
 /// A node that hangs costs the deadline for the sessions it holds. Those of other nodes continue.
 #[test]
+#[ignore = "needs redis-server"]
 fn a_node_that_hangs_holds_up_its_own_sessions_only() {
-    let Some(cluster) = RedisCluster::start(3) else { return };
+    let cluster = RedisCluster::start(3);
     let deadline = Duration::from_secs(1);
     let store =
         RedisStore::open(&cluster.url(), RedisOptions { deadline, ..RedisOptions::default() }).unwrap();
@@ -128,8 +132,9 @@ fn a_node_that_hangs_holds_up_its_own_sessions_only() {
 
 /// While a slot moves, its keys are on the old node or on the new one.
 #[test]
+#[ignore = "needs redis-server"]
 fn a_slot_that_moves_is_followed() {
-    let Some(cluster) = RedisCluster::start(3) else { return };
+    let cluster = RedisCluster::start(3);
     let store = patient_at(&cluster.url());
     let session = &sessions_of_the_first(&cluster, 1)[0];
     let slot = cluster.slot(session);

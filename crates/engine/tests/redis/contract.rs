@@ -9,14 +9,16 @@ use crate::patient;
 use crate::redis_server::RedisServer;
 
 #[test]
+#[ignore = "needs redis-server"]
 fn keeps_the_contract() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     check(&patient(&server));
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn keeps_the_contract_of_records() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     check_records(&patient(&server).records(), &std::thread::sleep);
     let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
@@ -29,8 +31,9 @@ fn keeps_the_contract_of_records() {
 
 /// A cluster of one node refuses scripts whose keys are in different slots.
 #[test]
+#[ignore = "needs redis-server"]
 fn keeps_the_contract_in_a_cluster() {
-    let Some(server) = RedisServer::start_with(&["--cluster-enabled", "yes"]) else { return };
+    let server = RedisServer::start_with(&["--cluster-enabled", "yes"]);
     let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let slots: Vec<u16> = (0..16384).collect();
     redis::cmd("CLUSTER").arg("ADDSLOTS").arg(slots).exec(&mut connection).unwrap();
@@ -48,8 +51,9 @@ fn keeps_the_contract_in_a_cluster() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn two_stores_and_eight_threads_lose_no_change() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let stores = [patient(&server), patient(&server)];
     std::thread::scope(|scope| {
         for thread in 0..8_u64 {
@@ -67,8 +71,9 @@ fn two_stores_and_eight_threads_lose_no_change() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn idle_sessions_start_anew() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let session_ttl = std::time::Duration::from_secs(100);
     let options = RedisOptions { session_ttl, ..RedisOptions::default() };
     let store = RedisStore::open(&server.url(), options).unwrap();
@@ -78,8 +83,9 @@ fn idle_sessions_start_anew() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn what_cannot_be_read_starts_anew() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let store = patient(&server);
     let push = || store.update(&Numbers, &"a".into(), None, |s| (s.push(1), s.len()).1).unwrap();
     assert_eq!((push(), push()), (1, 2));
@@ -99,8 +105,9 @@ fn what_cannot_be_read_starts_anew() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn names_are_any_text_and_prefixes_share_nothing() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let open = |prefix: &str| {
         let options = RedisOptions { prefix: prefix.to_owned(), ..RedisOptions::default() };
         RedisStore::open(&server.url(), options).unwrap()
@@ -129,8 +136,9 @@ fn names_are_any_text_and_prefixes_share_nothing() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn every_key_has_a_time_to_live() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let store = patient(&server);
     for session in ["a", "b"] {
         store.update(&Numbers, &session.into(), None, |s| s.push(1)).unwrap();

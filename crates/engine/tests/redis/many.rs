@@ -18,8 +18,9 @@ fn names(count: usize) -> Vec<SessionId> {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn a_hundred_sessions_take_one_round_trip_each_way() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let store = patient(&server);
     store.update(&Numbers, &"warm".into(), None, |s| s.push(1)).unwrap();
     let sessions = names(100);
@@ -36,8 +37,9 @@ fn a_hundred_sessions_take_one_round_trip_each_way() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn a_session_that_is_listed_twice_is_changed_twice() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let store = patient(&server);
     let sessions = names(2);
     let asked = [(&sessions[0], None), (&sessions[1], None), (&sessions[0], None)];
@@ -47,8 +49,9 @@ fn a_session_that_is_listed_twice_is_changed_twice() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn only_the_version_that_was_read_is_replaced() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let (one, other) = (patient(&server), patient(&server));
     let sessions = names(3);
     let load = |ts| -> Vec<_> {
@@ -77,8 +80,9 @@ fn only_the_version_that_was_read_is_replaced() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn many_threads_and_many_sessions_lose_no_change() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let stores = [patient(&server), patient(&server)];
     let sessions = names(5);
     std::thread::scope(|scope| {
@@ -103,8 +107,9 @@ fn many_threads_and_many_sessions_lose_no_change() {
 }
 
 #[test]
+#[ignore = "needs redis-server"]
 fn turns_of_many_swarms_are_tallied_together() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let store = patient(&server);
     store.update(&Numbers, &"a".into(), None, |s| s.push(1)).unwrap();
     let version = store.load_many(&[(&"a".into(), None)]).remove(0).unwrap().version;
@@ -144,7 +149,7 @@ fn turns_of_many_swarms_are_tallied_together() {
 #[ignore = "a measurement; run it with --nocapture"]
 #[expect(clippy::print_stdout, reason = "the figures are what the test is for")]
 fn the_cost_of_a_session_in_a_batch() {
-    let Some(server) = RedisServer::start() else { return };
+    let server = RedisServer::start();
     let store = patient(&server);
     let sessions = names(10_000);
     for size in [1, 10, 100, 1000] {

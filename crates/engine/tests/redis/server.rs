@@ -2,9 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(crate) struct RedisServer {
@@ -14,25 +12,24 @@ pub(crate) struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server; `None` where there is none and none can be installed, or with `DELOOP_TEST_REDIS=off`.
-    pub(crate) fn start() -> Option<Self> {
+    /// Starts a server.
+    pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
 
     /// Starts a server with more options.
-    pub(crate) fn start_with(options: &[&str]) -> Option<Self> {
-        let program = program()?;
+    pub(crate) fn start_with(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..5 {
             let port = free_port();
-            let mut process = launch(program, port, folder.path(), options);
+            let mut process = launch(port, folder.path(), options);
             if is_up(&mut process, port) {
-                return Some(Self { process, port, folder });
+                return Self { process, port, folder };
             }
             let _ = process.kill();
             let _ = process.wait();
         }
-        panic!("{} doesn't start", program.display());
+        panic!("redis-server doesn't start");
     }
 
     pub(crate) fn url(&self) -> String {
@@ -59,7 +56,7 @@ impl RedisServer {
 
     /// Starts it again with options, and doesn't wait for it.
     pub(crate) fn launch_again(&mut self, options: &[&str]) {
-        self.process = launch(program().unwrap(), self.port, self.folder.path(), options);
+        self.process = launch(self.port, self.folder.path(), options);
     }
 }
 
@@ -77,8 +74,8 @@ fn free_port() -> u16 {
     ports.by_ref().take(200).map(|free| free.local_addr().unwrap().port()).find(fits).unwrap()
 }
 
-fn launch(program: &PathBuf, port: u16, folder: &std::path::Path, options: &[&str]) -> Child {
-    Command::new(program)
+fn launch(port: u16, folder: &std::path::Path, options: &[&str]) -> Child {
+    Command::new("redis-server")
         .args([
             "--bind",
             "127.0.0.1",
@@ -95,7 +92,7 @@ fn launch(program: &PathBuf, port: u16, folder: &std::path::Path, options: &[&st
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap()
+        .expect("redis-server is installed: `cargo xtask setup`")
 }
 
 fn is_up(process: &mut Child, port: u16) -> bool {
@@ -112,37 +109,4 @@ fn is_up(process: &mut Child, port: u16) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     false
-}
-
-/// The server's program; on Debian it is installed if it is missing.
-#[expect(clippy::print_stderr, reason = "a test that doesn't run must say so")]
-fn program() -> Option<&'static PathBuf> {
-    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let find = || {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/bin")]);
-        folders.map(|folder| folder.join("redis-server")).find(|file| file.is_file())
-    };
-    let install = || {
-        let mut apt = Command::new("apt-get");
-        apt.args(["install", "-y", "--no-install-recommends", "redis-server"]);
-        // Debian would start a server of its own.
-        apt.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
-        apt.stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .ok()
-            .filter(std::process::ExitStatus::success)?;
-        find()
-    };
-    let program = PROGRAM.get_or_init(|| {
-        if std::env::var_os("DELOOP_TEST_REDIS").is_some_and(|value| value == "off") {
-            return None;
-        }
-        find().or_else(install)
-    });
-    if program.is_none() {
-        eprintln!("skipped: no redis-server; install it to run this test");
-    }
-    program.as_ref()
 }

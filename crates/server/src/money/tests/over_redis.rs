@@ -21,8 +21,9 @@ fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
 
 /// While Redis hangs, steps wait little and spend is kept. What Redis got but didn't answer is counted once.
 #[test]
+#[ignore = "needs redis-server"]
 fn servers_agree_also_after_redis_hung() {
-    let Some(redis) = RedisServer::start() else { return };
+    let redis = RedisServer::start();
     let block = budgets(None, Some(0.50), None);
     let (one, other) = (server(&redis, &block), server(&redis, &block));
     for second in 0..10 {
