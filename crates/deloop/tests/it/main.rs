@@ -35,7 +35,6 @@ mod pages;
 mod purge;
 mod recovery;
 #[path = "../../../engine/tests/redis/server.rs"]
-#[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
 mod redis_server;
 mod reproductions;
 mod run;
@@ -55,3 +54,5 @@ mod steps;
 mod subagents;
 mod swarms;
 mod transcripts;
+#[path = "../../../engine/tests/redis/wait.rs"]
+mod wait;

@@ -12,8 +12,9 @@ use super::client::{Client, HttpAnswer, Server};
 use super::faults::jumps;
 use super::receiver::AlertReceiver;
 use crate::binary::{deloop, lines, run};
-use crate::redis_cluster::{RedisCluster, wait_for};
+use crate::redis_cluster::RedisCluster;
 use crate::redis_server::RedisServer;
+use crate::wait::wait_for;
 
 /// The longest that an agent waits: the deadline of 300 ms, and what a busy machine adds.
 const LONGEST: Duration = Duration::from_millis(1_800);

@@ -33,11 +33,9 @@ mod money;
 mod openapi;
 mod receiver;
 #[expect(dead_code, reason = "shared with the tests of the store")]
-#[expect(clippy::disallowed_methods, reason = "waits for the servers to start")]
 #[path = "../../../engine/tests/redis/cluster_server.rs"]
 mod redis_cluster;
 #[expect(dead_code, reason = "shared with the tests of the store")]
-#[expect(clippy::disallowed_methods, reason = "waits for the server to start")]
 #[path = "../../../engine/tests/redis/server.rs"]
 mod redis_server;
 mod redis_settings;
@@ -48,3 +46,5 @@ mod shutdown;
 mod stuck_swarms;
 mod tls;
 mod together;
+#[path = "../../../engine/tests/redis/wait.rs"]
+mod wait;

@@ -5,10 +5,11 @@ use deloop_store::contract::{Numbers, check, check_records, worker};
 use deloop_store::{RedisOptions, RedisStore, Store, StoreError};
 use deloop_types::Call;
 
-use crate::cluster_server::{RedisCluster, SLOTS, wait_for};
+use crate::cluster_server::{RedisCluster, SLOTS};
 use crate::faults::SLACK;
 use crate::patient_at;
 use crate::swarms::counts_as_in_memory;
+use crate::wait::wait_for;
 
 /// Returns sessions that the first node holds.
 fn sessions_of_the_first(cluster: &RedisCluster, count: usize) -> Vec<String> {

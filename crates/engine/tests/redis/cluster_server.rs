@@ -2,8 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::wait::wait_for;
 use crate::redis_server::RedisServer;
 
 /// The first slot of each of three nodes, and the end.
@@ -56,15 +57,6 @@ impl RedisCluster {
     /// Returns the slot of a session of a store without a project.
     pub(crate) fn slot(&self, session: &str) -> u16 {
         self.nodes[0].ask(&format!("CLUSTER KEYSLOT {{deloop:s:{session}}}")).parse().unwrap()
-    }
-}
-
-/// Waits until something is so, for at most a minute.
-pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

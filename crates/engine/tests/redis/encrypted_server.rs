@@ -29,11 +29,16 @@ fn certificates(folder: &Path) {
     let openssl = |arguments: &str| {
         let mut command = Command::new("openssl");
         command.args(arguments.split(' ')).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
-        assert!(command.status().is_ok_and(|status| status.success()), "openssl {arguments}: `cargo xtask setup`");
+        assert!(
+            command.status().is_ok_and(|status| status.success()),
+            "openssl {arguments}: `cargo xtask setup`"
+        );
     };
     std::fs::write(folder.join("san"), "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n").unwrap();
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     openssl(&format!("req -x509 {key} -keyout ca.key -out ca.crt -subj /CN=authority -days 2"));
     openssl(&format!("req {key} -keyout server.key -out server.csr -subj /CN=server"));
-    openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile san");
+    openssl(
+        "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile san",
+    );
 }

@@ -1,4 +1,4 @@
-//! The store in Redis, on a real server. Tests are skipped, and say so, where none can be started.
+//! The store in Redis, on a real server. `cargo xtask check` runs them where redis-server is installed.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -18,6 +18,7 @@ mod redis_server;
 mod reference;
 mod refusals;
 mod swarms;
+mod wait;
 
 use std::time::Duration;
 

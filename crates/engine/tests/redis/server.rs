@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use super::wait::wait_for;
 
 pub(crate) struct RedisServer {
     process: Child,
@@ -95,18 +97,21 @@ fn launch(port: u16, folder: &std::path::Path, options: &[&str]) -> Child {
         .expect("redis-server is installed: `cargo xtask setup`")
 }
 
+/// Waits until the server answers; returns whether it does, which it doesn't if it ended.
 fn is_up(process: &mut Child, port: u16) -> bool {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(20) && process.try_wait().unwrap().is_none() {
-        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
-            let mut answer = [0; 5];
-            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-            if stream.write_all(b"PING\r\n").and_then(|()| stream.read_exact(&mut answer)).is_ok() {
-                // A server with a password answers, too.
-                return matches!(&answer, b"+PONG" | b"-NOAU");
-            }
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    false
+    let mut is_up = false;
+    wait_for("redis-server answers", || {
+        is_up = answers(port);
+        is_up || process.try_wait().unwrap().is_some()
+    });
+    is_up
+}
+
+fn answers(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let mut answer = [0; 5];
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let read = stream.write_all(b"PING\r\n").and_then(|()| stream.read_exact(&mut answer));
+    // A server with a password answers, too.
+    read.is_ok() && matches!(&answer, b"+PONG" | b"-NOAU")
 }

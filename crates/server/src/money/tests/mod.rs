@@ -1,11 +1,9 @@
 mod over_redis;
 #[path = "../../../../engine/tests/redis/server.rs"]
-#[expect(
-    clippy::disallowed_methods,
-    dead_code,
-    reason = "waits for the server to start; shared with other tests"
-)]
+#[expect(dead_code, reason = "shared with other tests")]
 mod redis_server;
+#[path = "../../../../engine/tests/redis/wait.rs"]
+mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
