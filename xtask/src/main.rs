@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask check` does all set-up and runs every test.
+//! The project's own chores: `cargo xtask setup` installs what they need, and `cargo xtask check` runs every test.
 
 mod bench_scan;
 mod bench_serve;
@@ -13,13 +13,16 @@ mod output;
 mod phrases;
 mod pin;
 mod report_test;
+mod setup;
 mod shape;
+mod sources;
 mod tools;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask check                 run everything that must pass: format, lints, tests, docs, examples, agents, licences, fuzzing
+cargo xtask setup                 install what the check needs and this machine lacks; see --help
+cargo xtask check                 run everything that must pass before a change is merged; see --help
 cargo xtask e2e                   run real agents with deloop hooks against a fake model; see --help
 cargo xtask report-test           test the page of `deloop scan --html` in a headless browser
 cargo xtask openapi-test          compare a running `deloop serve` with its OpenAPI document, with schemathesis
@@ -36,7 +39,8 @@ cargo xtask bench-instructions    count the instructions of a step, with valgrin
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
-        Some("check") => check::run(),
+        Some("setup") => setup::run(arguments),
+        Some("check") => check::run(arguments),
         Some("bindings") => bindings::run(arguments),
         Some("documents") => documents::run(arguments),
         Some("e2e") => e2e::run(arguments),

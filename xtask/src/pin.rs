@@ -9,6 +9,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use serde_json::Value;
 
+use crate::tools::build_deloop;
+
 const PROFILES: [&str; 6] =
     ["default", "behavioral", "signature", "doom-loop", "turn-similarity", "turn-hash"];
 /// The project's own sessions, and what is decided about them.
@@ -16,9 +18,11 @@ const OWN: &str = "corpus";
 const PINNED: &str = "corpus/decisions.txt";
 
 const HELP: &str = "\
-cargo xtask pin --deloop BIN                    compare decisions on corpus/ with corpus/decisions.txt
-cargo xtask pin --deloop BIN --update           write corpus/decisions.txt
-cargo xtask pin --deloop BIN --out FILE DIR...  write the decisions on other folders of sessions to FILE
+cargo xtask pin                    compare decisions on corpus/ with corpus/decisions.txt
+cargo xtask pin --update           write corpus/decisions.txt
+cargo xtask pin --out FILE DIR...  write the decisions on other folders of sessions to FILE
+
+With --deloop BIN, decisions are those of another binary than the one that is built from this tree.
 ";
 
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
@@ -30,13 +34,13 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             "--out" => out = arguments.next().map(PathBuf::from),
             "--update" => update = true,
             folder if !folder.starts_with('-') => folders.push(PathBuf::from(folder)),
-            _ => deloop = None,
+            _ => {
+                eprint!("{HELP}");
+                return ExitCode::from(2);
+            }
         }
     }
-    let Some(deloop) = deloop else {
-        eprint!("{HELP}");
-        return ExitCode::from(2);
-    };
+    let Some(deloop) = deloop.or_else(build_deloop) else { return ExitCode::FAILURE };
     if let Some(out) = out {
         let text: String = folders.iter().map(|folder| pin(&deloop, folder)).collect();
         return written(&out, &text);
@@ -55,7 +59,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     for line in text.lines().filter(|line| !pinned.lines().any(|l| l == *line)) {
         println!("+ {line}");
     }
-    println!("decisions changed; if that is intended: cargo xtask pin --deloop BIN --update");
+    println!("decisions changed; if that is intended: cargo xtask pin --update");
     ExitCode::FAILURE
 }
 

@@ -1,46 +1,84 @@
-//! Cargo, what it builds, and the tools that chores install for themselves.
+//! Cargo, what it builds, the tools that setup installs, and how programs are run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A program from a package of the same name, at a version that is known to work.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
-    pub(crate) version: &'static str,
+    version: &'static str,
     /// Further arguments of `cargo install`.
-    pub(crate) arguments: &'static [&'static str],
+    arguments: &'static [&'static str],
 }
 
+/// Runs tests. A newer one on the PATH will do.
+pub(crate) const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.143", arguments: &[] };
 /// Checks licences. Without its default features it builds three times faster; they are for the advisory database.
 pub(crate) const CARGO_DENY: Tool =
     Tool { name: "cargo-deny", version: "0.20.2", arguments: &["--no-default-features"] };
 pub(crate) const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2", arguments: &[] };
 
 impl Tool {
-    /// Returns the program, installed under the target folder if it is not there yet.
+    /// Returns the program: the one on the PATH if it is new enough, else the one that setup installed.
+    pub(crate) fn program(&self) -> Option<PathBuf> {
+        let own = self.folder().join("bin").join(self.name);
+        in_path(self.name).filter(|path| self.is_new_enough(path)).or_else(|| own.exists().then_some(own))
+    }
+
+    fn is_new_enough(&self, program: &Path) -> bool {
+        // Programs of cargo take the name of their subcommand first.
+        let subcommand = self.name.trim_start_matches("cargo-");
+        let output = Command::new(program).args([subcommand, "--version"]).output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let text = text.unwrap_or_default();
+        text.split_whitespace().nth(1).is_some_and(|found| numbers(found) >= numbers(self.version))
+    }
+
+    fn folder(&self) -> PathBuf {
+        target_folder().join("tools").join(format!("{}-{}", self.name, self.version))
+    }
+
+    /// Installs the program under the target folder.
     ///
     /// # Errors
-    /// When `cargo install` fails; its output says why.
-    pub(crate) fn installed(&self) -> Result<PathBuf, String> {
-        let folder = target_folder().join("tools").join(format!("{}-{}", self.name, self.version));
-        let program = folder.join("bin").join(self.name);
-        if program.exists() {
-            return Ok(program);
-        }
-        println!("installing {} {} into {}", self.name, self.version, folder.display());
+    /// When `cargo install` fails three times.
+    pub(crate) fn install(&self) -> Result<(), String> {
+        let folder = self.folder();
         let build = folder.join("build");
-        let mut install = cargo(&["install", "--quiet", "--locked", "--profile", "dev"]);
-        install.args(["--version", self.version]).args(self.arguments).arg("--root").arg(&folder);
-        install.arg("--target-dir").arg(&build).arg(self.name);
-        let done = install.status().is_ok_and(|status| status.success());
+        let done = retried(|| {
+            let mut install = cargo(&["install", "--quiet", "--locked", "--profile", "dev"]);
+            install.args(["--version", self.version]).args(self.arguments).arg("--root").arg(&folder);
+            succeed(install.arg("--target-dir").arg(&build).arg(self.name))
+        });
         let _ = std::fs::remove_dir_all(build);
-        if done { Ok(program) } else { Err(format!("{} could not be installed", self.name)) }
+        done
     }
+}
+
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 /// Returns the command `cargo`, of the toolchain that runs this.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}
+
+/// Returns the command `cargo` of the nightly toolchain.
+pub(crate) fn cargo_nightly(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    // The variables of the toolchain that runs this would win over the one named here.
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").arg("+nightly").args(arguments);
+    command
+}
+
+/// Returns this program with other arguments.
+pub(crate) fn xtask(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
     command.args(arguments);
     command
 }
@@ -53,15 +91,81 @@ pub(crate) fn target_folder() -> PathBuf {
     workspace.join(folder)
 }
 
+/// Returns the command that builds all that the tests, the command and the bindings consist of, with one set of features:
+/// whatever is built with it needn't be built again. This program is left out, because it runs.
+pub(crate) fn build_everything() -> Command {
+    cargo(&["build", "--workspace", "--exclude", "xtask", "--lib", "--bins", "--examples", "--tests"])
+}
+
+/// Returns the path of the command `deloop`, built for debugging.
+pub(crate) fn debug_deloop() -> PathBuf {
+    target_folder().join("debug").join(format!("deloop{}", std::env::consts::EXE_SUFFIX))
+}
+
 /// Builds the command `deloop` for debugging and returns its path.
 pub(crate) fn build_deloop() -> Option<PathBuf> {
-    // The examples give it the features that the tests do, so that after the tests nothing is built again.
-    let built = cargo(&["build", "--quiet", "--workspace", "--bin", "deloop", "--examples"]).status();
-    let name = format!("deloop{}", std::env::consts::EXE_SUFFIX);
-    built.is_ok_and(|status| status.success()).then(|| target_folder().join("debug").join(name))
+    works(build_everything().arg("--quiet")).then(debug_deloop)
 }
 
 /// Returns whether a command succeeds, without its output.
 pub(crate) fn works(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Runs a command without showing its output.
+///
+/// # Errors
+/// When it fails, with the last lines of what it printed.
+pub(crate) fn succeed(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    Err(format!("{program}: {}\n{}", output.status, lines[lines.len().saturating_sub(8)..].join("\n")))
+}
+
+/// How often a registry is asked: one that fails once has said nothing about the package.
+const TRIES: u32 = 3;
+
+/// Asks a registry, and again after a pause if it fails.
+///
+/// # Errors
+/// When every try fails: with what the last one said.
+pub(crate) fn retried(mut install: impl FnMut() -> Result<(), String>) -> Result<(), String> {
+    for pause in 1..TRIES {
+        match install() {
+            Ok(()) => return Ok(()),
+            Err(why) => println!("{why}\nasking again in {} s", pause * 5),
+        }
+        std::thread::sleep(Duration::from_secs((pause * 5).into()));
+    }
+    install()
+}
+
+/// Returns the file of this name in a folder of the PATH.
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
+    let folders = std::env::split_paths(&std::env::var_os("PATH")?).collect::<Vec<_>>();
+    folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(numbers("0.9.143") > numbers("0.9.99"));
+        assert!(numbers("0.10.0") > numbers("0.9.143"));
+        assert!(numbers("nonsense") < numbers("0.9.143"));
+    }
+
+    #[test]
+    fn a_failure_says_what_was_printed() {
+        let why = succeed(Command::new("sh").args(["-c", "echo told; echo more >&2; exit 3"])).unwrap_err();
+        assert!(why.starts_with("sh: exit status: 3") && why.ends_with("told\nmore"), "{why}");
+    }
 }

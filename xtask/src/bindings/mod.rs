@@ -168,3 +168,9 @@ fn only_file(folder: &Path, ending: &str) -> Option<PathBuf> {
     let first = files.next()?;
     files.next().is_none().then_some(first)
 }
+pub(crate) fn missing(_quick: bool) -> Vec<String> {
+    Vec::new()
+}
+pub(crate) fn install(_quick: bool) -> Result<(), String> {
+    Ok(())
+}

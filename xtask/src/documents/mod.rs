@@ -2,23 +2,23 @@
 
 mod page;
 mod record;
-mod sources;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::page::{Page, Proof};
-use self::record::Record;
-use crate::e2e;
+pub(crate) use self::record::Record;
+use crate::setup::Requirement;
 use crate::tools::target_folder;
+use crate::{e2e, sources};
 
 const HELP: &str = "\
-cargo xtask documents [--ran [--no-agents]]
+cargo xtask documents [--ran]
 
 Checks the tables in docs/documents: each row names a test, and each named test exists.
-  --ran          also check that each test ran and passed in the `cargo xtask check` that records into target/check
-  --no-agents    this machine can't run agents: rows that need them are skipped and listed
+  --ran          also check that each test ran and passed in the last `cargo xtask check`
+                 unless this machine lacks what it needs: a row with no other test is skipped and listed
 ";
 
 const FOLDER: &str = "docs/documents";
@@ -34,9 +34,9 @@ const PAGES: [(&str, char); 5] = [
 const VECTORS: &str = "it::conformance::every_vector_holds";
 const DETECTOR_PAGES: &str = "pages::every_page_is_true";
 
-/// Returns the file that the output of the check's tests goes to.
+/// Returns the report of the tests, which nextest writes.
 pub(crate) fn tests_file() -> PathBuf {
-    target_folder().join("check/tests.txt")
+    target_folder().join("nextest/default/junit.xml")
 }
 
 /// Returns the file that the names of the check's passed examples go to, one `example::NAME` a line.
@@ -54,14 +54,13 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     let ran = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => None,
-        ["--ran"] => Some(Ran::read(true)),
-        ["--ran", "--no-agents"] => Some(Ran::read(false)),
+        ["--ran"] => Some(Ran::read()),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);
         }
     };
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let workspace = sources::workspace();
     let mut exist = sources::names(&workspace);
     exist.extend(e2e::case_names());
     let known = Known { exist, ran };
@@ -81,16 +80,22 @@ struct Ran {
     tests: Record,
     /// Examples and cases of agents.
     others: BTreeSet<String>,
-    /// Whether this machine can run agents.
-    agents: bool,
+    /// What this machine can't run.
+    cannot_run: BTreeSet<String>,
 }
 
 impl Ran {
-    fn read(agents: bool) -> Self {
+    fn read() -> Self {
         let text = |file: PathBuf| std::fs::read_to_string(file).unwrap_or_default();
         let lines = text(examples_file()) + &text(cases_file());
         let others = lines.lines().map(|line| line.trim().to_owned()).collect();
-        Self { tests: Record::read(&text(tests_file())), others, agents }
+        let ignored = sources::ignored_tests(&sources::workspace()).into_iter();
+        let ignored = ignored.filter(|test| Requirement::missing_for(&test.reason).is_some());
+        let mut cannot_run: BTreeSet<String> = ignored.map(|test| test.name).collect();
+        if !Requirement::Agent("claude-code").is_there() {
+            cannot_run.extend(e2e::case_names());
+        }
+        Self { tests: Record::read(&text(tests_file())), others, cannot_run }
     }
 }
 
@@ -107,7 +112,7 @@ enum Standing {
     Missing,
     NotRun,
     NotPassed,
-    NoAgents,
+    CannotRun,
 }
 
 impl Known {
@@ -116,10 +121,12 @@ impl Known {
             return Standing::Missing;
         }
         let Some(ran) = &self.ran else { return Standing::Good };
+        if ran.cannot_run.contains(name) {
+            return Standing::CannotRun;
+        }
         let test = match name.split("::").next() {
             Some("vector") => VECTORS,
             Some("page") => DETECTOR_PAGES,
-            Some("e2e") if !ran.agents => return Standing::NoAgents,
             Some("e2e" | "example") if ran.others.contains(name) => return Standing::Good,
             Some("e2e" | "example") => return Standing::NotRun,
             _ => name,
@@ -172,7 +179,7 @@ impl Report {
                     Standing::Missing => wrong(format!("`{test}` doesn't exist")),
                     Standing::NotRun => wrong(format!("`{test}` didn't run")),
                     Standing::NotPassed => wrong(format!("`{test}` didn't pass")),
-                    Standing::NoAgents => left -= 1,
+                    Standing::CannotRun => left -= 1,
                 }
             }
             if left == 0 && !tests.is_empty() {
@@ -190,7 +197,7 @@ impl Report {
             println!("{line}");
         }
         for skipped in &self.skipped {
-            println!("skipped, because this machine can't run agents: {skipped}");
+            println!("skipped, because this machine lacks what the test needs: {skipped}");
         }
         if !checked {
             println!("not checked: whether the tests ran; `cargo xtask check` does that");

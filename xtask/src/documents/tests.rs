@@ -9,11 +9,16 @@ const EXIST: [&str; 7] = [
     "example::harness",
     "e2e::codex::nudge",
 ];
-const OUTPUT: &str = "Running tests/it/main.rs (target/debug/deps/it-0f)\ntest a::works ... ok\ntest a::fails ... FAILED\ntest conformance::every_vector_holds ... ok\nRunning tests/pages.rs (target/debug/deps/pages-0f)\ntest every_page_is_true ... ok\n";
+const REPORT: &str = r#"<testsuites>
+<testcase classname="deloop::it" name="a::works"/>
+<testcase classname="deloop::it" name="a::fails"><failure/></testcase>
+<testcase classname="deloop::it" name="conformance::every_vector_holds"/>
+<testcase classname="deloop-detect::pages" name="every_page_is_true"/>
+</testsuites>"#;
 
-fn ran(output: &str, others: &[&str], agents: bool) -> Option<Ran> {
-    let others = others.iter().map(|name| (*name).to_owned()).collect();
-    Some(Ran { tests: Record::read(output), others, agents })
+fn ran(report: &str, others: &[&str], cannot_run: &[&str]) -> Option<Ran> {
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    Some(Ran { tests: Record::read(report), others: set(others), cannot_run: set(cannot_run) })
 }
 
 /// Returns what is wrong with a page of one row with this last cell, and whether it was skipped.
@@ -30,7 +35,7 @@ fn a_row_without_a_test_fails() {
     for cell in ["", "yes", "open", "`open`"] {
         assert!(!report(cell, None).0.is_empty(), "{cell}");
     }
-    assert_eq!(report("server", ran("", &[], true)), (String::new(), false));
+    assert_eq!(report("server", ran("", &[], &[])), (String::new(), false));
 }
 
 #[test]
@@ -46,19 +51,19 @@ fn a_test_that_does_not_exist_fails() {
 fn a_test_that_did_not_run_or_pass_fails() {
     let all = "`it::a::works`, `vector::behavioral/ladder`, `page::similar-call`, `example::harness`, `e2e::codex::nudge`";
     let others = ["example::harness", "e2e::codex::nudge"];
-    assert_eq!(report(all, ran(OUTPUT, &others, true)), (String::new(), false));
-    assert_eq!(report(all, ran("", &[], true)).0.matches("didn't run").count(), 5);
-    assert!(report("`it::a::is_left_out`", ran(OUTPUT, &others, true)).0.ends_with("didn't run"));
-    assert!(report("`it::a::fails`", ran(OUTPUT, &others, true)).0.ends_with("didn't pass"));
+    assert_eq!(report(all, ran(REPORT, &others, &[])), (String::new(), false));
+    assert_eq!(report(all, ran("", &[], &[])).0.matches("didn't run").count(), 5);
+    assert!(report("`it::a::is_left_out`", ran(REPORT, &others, &[])).0.ends_with("didn't run"));
+    assert!(report("`it::a::fails`", ran(REPORT, &others, &[])).0.ends_with("didn't pass"));
     assert_eq!(report("`it::a::fails`", None).0, "", "without a record it only has to exist");
 }
 
 #[test]
-fn a_row_that_needs_an_agent_is_skipped_where_there_is_none() {
-    assert_eq!(report("`e2e::codex::nudge`", ran(OUTPUT, &[], false)), (String::new(), true));
-    assert_eq!(
-        report("`e2e::codex::nudge`, `it::a::works`", ran(OUTPUT, &[], false)),
-        (String::new(), false)
-    );
-    assert!(report("`e2e::codex::nudge`", ran(OUTPUT, &[], true)).0.ends_with("didn't run"));
+fn a_row_is_skipped_if_the_machine_can_run_none_of_its_tests() {
+    let without = |cell: &str, cannot_run: &[&str]| report(cell, ran(REPORT, &[], cannot_run));
+    let codex = ["e2e::codex::nudge"];
+    assert_eq!(without("`e2e::codex::nudge`", &codex), (String::new(), true));
+    assert_eq!(without("`e2e::codex::nudge`, `it::a::works`", &codex), (String::new(), false));
+    assert_eq!(without("`it::a::is_left_out`", &["it::a::is_left_out"]), (String::new(), true));
+    assert!(without("`e2e::codex::nudge`", &[]).0.ends_with("didn't run"));
 }

@@ -166,6 +166,11 @@ impl Case {
         matches!(self, Behavioral | Signature | DoomLoop | TurnSimilarity | TurnHash).then(|| self.name())
     }
 
+    /// Whether it takes long because somebody waits for something that never comes.
+    pub(super) fn waits(self) -> bool {
+        matches!(self, Self::Hanging | Self::SilentModel | Self::EndlessCall)
+    }
+
     /// Whether a `deloop serve` decides.
     pub(super) fn has_server(self) -> bool {
         matches!(self, Self::Server | Self::Message | Self::ServerGone)

@@ -21,8 +21,10 @@ mod stall;
 mod stand_in;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use self::agents::{AGENTS, Agent};
 use self::cases::{Case, Verdict};
@@ -30,16 +32,20 @@ use self::hooks::{Hooks, RealDeloop, StandIns};
 use self::sandbox::Isolation;
 use self::setup::Agents;
 use self::table::Row;
-use crate::tools::{cargo, target_folder};
+use crate::tools::{build_deloop, debug_deloop, target_folder};
 
 const HELP: &str = "\
-cargo xtask e2e [AGENT…] [--case CASE]… [--stand-in | --deloop FILE]
+cargo xtask e2e [AGENT…] [--case CASE]… [--stand-in | --deloop FILE] [--keep]
 
 Runs real agents against a fake model, with deloop's hooks in them, and prints what came of each case.
   --case CASE      only this case, may be repeated
   --stand-in       shell scripts in deloop's place: tests the harness and what we know about the agents
-  --deloop FILE    this binary; else the workspace's own, built for release
+  --deloop FILE    this binary; else the one that is built from this tree, for debugging
+  --keep           keep the folder of every run, not only of those that failed
 ";
+
+/// How many cases run at the same time.
+const AT_A_TIME: usize = 4;
 
 /// What was asked for.
 struct Options {
@@ -49,6 +55,7 @@ struct Options {
     unnamed: bool,
     stand_in: bool,
     deloop: Option<PathBuf>,
+    keep: bool,
 }
 
 /// Does what the arguments after `e2e` say.
@@ -63,11 +70,18 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options =
-        Options { agents: Vec::new(), cases: Vec::new(), unnamed: false, stand_in: false, deloop: None };
+    let mut options = Options {
+        agents: Vec::new(),
+        cases: Vec::new(),
+        unnamed: false,
+        stand_in: false,
+        deloop: None,
+        keep: false,
+    };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--stand-in" => options.stand_in = true,
+            "--keep" => options.keep = true,
             "--deloop" => options.deloop = Some(arguments.next().ok_or("--deloop needs a file")?.into()),
             "--case" => {
                 let name = arguments.next().unwrap_or_default();
@@ -99,15 +113,13 @@ fn names(names: &[&str]) -> String {
 }
 
 fn perform(options: &Options) -> Result<ExitCode, String> {
-    let folder = target_folder().join("e2e");
-    let agents = Agents::open(folder.join("agents"))?;
-    let outside = sandbox::isolation() == Isolation::None;
-    let mut missing = Vec::new();
-    for agent in &options.agents {
-        if let Some(Err(message)) = agent.package().map(|package| agents.install(&package)) {
-            missing.push((agent.name(), message));
-        }
+    let agents = Agents::open(agents_folder());
+    let missing: Vec<&str> =
+        options.agents.iter().map(|agent| agent.name()).filter(|name| !is_installed(name)).collect();
+    if !missing.is_empty() {
+        return Err(format!("not installed: {}; cargo xtask setup --all", missing.join(", ")));
     }
+    let outside = sandbox::isolation() == Isolation::None;
     let hooks = hooks(options, outside)?;
     if outside {
         if let Some(status) = sandbox::enter() {
@@ -115,49 +127,96 @@ fn perform(options: &Options) -> Result<ExitCode, String> {
         }
         println!("no namespaces here: the agents could reach the network, and one case is skipped");
     }
-    let mut rows = Vec::new();
-    for agent in &options.agents {
-        let mut row = Row::new(*agent);
-        for case in &options.cases {
-            if options.unnamed && case.profile().is_some() && !agent.shows_documents() {
-                row.add(*case, Verdict::Skipped("runs only when --case names it".to_owned()));
-                continue;
-            }
-            let absent = missing.iter().find(|(name, _)| *name == agent.name());
-            let verdict = match absent {
-                Some((_, message)) => Verdict::Failed(message.clone()),
-                None => cases::run(*case, *agent, &agents, &*hooks, &folder.join("runs")),
-            };
-            row.add(*case, verdict);
-        }
-        rows.push(row);
-    }
+    let rows = run_cases(options, &agents, &*hooks, &target_folder().join("e2e/runs"));
     println!("\n{}", table::render(&options.cases, &rows));
     if !options.stand_in {
-        passed::write(&folder.join("passed.txt"), &rows).map_err(|e| format!("passed.txt: {e}"))?;
+        passed::write(&crate::documents::cases_file(), &rows).map_err(|e| format!("passed.txt: {e}"))?;
     }
     Ok(if rows.iter().any(Row::failed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Who gets installed; the binary is built while the network is there.
+/// Runs the cases of all agents, several at a time, because an agent waits more than it computes.
+fn run_cases(options: &Options, agents: &Agents, hooks: &dyn Hooks, runs: &Path) -> Vec<Row> {
+    let of_agent = |agent: &&'static dyn Agent| {
+        let agent = *agent;
+        options.cases.iter().map(move |case| (agent, *case))
+    };
+    let mut pairs: Vec<(&dyn Agent, Case)> = options.agents.iter().flat_map(of_agent).collect();
+    // What only waits comes first, so that nothing waits for it at the end.
+    pairs.sort_by_key(|(_, case)| !case.waits());
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((agent, case)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let verdict = if options.unnamed && case.profile().is_some() && !agent.shows_documents() {
+                Verdict::Skipped("runs only when --case names it".to_owned())
+            } else {
+                cases::run(*case, *agent, agents, hooks, runs)
+            };
+            if !options.keep && !matches!(verdict, Verdict::Failed(_)) {
+                let _ = std::fs::remove_dir_all(runs.join(agent.name()).join(case.name()));
+            }
+            table::say(*agent, *case, &verdict);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((agent.name(), *case, verdict));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(work);
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(_, case, _)| options.cases.iter().position(|each| each == case));
+    let mut rows: Vec<Row> = options.agents.iter().map(|agent| Row::new(*agent)).collect();
+    for (agent, case, verdict) in done {
+        if let Some(row) = rows.iter_mut().find(|row| row.agent() == agent) {
+            row.add(case, verdict);
+        }
+    }
+    rows
+}
+
+/// Returns what gets installed into the agents; the binary is built while the network is there.
 fn hooks(options: &Options, build: bool) -> Result<Box<dyn Hooks>, String> {
     if options.stand_in {
         return Ok(Box::new(StandIns));
     }
     let binary = match &options.deloop {
         Some(binary) => std::path::absolute(binary).map_err(|e| e.to_string())?,
-        None => target_folder().join("release").join("deloop"),
+        None if build => build_deloop().ok_or("deloop does not build; --stand-in needs no deloop")?,
+        None => debug_deloop(),
     };
-    if build && options.deloop.is_none() {
-        let built = cargo(&["build", "--release", "--package", "deloop"]).status();
-        if !built.is_ok_and(|status| status.success()) {
-            return Err("deloop does not build; --stand-in needs no deloop".to_owned());
-        }
-    }
     if binary.exists() {
         return Ok(Box::new(RealDeloop { binary }));
     }
     Err(format!("{} is not there; build it, or name one with --deloop", binary.display()))
+}
+
+fn agents_folder() -> PathBuf {
+    target_folder().join("e2e/agents")
+}
+
+/// Whether the agent of this name, and the Node that agents run on, are installed. An agent without a package always is.
+pub(crate) fn is_installed(name: &str) -> bool {
+    let agents = Agents::open(agents_folder());
+    let agent = AGENTS.into_iter().find(|agent| agent.name() == name);
+    agents.has_node() && agent.is_some_and(|agent| agent.package().is_none_or(|package| agents.has(&package)))
+}
+
+/// Installs the agent of this name, and the Node that agents run on, under the target folder.
+///
+/// # Errors
+/// When npm fails three times, or brings another version.
+pub(crate) fn install(name: &str) -> Result<(), String> {
+    let agents = Agents::open(agents_folder());
+    let agent = AGENTS.into_iter().find(|agent| agent.name() == name).ok_or(format!("no agent {name:?}"))?;
+    agents.install_node()?;
+    agent.package().map_or(Ok(()), |package| agents.install(&package))
+}
+
+/// Whether this machine lets agents be kept apart from it.
+pub(crate) fn has_namespaces() -> bool {
+    sandbox::available()
 }
 
 /// Returns the names of all cases of all agents, as `e2e::AGENT::CASE`.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folders of one run. They are kept afterwards, for a look at what went wrong.
+/// The folders of one run. They are kept if it failed, for a look at what went wrong.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) root: PathBuf,
@@ -108,8 +108,11 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Writes a file that can be executed.
+/// Writes a file that can be executed. If there is one, it is replaced, because its contents may be shared by a link.
 pub(super) fn write_program(path: &Path, text: &str) -> io::Result<()> {
+    if path.exists() {
+        fs::remove_file(path)?;
+    }
     write(path, text)?;
     make_executable(path)
 }

@@ -41,7 +41,7 @@ pub(super) fn isolation() -> Isolation {
     if std::env::var_os(INSIDE).is_some() { Isolation::Namespaces } else { Isolation::None }
 }
 
-fn available() -> bool {
+pub(super) fn available() -> bool {
     namespace(&["--net", "--mount", "--pid", "--fork", "--mount-proc"])
         .args(["ip", "link", "set", "lo", "up"])
         .stdout(Stdio::null())

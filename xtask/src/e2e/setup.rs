@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::agents::Package;
+use crate::tools::{retried, succeed};
 
 /// npm silently takes an older release of an agent when node is too old for the newest, so node comes from npm as well.
 const NODE: Package = Package { folder: "node", name: "node", version: "22", program: "node" };
@@ -16,37 +17,43 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Looks in this folder, and fetches node into it if it is not there.
-    pub(super) fn open(folder: PathBuf) -> Result<Self, String> {
-        let agents = Self { folder };
-        agents.install(&NODE)?;
-        Ok(agents)
+    /// Looks in this folder.
+    pub(super) fn open(folder: PathBuf) -> Self {
+        Self { folder }
     }
 
-    /// Fetches the package unless it is here already.
+    /// Whether the package is here, at a version that fits.
+    pub(super) fn has(&self, package: &Package) -> bool {
+        self.version(package).is_some_and(|version| fits(&version, package.version))
+    }
+
+    pub(super) fn has_node(&self) -> bool {
+        self.has(&NODE)
+    }
+
+    /// Fetches the Node that agents run on, unless it is here already.
+    pub(super) fn install_node(&self) -> Result<(), String> {
+        self.install(&NODE)
+    }
+
+    /// Fetches the package, unless it is here already.
     pub(super) fn install(&self, package: &Package) -> Result<(), String> {
-        let folder = self.folder.join(package.folder);
-        if self.version(package).is_some_and(|version| fits(&version, package.version)) {
+        if self.has(package) {
             return Ok(());
         }
         let Package { name, version, .. } = package;
-        println!("installing {name} {version}");
-        let describe = |error: &dyn std::fmt::Display| format!("cannot install {name} {version}: {error}");
-        fs::create_dir_all(&folder).map_err(|e| describe(&e))?;
-        fs::write(folder.join("package.json"), "{\"private\":true}\n").map_err(|e| describe(&e))?;
-        let npm = Command::new("npm")
-            .current_dir(&folder)
-            .env("PATH", self.path(&[]))
-            .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
-            .arg(format!("{name}@{version}"))
-            .output()
-            .map_err(|e| describe(&format!("npm does not start ({e}); install Node.js with npm")))?;
-        if !npm.status.success() {
-            return Err(describe(&String::from_utf8_lossy(&npm.stderr).trim()));
-        }
+        let folder = self.folder.join(package.folder);
+        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        fs::write(folder.join("package.json"), "{\"private\":true}\n").map_err(|error| error.to_string())?;
+        retried(|| {
+            let mut npm = Command::new("npm");
+            npm.current_dir(&folder).env("PATH", self.path(&[]));
+            npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]);
+            succeed(npm.arg(format!("{name}@{version}")))
+        })?;
         match self.version(package) {
             Some(found) if fits(&found, version) => Ok(()),
-            found => Err(describe(&format!("npm brought {}", found.as_deref().unwrap_or("nothing")))),
+            found => Err(format!("npm brought {}", found.as_deref().unwrap_or("nothing"))),
         }
     }
 

@@ -22,10 +22,12 @@ impl Row {
         }
     }
 
-    /// Keeps the verdict, and says it at once, as a run takes its time.
+    pub(super) fn agent(&self) -> &'static str {
+        self.agent
+    }
+
+    /// Keeps the verdict on the next case of the table.
     pub(super) fn add(&mut self, case: Case, verdict: Verdict) {
-        let (word, detail) = describe(&verdict);
-        println!("{:12} {:15} {word}: {detail}", self.agent, case.name());
         self.verdicts.push(verdict);
         self.cases.push(case);
     }
@@ -42,6 +44,12 @@ impl Row {
     pub(super) fn failed(&self) -> bool {
         self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::Failed(_)))
     }
+}
+
+/// Prints a verdict as soon as it is there, because a run takes its time.
+pub(super) fn say(agent: &dyn Agent, case: Case, verdict: &Verdict) {
+    let (word, detail) = describe(verdict);
+    println!("{:12} {:15} {word}: {detail}", agent.name(), case.name());
 }
 
 /// The table as text.

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-use crate::tools::{build_deloop, target_folder, works};
+use crate::tools::{build_deloop, retried, succeed, target_folder};
 use server::TestedServer;
 
 /// schemathesis and all that it needs, at versions that are known to work.
@@ -41,9 +41,8 @@ fn test(mut arguments: impl Iterator<Item = String>) -> Result<Option<String>, S
         (Some("--deloop"), Some(path)) => Some(PathBuf::from(path)),
         _ => return Err("usage: cargo xtask openapi-test [--deloop PATH]".to_owned()),
     };
-    let schemathesis = match installed() {
-        Ok(program) => program,
-        Err(why) => return Ok(Some(why)),
+    let Some(schemathesis) = schemathesis() else {
+        return Ok(Some("schemathesis isn't installed; cargo xtask setup".to_owned()));
     };
     let deloop = match deloop {
         Some(path) => path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?,
@@ -63,30 +62,32 @@ fn test(mut arguments: impl Iterator<Item = String>) -> Result<Option<String>, S
     Ok(None)
 }
 
-/// Returns schemathesis, installed under the target folder if it is not there yet.
-fn installed() -> Result<PathBuf, String> {
+fn folder() -> PathBuf {
     let version = REQUIREMENTS.lines().find(|line| line.starts_with("schemathesis=="));
-    let folder = target_folder().join("tools").join(version.unwrap_or("schemathesis").replace("==", "-"));
-    let (program, ready) = (folder.join("bin/schemathesis"), folder.join("installed.txt"));
-    // Written at the end, so that an installation that was cut off is done again.
-    if std::fs::read_to_string(&ready).is_ok_and(|text| text == REQUIREMENTS) {
-        return Ok(program);
-    }
-    println!("installing schemathesis into {}", folder.display());
-    if !works(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder)) {
-        return Err(
-            "there is no Python 3 with venv; install the packages `python3` and `python3-venv`".into()
-        );
-    }
+    target_folder().join("tools").join(version.unwrap_or("schemathesis").replace("==", "-"))
+}
+
+/// Returns schemathesis, if setup has installed it.
+pub(crate) fn schemathesis() -> Option<PathBuf> {
+    let (program, ready) = (folder().join("bin/schemathesis"), folder().join("installed.txt"));
+    std::fs::read_to_string(ready).is_ok_and(|text| text == REQUIREMENTS).then_some(program)
+}
+
+/// Installs schemathesis under the target folder.
+///
+/// # Errors
+/// When there is no Python with venv, or pip fails three times.
+pub(crate) fn install() -> Result<(), String> {
+    let folder = folder();
+    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
     let list = folder.join("requirements.txt");
     std::fs::write(&list, REQUIREMENTS).map_err(|error| error.to_string())?;
-    let mut install = Command::new(folder.join("bin/python"));
-    install.args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(&list);
-    if !works(&mut install) {
-        return Err("pip could not install schemathesis".into());
-    }
-    std::fs::write(ready, REQUIREMENTS).map_err(|error| error.to_string())?;
-    Ok(program)
+    retried(|| {
+        let mut install = Command::new(folder.join("bin/python"));
+        succeed(install.args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(&list))
+    })?;
+    // Written at the end, so that an installation that was cut off is done again.
+    std::fs::write(folder.join("installed.txt"), REQUIREMENTS).map_err(|error| error.to_string())
 }
 
 struct Tester {

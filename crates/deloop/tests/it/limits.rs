@@ -230,7 +230,7 @@ fn a_transcript_costs_little_more_than_its_bytes() {
 
 /// The figures of `docs/limits.md`.
 #[test]
-#[ignore = "takes minutes; for a release build"]
+#[ignore = "a measurement; run it with --release and --nocapture"]
 #[expect(clippy::print_stdout, reason = "it prints a table")]
 fn the_table_of_limits() {
     for size in [1 << 20, 60 << 20] {

@@ -1,0 +1,28 @@
+//! Packages of a Debian system.
+
+use std::process::Command;
+
+use crate::tools::{in_path, retried};
+
+/// Installs packages.
+///
+/// # Errors
+/// When there is no apt-get, it may not install, or it fails three times; says what to do.
+pub(super) fn install(packages: &[&str]) -> Result<(), String> {
+    let by_hand = format!("install {} with your package manager", packages.join(", "));
+    if in_path("apt-get").is_none() {
+        return Err(by_hand);
+    }
+    retried(|| {
+        apt(&["update", "-q"])?;
+        apt(&[&["install", "-y", "-q", "--no-install-recommends"], packages].concat())
+    })
+    .map_err(|why| format!("{why}; {by_hand}"))
+}
+
+fn apt(arguments: &[&str]) -> Result<(), String> {
+    let mut apt = Command::new("apt-get");
+    // With this run level Debian starts no server that it installs.
+    apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
+    crate::tools::succeed(&mut apt)
+}
