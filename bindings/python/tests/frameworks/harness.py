@@ -16,7 +16,7 @@ from typing import Any
 from fake_model import FakeModel, Request
 
 REPO = Path(__file__).resolve().parents[4]
-ROWS = REPO / "target" / "bindings" / "rows"
+ROWS = REPO / os.environ.get("CARGO_TARGET_DIR", "target") / "bindings" / "rows"
 FIRST, SECOND = "[deloop] You ran", "[deloop] This is the second"
 BLOCKED, AGAIN, STOPPED = "[deloop] Blocked.", "[deloop] Blocked again", "[deloop] Stopped"
 LADDER = ["nudge", "nudge", "block", "block", "stop"]
