@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -109,7 +110,9 @@ def run(name: str, options: argparse.Namespace) -> int:
         env["DELOOP_BINARY"] = str(scripts / COMMAND)
     (TARGET / "bindings" / "rows" / f"{name}.json").unlink(missing_ok=True)
     pytest = [str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *tests(name)]
-    return 1 if subprocess.run(pytest, env=env, cwd=REPO).returncode else 0
+    with tempfile.TemporaryDirectory(prefix="deloop-tests-", ignore_cleanup_errors=True) as scratch:
+        done = subprocess.run([*pytest, f"--basetemp={scratch}/tests"], env=env, cwd=REPO)
+    return 1 if done.returncode else 0
 
 
 def main() -> int:
