@@ -12,6 +12,7 @@ mod openapi_test;
 mod output;
 mod phrases;
 mod pin;
+mod registry;
 mod report_test;
 mod setup;
 mod shape;
@@ -26,7 +27,7 @@ cargo xtask check                 run everything that must pass before a change 
 cargo xtask e2e                   run real agents with deloop hooks against a fake model; see --help
 cargo xtask report-test           test the page of `deloop scan --html` in a headless browser
 cargo xtask openapi-test          compare a running `deloop serve` with its OpenAPI document, with schemathesis
-cargo xtask bindings              build the Python and Node packages and run them inside the frameworks; see --help
+cargo xtask bindings              test the Python and Node packages by themselves and inside the frameworks; see --help
 cargo xtask documents             check that every sentence in docs/documents has a test; see --help
 cargo xtask shape                 count lines and files; list long files and type names that are defined twice
 cargo xtask phrases               check that each phrase of the vocabulary occurs in more than one project

@@ -1,6 +1,6 @@
 // What the scripts share: where things are, and how programs are run.
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -8,10 +8,12 @@ import { fileURLToPath } from "node:url";
 export const here = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 /** The repository. */
 export const repository = resolve(here, "../..");
-/** Where everything that is built or installed goes; ignored by git. */
-export const scratch = join(repository, "target/bindings/node");
 /** Where cargo puts what it builds. */
 export const cargoTarget = resolve(repository, process.env.CARGO_TARGET_DIR ?? "target");
+/** Where the packages that tests need are installed; ignored by git, as everything below it. */
+export const installations = join(cargoTarget, "bindings");
+/** Where the tests put their own files. */
+export const scratch = join(installations, "node");
 
 /** The name of this platform in `@deloop/cli-…`. */
 export function platformName() {
@@ -39,34 +41,28 @@ export function npm(args, options = {}) {
   return run("npm", [...args, "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"], options);
 }
 
-/** How often packages are asked for: a registry that fails once has said nothing about the package. */
-const TRIES = 3;
-
-/** Installs the packages of a lock file; returns what npm said if it can't, and undefined if it could. */
-export function install(folder, args = []) {
-  let said;
-  for (let i = 0; i < TRIES; i += 1) {
-    const done = npm(["ci", ...args], { cwd: folder, mayFail: true });
-    if (done.status === 0) return undefined;
-    said = `npm ci: code ${done.status ?? done.signal}\n${done.stdout}\n${done.stderr}`;
-  }
-  return said;
+/** Returns the folder with the packages of a lock file; `cargo xtask bindings setup` installs them. Ends the script with 2 if they aren't there. */
+export function installed(name, pins) {
+  const folder = join(installations, name);
+  const mark = join(folder, "installed");
+  // As xtask/src/bindings/node.rs writes it, at the end.
+  if (existsSync(mark) && readFileSync(mark, "utf8") === readFileSync(join(pins, "package-lock.json"), "utf8")) return folder;
+  console.error(`the packages of ${name} aren't installed: run \`cargo xtask setup\``);
+  process.exit(2);
 }
 
-/** Returns the path of the TypeScript compiler, installed at the version in dev/package-lock.json; ends the script with 2 if it can't. */
+/** Returns the path of the TypeScript compiler. */
 export function tsc() {
-  const folder = join(scratch, "dev");
-  const path = join(folder, "node_modules/typescript/bin/tsc");
-  const wanted = readFileSync(join(here, "dev/package-lock.json"), "utf8");
-  const found = existsSync(path) ? readFileSync(join(folder, "package-lock.json"), "utf8") : "";
-  if (found !== wanted) {
-    mkdirSync(folder, { recursive: true });
-    for (const file of ["package.json", "package-lock.json"]) copyFileSync(join(here, "dev", file), join(folder, file));
-    const failed = install(folder, ["--ignore-scripts"]);
-    if (failed !== undefined) {
-      console.error(`TypeScript can't be installed: ${failed}`);
-      process.exit(2);
-    }
+  return join(installed("node-dev", join(here, "dev")), "node_modules/typescript/bin/tsc");
+}
+
+/** Puts a file, which may have 100 MB, into another place: as a link, or as a copy where links aren't possible. */
+export function put(source, target) {
+  rmSync(target, { force: true });
+  mkdirSync(dirname(target), { recursive: true });
+  try {
+    linkSync(source, target);
+  } catch {
+    copyFileSync(source, target);
   }
-  return path;
 }

@@ -188,9 +188,9 @@ export function runPageProgram(name, model, extension = "ts") {
   return runProgram(pageProgram(name), { env: model.env, extension });
 }
 
-/** Adds cells to the row of a framework in target/bindings/rows/NAME.json; the docs' table is made from these. */
+/** Adds cells to the row of a framework, which the docs' table is made from. */
 export function writeRow(name, cells) {
-  const rows = join(repository, "target/bindings/rows");
+  const rows = process.env.DELOOP_ROWS;
   mkdirSync(rows, { recursive: true });
   const path = join(rows, `${name}.json`);
   const row = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : { framework: name };

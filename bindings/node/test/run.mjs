@@ -5,13 +5,14 @@
 //
 // --package is a built Node package (with dist/ and npm/PLATFORM); by default it is bindings/node, and dist/ is built.
 // --tarballs has the packages as `npm pack` makes them; they are unpacked, as npm does.
-// Exit codes: 0 all tests passed, 1 some failed, 2 packages couldn't be installed.
+// `cargo xtask bindings setup` installs the frameworks; this installs nothing and needs no network.
+// Exit codes: 0 all tests passed, 1 some failed, 2 something isn't installed.
 import { spawnSync } from "node:child_process";
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { here, install, platformName, repository, tsc } from "../scripts/tools.mjs";
+import { here, installations, installed, platformName, put, repository, tsc } from "../scripts/tools.mjs";
 
 /** The frameworks: which tests each has, and the oldest Node that it runs on. */
 const FRAMEWORKS = {
@@ -47,20 +48,20 @@ function buildHere() {
   return here;
 }
 
-/** Installs a framework and deloop into a folder of their own and runs the tests there. */
+/** Puts deloop and the tests beside a framework and runs them there. */
 function passes(name) {
   const { tests, node } = FRAMEWORKS[name];
-  const folder = installed(name);
+  const folder = folderOf(name);
   installDeloop(join(folder, "node_modules"));
   const copies = join(folder, "test");
   rmSync(copies, { recursive: true, force: true });
   mkdirSync(copies);
   const sources = readdirSync(join(here, "test")).filter((file) => file.endsWith(".mjs"));
   for (const file of sources) copyFileSync(join(here, "test", file), join(copies, file));
-  rmSync(join(repository, "target/bindings/rows", `${name}.json`), { force: true });
+  rmSync(join(installations, "rows", `${name}.json`), { force: true });
   const files = (values.only ?? tests).map((test) => join(copies, `${test}.test.mjs`)).filter((file) => existsSync(file));
   const patterns = (values["test-name-pattern"] ?? []).map((pattern) => `--test-name-pattern=${pattern}`);
-  const env = { ...process.env, DELOOP_FRAMEWORK: name, DELOOP_REPOSITORY: repository };
+  const env = { ...process.env, DELOOP_FRAMEWORK: name, DELOOP_REPOSITORY: repository, DELOOP_ROWS: join(installations, "rows") };
   console.log(`${name}:`);
   const passed = spawnSync(nodeOf(node), ["--test", "--test-reporter=spec", ...patterns, ...files], { stdio: "inherit", env, cwd: folder });
   return (patterns.length > 0 || values.only !== undefined || typesFit(name, copies)) && passed.status === 0;
@@ -78,25 +79,13 @@ function typesFit(name, folder) {
   });
 }
 
-/** Returns the folder with the packages of frameworks/NAME, installed if they aren't yet. */
-function installed(name, scripts = false) {
+/** Returns the folder with the packages of frameworks/NAME; a framework without pins needs none. */
+function folderOf(name) {
   const pins = join(here, "test/frameworks", name);
-  const folder = join(repository, "target/bindings", `node-${name}`);
-  const lock = join(folder, "package-lock.json");
-  if (!existsSync(pins)) {
-    mkdirSync(join(folder, "node_modules"), { recursive: true });
-    return folder;
-  }
-  const current = existsSync(join(folder, "node_modules")) && existsSync(lock) && read(lock) === read(join(pins, "package-lock.json"));
-  if (current) return folder;
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  for (const file of ["package.json", "package-lock.json"]) copyFileSync(join(pins, file), join(folder, file));
-  const failed = install(folder, scripts ? [] : ["--ignore-scripts"]);
-  if (failed === undefined) return folder;
-  console.error(`the packages of ${name} can't be installed: ${failed}`);
-  rmSync(folder, { recursive: true, force: true });
-  process.exit(2);
+  if (existsSync(pins)) return installed(`node-${name}`, pins);
+  const folder = join(installations, `node-${name}`);
+  mkdirSync(join(folder, "node_modules"), { recursive: true });
+  return folder;
 }
 
 function installDeloop(modules) {
@@ -111,7 +100,9 @@ function installDeloop(modules) {
   mkdirSync(target, { recursive: true });
   copyFileSync(join(built, "package.json"), join(target, "package.json"));
   cpSync(join(built, "dist"), join(target, "dist"), { recursive: true });
-  cpSync(platform, join(modules, `@deloop/cli-${platformName()}`), { recursive: true });
+  for (const file of readdirSync(platform, { recursive: true }).filter((each) => statSync(join(platform, each)).isFile())) {
+    put(join(platform, file), join(modules, `@deloop/cli-${platformName()}`, file));
+  }
 }
 
 /** Unpacks each package into the place that its name says. */
@@ -134,9 +125,5 @@ function unpackTarballs(folder, modules) {
 /** Returns a Node that is new enough: this one, or the one that npm has as a package. */
 function nodeOf(version) {
   if (Number(process.versions.node.split(".")[0]) >= version) return process.execPath;
-  return join(installed(`node-${version}`, true), "node_modules/node/bin/node");
-}
-
-function read(path) {
-  return readFileSync(path, "utf8");
+  return join(folderOf(`node-${version}`), "node_modules/node/bin/node");
 }

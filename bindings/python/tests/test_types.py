@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +19,13 @@ HERE = Path(__file__).parents[1]
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_strict(checker: str, tmp_path: Path) -> None:
     pytest.importorskip(checker)
+    if checker == "pyright" and shutil.which("node") is None:
+        pytest.skip("there is no Node, and pyright would fetch one")
     arguments = ["--cache-dir", str(tmp_path)] if checker == "mypy" else []
     command = [sys.executable, "-m", checker, *arguments]
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    # Otherwise pyright asks an index for its newest version.
+    env = {**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+    done = subprocess.run(command, cwd=HERE, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -56,13 +56,19 @@ test("workers that are ended while they work take nothing with them", () => {
   const program = `
     const { Worker } = require("node:worker_threads");
     const work = \`
+      const { parentPort, workerData } = require("node:worker_threads");
       const { Guard, steps } = require(${JSON.stringify(here)});
       const guard = new Guard();
-      for (;;) for (const step of steps(${JSON.stringify(session)})) guard.observe(step);\`;
+      for (let done = 0; ; ) for (const step of steps(${JSON.stringify(session)})) {
+        guard.observe(step);
+        done += 1;
+        if (done === workerData) parentPort.postMessage("at work");
+      }\`;
     (async () => {
+      // The first is ended while it loads the addon, the others while they work.
       for (let i = 0; i < 12; i += 1) {
-        const worker = new Worker(work, { eval: true });
-        await new Promise((resolve) => setTimeout(resolve, 60 + 20 * i));
+        const worker = new Worker(work, { eval: true, workerData: 37 * i });
+        await new Promise((resolve) => worker.once(i === 0 ? "online" : "message", resolve));
         await worker.terminate();
       }
       console.log("done");

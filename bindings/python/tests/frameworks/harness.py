@@ -16,9 +16,11 @@ from typing import Any
 from fake_model import FakeModel, Request
 
 REPO = Path(__file__).resolve().parents[4]
-ROWS = REPO / "target" / "bindings" / "rows"
+ROWS = REPO / os.environ.get("CARGO_TARGET_DIR", "target") / "bindings" / "rows"
 FIRST, SECOND = "[deloop] You ran", "[deloop] This is the second"
 BLOCKED, AGAIN, STOPPED = "[deloop] Blocked.", "[deloop] Blocked again", "[deloop] Stopped"
+# Seconds after which a test that waits for something fails instead of hanging.
+HANGS = 60
 LADDER = ["nudge", "nudge", "block", "block", "stop"]
 _ID = re.compile(
     r"\b(?:call|toolu|chatcmpl|resp|msg|fc|run|item|req)[-_][A-Za-z0-9]{4,}\b"

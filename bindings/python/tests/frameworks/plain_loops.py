@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import deloop
-from harness import Tools, Workspace
+from harness import HANGS, Tools, Workspace
 
 NUDGE = "[deloop] You ran `fetch https://example.test/data` 3 times"
 SECOND = "[deloop] This is the second warning."
@@ -55,17 +55,23 @@ class Notebook:
     def __init__(self, **options: Any) -> None:
         options.setdefault("deliver", "tool")
         self._guard = deloop.Guard(**options)
-        self._lock = threading.Lock()
+        self._noted = threading.Condition()
         self.steps: list[dict[str, Any]] = []
         self.decisions: list[Any] = []
 
     def observe(self, step: dict[str, Any]) -> Any:
         """Notes a step and its decision."""
         decision = self._guard.observe(step)
-        with self._lock:
+        with self._noted:
             self.steps.append(json.loads(json.dumps(step, default=str)))
             self.decisions.append(decision)
+            self._noted.notify_all()
         return decision
+
+    def wait_for(self, kind: str, count: int) -> None:
+        """Waits until this many steps of a kind are noted; fails instead of hanging."""
+        with self._noted:
+            assert self._noted.wait_for(lambda: len(self.all(kind)) >= count, HANGS), f"{kind}: {self.all(kind)}"
 
     def checkpoint(self, session: str) -> Any:
         """Passes the call on."""

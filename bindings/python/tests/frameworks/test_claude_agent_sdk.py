@@ -27,6 +27,7 @@ from harness import (
     BLOCKED,
     BrokenGuard,
     FIRST,
+    HANGS,
     LADDER,
     RecordingGuard,
     SECOND,
@@ -168,10 +169,18 @@ def own_server(*handlers: Callable[..., str]) -> dict[str, Any]:
     return {"own": create_sdk_mcp_server("own", tools=[made(handler) for handler in handlers])}
 
 
+async def has_servers(client: ClaudeSDKClient, names: set[str]) -> None:
+    """Waits until the SDK's command has connected to these MCP servers; each question to it is a round trip."""
+    while True:
+        servers = (await client.get_mcp_status())["mcpServers"]
+        if names <= {server["name"] for server in servers if server["status"] == "connected"}:
+            return
+
+
 def with_client(options: ClaudeAgentOptions, talk: Callable[[ClaudeSDKClient], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         async with ClaudeSDKClient(options) as client:
-            await asyncio.sleep(1)
+            await asyncio.wait_for(has_servers(client, set(options.mcp_servers)), HANGS)
             return await talk(client)
 
     return asyncio.run(run())

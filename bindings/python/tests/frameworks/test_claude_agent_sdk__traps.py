@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 from typing import Any
 
 import pytest
 from claude_agent_sdk import AgentDefinition, ClaudeSDKClient, HookMatcher, ResultMessage, query
 from fake_model import FakeModel, Request
-from harness import FIRST, LADDER, RecordingGuard, STOPPED, Tools, first_with, place_of
+from harness import FIRST, HANGS, LADDER, RecordingGuard, STOPPED, Tools, first_with, place_of
 from model_scripts import failing_once, same_batch, same_failing_call
 from model_wire import Reply
 from test_claude_agent_sdk import Place, ask, fetching, one, own_server, with_client
@@ -164,9 +165,11 @@ def test_an_interrupted_call_is_cancelled(place: Place) -> None:
         await client.query("go")
 
         async def interrupt() -> None:
-            while not guard.of("call"):
-                await asyncio.sleep(0.05)
-            await asyncio.sleep(0.5)
+            running = asyncio.Event()
+            asyncio.get_running_loop().add_reader(ends[0], running.set)
+            await asyncio.wait_for(running.wait(), HANGS)
+            asyncio.get_running_loop().remove_reader(ends[0])
+            assert guard.of("call")
             await client.interrupt()
 
         stopping = asyncio.create_task(interrupt())
@@ -174,11 +177,20 @@ def test_an_interrupted_call_is_cancelled(place: Place) -> None:
         await stopping
         return last
 
+    # Pipes: the program writes to one when it runs, and then reads the other, which nobody writes to.
+    started, held = place.folder / "started", place.folder / "held"
+    for pipe in (started, held):
+        os.mkfifo(pipe)
     program = place.folder / "wait"
-    program.write_text("#!/bin/sh\nexec sleep 30\n")
+    program.write_text(f"#!/bin/sh\necho started > {started}\nexec cat {held}\n")
     program.chmod(0o755)
-    with FakeModel(same_batch([("Bash", {"command": "./wait"})], 1)) as model:
-        result = with_client(place.options(model, hooks=Deloop(guard).hooks()), talk)
+    ends = [os.open(pipe, os.O_RDWR) for pipe in (started, held)]
+    try:
+        with FakeModel(same_batch([("Bash", {"command": "./wait"})], 1)) as model:
+            result = with_client(place.options(model, hooks=Deloop(guard).hooks()), talk)
+    finally:
+        for end in ends:
+            os.close(end)
     assert (result.subtype, result.is_error) == ("error_during_execution", True)
     assert {step.get("outcome") for step in guard.of("result")} <= {"cancelled"}
     assert guard.actions == []

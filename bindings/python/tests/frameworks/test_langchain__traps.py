@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from typing import Annotated, Any
 
 import pytest
 from deloop.langchain import DeloopMiddleware
 from fake_model import FakeModel
-from harness import Tools, first_with
+from harness import HANGS, Tools, first_with
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
@@ -38,9 +37,7 @@ def test_calls_arrive_in_any_order_and_the_turn_keeps_its_own() -> None:
 
     def fetch(url: str) -> str:
         "Fetch a page."
-        earlier, end = "cba".index(url[-1]), time.monotonic() + 20
-        while len(notebook.all("result")) < earlier and time.monotonic() < end:
-            time.sleep(0.01)
+        notebook.wait_for("result", "cba".index(url[-1]))
         return f"Error: connection refused {url}"
 
     with FakeModel(same_failing_batch(turns=1)) as model:
@@ -78,16 +75,26 @@ def test_a_resumed_call_has_the_same_id_and_counts_once() -> None:
 
 def test_a_sibling_that_finished_before_the_crash_is_reported_after_it() -> None:
     failed: list[str] = []
+    saver, siblings_saved = InMemorySaver(), threading.Event()
+    put_writes, saved = saver.put_writes, set[str]()
+
+    def put_and_count(config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
+        put_writes(config, writes, task_id, task_path)
+        if any(channel == "messages" for channel, _ in writes):
+            saved.add(task_id)
+        if len(saved) == 2:
+            siblings_saved.set()
+
+    saver.put_writes = put_and_count  # type: ignore[method-assign]
 
     def fetch(url: str) -> str:
         "Fetch a page."
         if url.endswith("a") and not failed:
-            time.sleep(0.2)
+            assert siblings_saved.wait(HANGS)
             failed.append(url)
             raise ConnectionError("the machine went away")
         return "Error: connection refused"
 
-    saver = InMemorySaver()
     with FakeModel(same_failing_batch(turns=2)) as model:
         with pytest.raises(ConnectionError):
             agent_for(model, [fetch], watched()[0], checkpointer=saver).invoke(HELLO, thread("t"))

@@ -87,7 +87,7 @@ def test_a_tool_that_takes_too_long() -> None:
     @function_tool(timeout=0.05)
     async def fetch(url: str) -> str:
         """Fetch a page."""
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
         return "late"
 
     guard = RecordingGuard(deliver="tool")
