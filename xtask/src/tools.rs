@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+
+use crate::registry::retried;
 
 /// A program from a package of the same name, at a version that is known to work.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,11 +48,9 @@ impl Tool {
     pub(crate) fn install(&self) -> Result<(), String> {
         let folder = self.folder();
         let build = folder.join("build");
-        let done = retried(|| {
-            let mut install = cargo(&["install", "--quiet", "--locked", "--profile", "dev"]);
-            install.args(["--version", self.version]).args(self.arguments).arg("--root").arg(&folder);
-            succeed(install.arg("--target-dir").arg(&build).arg(self.name))
-        });
+        let mut install = cargo(&["install", "--quiet", "--locked", "--profile", "dev"]);
+        install.args(["--version", self.version]).args(self.arguments).arg("--root").arg(&folder);
+        let done = retried(install.arg("--target-dir").arg(&build).arg(self.name));
         let _ = std::fs::remove_dir_all(build);
         done
     }
@@ -112,40 +111,6 @@ pub(crate) fn works(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Runs a command without showing its output.
-///
-/// # Errors
-/// When it fails, with the last lines of what it printed.
-pub(crate) fn succeed(command: &mut Command) -> Result<(), String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    Err(format!("{program}: {}\n{}", output.status, lines[lines.len().saturating_sub(8)..].join("\n")))
-}
-
-/// How often a registry is asked: one that fails once has said nothing about the package.
-const TRIES: u32 = 3;
-
-/// Asks a registry, and again after a pause if it fails.
-///
-/// # Errors
-/// When every try fails: with what the last one said.
-pub(crate) fn retried(mut install: impl FnMut() -> Result<(), String>) -> Result<(), String> {
-    for pause in 1..TRIES {
-        match install() {
-            Ok(()) => return Ok(()),
-            Err(why) => println!("{why}\nasking again in {} s", pause * 5),
-        }
-        std::thread::sleep(Duration::from_secs((pause * 5).into()));
-    }
-    install()
-}
-
 /// Returns the file of this name in a folder of the PATH.
 pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     let folders = std::env::split_paths(&std::env::var_os("PATH")?).collect::<Vec<_>>();
@@ -161,11 +126,5 @@ mod tests {
         assert!(numbers("0.9.143") > numbers("0.9.99"));
         assert!(numbers("0.10.0") > numbers("0.9.143"));
         assert!(numbers("nonsense") < numbers("0.9.143"));
-    }
-
-    #[test]
-    fn a_failure_says_what_was_printed() {
-        let why = succeed(Command::new("sh").args(["-c", "echo told; echo more >&2; exit 3"])).unwrap_err();
-        assert!(why.starts_with("sh: exit status: 3") && why.ends_with("told\nmore"), "{why}");
     }
 }

@@ -9,13 +9,13 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+pub(crate) use self::setup::{Language, install, missing};
 use crate::tools::target_folder;
 use parts::{Plan, Run};
 
 const HELP: &str = "\
 cargo xtask bindings [--profile NAME] [--update] [PART…]   test the packages as they are handed out
 cargo xtask bindings --quick [PART…]                       test what `cargo build` has built, in two frameworks
-cargo xtask bindings setup [--quick]                       install what these runs need
 cargo xtask bindings --list [--quick]                      list the parts
 
 The full run builds the Python and Node packages with a cargo profile [default: dist], installs them from files, and tests
@@ -26,7 +26,7 @@ The quick run builds nothing but the workspace with the dev profile, which the t
 themselves, in openai-agents (Python) and in ai-6 (Node).
 
 A PART is one of --list, or `python`, `node` or `table`. Without one, all parts run. A run installs nothing: a part whose
-packages aren't there isn't run and is listed.
+packages aren't there isn't run and is listed; `cargo xtask setup` installs them.
 
 Exit code 0: all passed; 1: a part failed; 2: none failed, but something isn't installed.
 ";
@@ -36,11 +36,10 @@ const FOLDER: &str = "bindings";
 
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let mut plan = Plan { quick: false, profile: "dist".to_owned(), update: false, wanted: Vec::new() };
-    let (mut setup, mut list) = (false, false);
+    let mut list = false;
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "setup" => setup = true,
             "--list" => list = true,
             "--quick" => plan.quick = true,
             "--update" => plan.update = true,
@@ -57,9 +56,6 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             }
         }
     }
-    if setup {
-        return setup::run(plan.quick);
-    }
     if list {
         println!("{}", plan.parts().join("\n"));
         return ExitCode::SUCCESS;
@@ -75,10 +71,4 @@ fn repository() -> PathBuf {
 /// Returns the folder with the installations, where the test runners look for them.
 fn installations() -> PathBuf {
     target_folder().join(FOLDER)
-}
-pub(crate) fn missing(_quick: bool) -> Vec<String> {
-    Vec::new()
-}
-pub(crate) fn install(_quick: bool) -> Result<(), String> {
-    Ok(())
 }

@@ -1,7 +1,5 @@
 //! What the tests of the packages need from registries. It is installed before any test runs, and by nothing else.
 
-use std::process::ExitCode;
-
 use super::node;
 use super::python::{self, Python};
 
@@ -63,33 +61,29 @@ pub(crate) fn installations(quick: bool) -> Vec<Installation> {
     python.chain(node.into_iter().map(Installation::Node)).collect()
 }
 
-/// Lists what isn't installed yet.
-pub(crate) fn missing(quick: bool) -> Vec<Installation> {
-    installations(quick).into_iter().filter(|each| !each.is_there()).collect()
+/// One of the languages that there are packages for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    Python,
+    Node,
 }
 
-/// Installs what is missing and says so; returns what came of each.
-pub(crate) fn install(quick: bool) -> Vec<(Installation, Result<(), String>)> {
-    let installed = |each: Installation| {
+/// Lists what isn't installed yet, of one language.
+pub(crate) fn missing(language: Language, quick: bool) -> Vec<Installation> {
+    let is_of =
+        |each: &Installation| matches!(each, Installation::Python(_)) == (language == Language::Python);
+    installations(quick).into_iter().filter(|each| is_of(each) && !each.is_there()).collect()
+}
+
+/// Installs what is missing, of one language.
+///
+/// # Errors
+/// What could not be installed, and why.
+pub(crate) fn install(language: Language, quick: bool) -> Result<(), String> {
+    let failure = |each: Installation| {
         println!("installing {}", each.name());
-        let done = each.install();
-        if let Err(why) = &done {
-            println!("{} could not be installed:\n{why}", each.name());
-        }
-        (each, done)
+        each.install().err().map(|why| format!("{}: {why}", each.name()))
     };
-    missing(quick).into_iter().map(installed).collect()
-}
-
-/// `cargo xtask bindings setup`.
-pub(super) fn run(quick: bool) -> ExitCode {
-    let done = install(quick);
-    let failed: Vec<String> =
-        done.iter().filter(|(_, result)| result.is_err()).map(|(each, _)| each.name()).collect();
-    if failed.is_empty() {
-        println!("bindings: everything is installed");
-        return ExitCode::SUCCESS;
-    }
-    println!("bindings: could not be installed: {}", failed.join(", "));
-    ExitCode::from(2)
+    let failed: Vec<String> = missing(language, quick).into_iter().filter_map(failure).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }

@@ -4,9 +4,10 @@ use std::process::Command;
 
 use super::table::Verdict;
 use super::{of_code, shown, tests};
+use crate::bindings::Language;
 use crate::documents;
 use crate::output::{Show, append, output_file, run_and_keep};
-use crate::setup::{Machine, Program, Requirement};
+use crate::setup::{Machine, Program, Quick, Requirement};
 use crate::tools::{CARGO_DENY, CARGO_FUZZ, NEXTEST, build_everything, cargo, target_folder};
 
 /// One part: a line of the table.
@@ -75,10 +76,14 @@ pub(super) const PARTS: &[Part] = &[
     part("documents", &[], Work::Xtask(&["documents", "--ran"])),
     part(
         "Python package",
-        &[PYTHON, Requirement::QuickBindings],
+        &[PYTHON, Requirement::Bindings(Language::Python, Quick(true))],
         Work::Xtask(&["bindings", "--quick", "python"]),
     ),
-    part("Node package", &[NODE, Requirement::QuickBindings], Work::Xtask(&["bindings", "--quick", "node"])),
+    part(
+        "Node package",
+        &[NODE, Requirement::Bindings(Language::Node, Quick(true))],
+        Work::Xtask(&["bindings", "--quick", "node"]),
+    ),
     full(
         "memory of 100,000 sessions",
         &[Requirement::Tool(&NEXTEST)],
@@ -109,7 +114,12 @@ pub(super) const PARTS: &[Part] = &[
     ),
     full(
         "packages as handed out, all frameworks",
-        &[PYTHON, NODE, Requirement::FullBindings],
+        &[
+            PYTHON,
+            NODE,
+            Requirement::Bindings(Language::Python, Quick(false)),
+            Requirement::Bindings(Language::Node, Quick(false)),
+        ],
         &["bindings/", "crates/bind/", "docs/frameworks/", "xtask/src/bindings/", "Cargo.toml"],
         Work::Xtask(&["bindings"]),
     ),

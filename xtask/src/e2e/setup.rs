@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::agents::Package;
-use crate::tools::{retried, succeed};
+use crate::registry::retried;
 
 /// npm silently takes an older release of an agent when node is too old for the newest, so node comes from npm as well.
 const NODE: Package = Package { folder: "node", name: "node", version: "22", program: "node" };
@@ -45,12 +45,10 @@ impl Agents {
         let folder = self.folder.join(package.folder);
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         fs::write(folder.join("package.json"), "{\"private\":true}\n").map_err(|error| error.to_string())?;
-        retried(|| {
-            let mut npm = Command::new("npm");
-            npm.current_dir(&folder).env("PATH", self.path(&[]));
-            npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]);
-            succeed(npm.arg(format!("{name}@{version}")))
-        })?;
+        let mut npm = Command::new("npm");
+        npm.current_dir(&folder).env("PATH", self.path(&[]));
+        npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]);
+        retried(npm.arg(format!("{name}@{version}")))?;
         match self.version(package) {
             Some(found) if fits(&found, version) => Ok(()),
             found => Err(format!("npm brought {}", found.as_deref().unwrap_or("nothing"))),

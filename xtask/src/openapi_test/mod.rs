@@ -8,7 +8,8 @@ use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-use crate::tools::{build_deloop, retried, succeed, target_folder};
+use crate::registry::retried;
+use crate::tools::{build_deloop, target_folder, works};
 use server::TestedServer;
 
 /// schemathesis and all that it needs, at versions that are known to work.
@@ -79,13 +80,13 @@ pub(crate) fn schemathesis() -> Option<PathBuf> {
 /// When there is no Python with venv, or pip fails three times.
 pub(crate) fn install() -> Result<(), String> {
     let folder = folder();
-    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    if !works(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder)) {
+        return Err("python3 has no venv".to_owned());
+    }
     let list = folder.join("requirements.txt");
     std::fs::write(&list, REQUIREMENTS).map_err(|error| error.to_string())?;
-    retried(|| {
-        let mut install = Command::new(folder.join("bin/python"));
-        succeed(install.args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(&list))
-    })?;
+    let mut install = Command::new(folder.join("bin/python"));
+    retried(install.args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(&list))?;
     // Written at the end, so that an installation that was cut off is done again.
     std::fs::write(folder.join("installed.txt"), REQUIREMENTS).map_err(|error| error.to_string())
 }

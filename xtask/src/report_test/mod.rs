@@ -5,7 +5,8 @@ mod sessions;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::tools::{build_deloop, in_path, retried, succeed, target_folder};
+use crate::registry::retried;
+use crate::tools::{build_deloop, in_path, target_folder};
 
 /// What drives the browser, at a version that is known to work.
 const DRIVER: &str = "playwright-core@1.56.1";
@@ -43,11 +44,11 @@ fn test() -> Result<Option<String>, String> {
         let mut scan = Command::new(&deloop);
         scan.args(["scan", "--html"]).arg(folder.join(page)).args(paths);
         scan.env("HOME", &folder).env("USERPROFILE", &folder).current_dir(&folder).stdout(Stdio::null());
-        run_to_success(&mut scan)?;
+        succeed(&mut scan)?;
     }
     let script = folder.join("page.mjs");
     std::fs::write(&script, PAGE_TEST).map_err(|e| e.to_string())?;
-    run_to_success(Command::new("node").arg(&script).arg(&browser).arg(&folder).current_dir(&folder))?;
+    succeed(Command::new("node").arg(&script).arg(&browser).arg(&folder).current_dir(&folder))?;
     println!("report-test: passed; the screenshots are in {}", folder.display());
     Ok(None)
 }
@@ -69,18 +70,15 @@ pub(crate) fn has_driver() -> bool {
 /// When npm fails three times.
 pub(crate) fn install_driver() -> Result<(), String> {
     std::fs::create_dir_all(folder()).map_err(|error| error.to_string())?;
-    retried(|| {
-        let mut install = Command::new("npm");
-        install.args(["install", "--no-save", "--no-audit", "--no-fund", DRIVER]).current_dir(folder());
-        succeed(&mut install)
-    })
+    let mut install = Command::new("npm");
+    retried(install.args(["install", "--no-save", "--no-audit", "--no-fund", DRIVER]).current_dir(folder()))
 }
 
 fn folder() -> PathBuf {
     target_folder().join("report-test")
 }
 
-fn run_to_success(command: &mut Command) -> Result<(), String> {
+fn succeed(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|e| format!("{command:?}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
 }

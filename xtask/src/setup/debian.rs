@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use crate::tools::{in_path, retried};
+use crate::registry::retried;
+use crate::tools::in_path;
 
 /// Installs packages.
 ///
@@ -13,16 +14,14 @@ pub(super) fn install(packages: &[&str]) -> Result<(), String> {
     if in_path("apt-get").is_none() {
         return Err(by_hand);
     }
-    retried(|| {
-        apt(&["update", "-q"])?;
-        apt(&[&["install", "-y", "-q", "--no-install-recommends"], packages].concat())
-    })
-    .map_err(|why| format!("{why}; {by_hand}"))
+    let install = [&["install", "-y", "-q", "--no-install-recommends"], packages].concat();
+    let done = retried(&mut apt(&["update", "-q"])).and_then(|()| retried(&mut apt(&install)));
+    done.map_err(|why| format!("{by_hand}; apt-get says:\n{why}"))
 }
 
-fn apt(arguments: &[&str]) -> Result<(), String> {
+fn apt(arguments: &[&str]) -> Command {
     let mut apt = Command::new("apt-get");
     // With this run level Debian starts no server that it installs.
     apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
-    crate::tools::succeed(&mut apt)
+    apt
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::bindings::Language;
 use crate::tools::{Tool, cargo_nightly, in_path, works};
 use crate::{bindings, e2e, openapi_test, report_test};
 
@@ -17,6 +18,10 @@ pub(crate) enum Program {
     Node,
     Chromium,
 }
+
+/// Whether the quick run is meant, or the one over all frameworks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quick(pub(crate) bool);
 
 /// A property of the machine that no package changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +46,8 @@ pub(crate) enum Requirement {
     Schemathesis,
     /// Drives a browser.
     Playwright,
-    /// What the quick run over the Python and Node packages needs.
-    QuickBindings,
-    /// What the full run over the Python and Node packages needs.
-    FullBindings,
+    /// What the tests of the package of a language need, quick or all.
+    Bindings(Language, Quick),
     Machine(Machine),
 }
 
@@ -94,8 +97,8 @@ impl Requirement {
             Self::Agent(name) => format!("the agent {name}"),
             Self::Schemathesis => "schemathesis".into(),
             Self::Playwright => "playwright-core".into(),
-            Self::QuickBindings => "packages for the quick run over the bindings".into(),
-            Self::FullBindings => "packages for all frameworks".into(),
+            Self::Bindings(language, Quick(true)) => format!("one framework for {language:?}"),
+            Self::Bindings(language, Quick(false)) => format!("all frameworks for {language:?}"),
             Self::Machine(Machine::Nightly) => "a nightly toolchain".into(),
             Self::Machine(Machine::Namespaces) => "namespaces".into(),
             Self::Machine(Machine::SharedSessions) => "shared sessions".into(),
@@ -115,8 +118,7 @@ impl Requirement {
             Self::Agent(name) => e2e::is_installed(name),
             Self::Schemathesis => openapi_test::schemathesis().is_some(),
             Self::Playwright => report_test::has_driver(),
-            Self::QuickBindings => bindings::missing(true).is_empty(),
-            Self::FullBindings => bindings::missing(false).is_empty(),
+            Self::Bindings(language, Quick(quick)) => bindings::missing(*language, *quick).is_empty(),
             Self::Machine(Machine::Nightly) => works(&mut cargo_nightly(&["--version"])),
             Self::Machine(Machine::Namespaces) => e2e::has_namespaces(),
             Self::Machine(Machine::SharedSessions) => Path::new("../shared/corpus").is_dir(),
@@ -162,8 +164,7 @@ impl Requirement {
             Self::Agent(name) => e2e::install(name),
             Self::Schemathesis => openapi_test::install(),
             Self::Playwright => report_test::install_driver(),
-            Self::QuickBindings => bindings::install(true),
-            Self::FullBindings => bindings::install(false),
+            Self::Bindings(language, Quick(quick)) => bindings::install(*language, *quick),
             Self::Program(_) | Self::Machine(_) => Ok(()),
         }
     }
