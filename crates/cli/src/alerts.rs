@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use deloop_server::{Alert, AlertOutcome, AlertRoute, Alerts, ClaimFn, TellFn, backlog_reports, host_name};
+use deloop_server::{
+    Alert, AlertOutcome, AlertRoute, Alerts, ClaimFn, Clock, TellFn, backlog_reports, host_name,
+};
 
 use crate::args::RuleArgs;
 use crate::config::{self, Config};
@@ -84,12 +86,13 @@ pub(crate) fn start(
     routes: Vec<AlertRoute>,
     folder: &Path,
     claim: ClaimFn,
+    clock: Clock,
     tell: TellFn,
 ) -> Result<Option<Alerts>, Failure> {
     if routes.is_empty() {
         return Ok(None);
     }
-    Alerts::open(&folder.join(SERVER_ALERTS), routes, &host_name(), claim, tell)
+    Alerts::open(&folder.join(SERVER_ALERTS), routes, &host_name(), claim, clock, tell)
         .map(Some)
         .map_err(Failure::new)
 }

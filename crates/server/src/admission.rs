@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Request, header};
 use axum::response::{IntoResponse, Response};
@@ -33,14 +33,13 @@ pub(crate) const HEADERS: Duration = Duration::from_secs(10);
 pub(crate) const REQUEST: Duration = Duration::from_secs(30);
 
 /// Handles a request, if it is let in, and counts it. `deadline` is the one of its connection.
-#[expect(clippy::disallowed_methods, reason = "measures how long a request takes")]
 pub(crate) async fn admit<B, F: Future<Output = Response>>(
     shared: &Arc<Shared>,
     (peer, deadline): (IpAddr, &Arc<HeadDeadline>),
     request: Request<B>,
     handle: impl FnOnce(Option<Arc<Requester>>, Request<B>) -> F,
 ) -> Response {
-    let begun = Instant::now();
+    let begun = shared.clock.moment();
     deadline.arrived();
     let has_length = !request.headers().contains_key(header::TRANSFER_ENCODING);
     let mut response = match let_in(shared, peer, &request) {
@@ -51,7 +50,7 @@ pub(crate) async fn admit<B, F: Future<Output = Response>>(
         // A proxy may have taken another length from the same request; then what follows isn't the client's next one.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let ended = Instant::now();
+    let ended = shared.clock.moment();
     shared.metrics.request(ended - begun, response.status());
     deadline.answered(response, ended)
 }

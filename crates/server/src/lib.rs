@@ -9,6 +9,7 @@ mod alerts;
 mod audit;
 mod broker;
 mod caller_options;
+mod clock;
 mod events;
 mod host_name;
 mod http_error;
@@ -24,6 +25,9 @@ mod shared;
 mod step_batch;
 mod step_queue;
 mod steps_request;
+#[cfg(test)]
+#[path = "../../engine/tests/redis/wait.rs"]
+mod wait;
 mod workers;
 
 pub use access::{
@@ -40,6 +44,7 @@ pub use audit::{
     configuration_hash, read_records, safe_json, verify,
 };
 pub use broker::{Broker, BrokerStore, CostFn};
+pub use clock::Clock;
 pub use host_name::host_name;
 pub use listener::serve;
 pub use money::{BudgetKind, BudgetLevel, BudgetLimits, BudgetVerdict};

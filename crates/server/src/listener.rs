@@ -23,7 +23,7 @@ use crate::access::{HeadDeadline, ServerAccess, TlsAccess, WriteDeadline};
 use crate::admission::{CONNECTIONS, HEADERS, REQUEST, admit};
 use crate::broker::Broker;
 use crate::routes;
-use crate::shared::{ServerNotice, Shared, TellFn, now};
+use crate::shared::{ServerNotice, Shared, TellFn};
 use crate::step_queue::StepQueue;
 use crate::workers::Workers;
 
@@ -46,9 +46,9 @@ pub fn serve(
     access: ServerAccess,
     tell: TellFn,
 ) -> std::io::Result<()> {
-    broker.recover(now());
+    broker.recover(access.clock.now());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let shared = Arc::new(Shared::new(broker, access.gate, tell));
+    let shared = Arc::new(Shared::new(broker, access.gate, access.clock, tell));
     let background = start_background(&shared)?;
     let workers = Workers::start()?;
     let done = runtime.block_on(run(address, access.tls, Arc::clone(&shared), &workers));
@@ -68,10 +68,10 @@ fn start_background(shared: &Arc<Shared>) -> std::io::Result<Vec<JoinHandle<()>>
     let ticks = AtomicU64::new(0);
     let every_second = move |shared: &Shared| {
         if ticks.fetch_add(1, Ordering::Relaxed).is_multiple_of(TICKS) {
-            shared.broker.tick(now());
+            shared.broker.tick(shared.clock.now());
         }
     };
-    let write = |shared: &Shared| shared.broker.write_back_if_due(now());
+    let write = |shared: &Shared| shared.broker.write_back_if_due(shared.clock.now());
     let refresh_keys = |shared: &Shared| {
         if let Err(reason) = shared.access.keep_keys_fresh() {
             shared.tell(ServerNotice::Failed(reason));
@@ -144,7 +144,7 @@ async fn run(
     shared.tell(ServerNotice::Stopping);
     shared.stopping.send_replace(true);
     // A client that doesn't read its answer must not keep the server running.
-    let _ = tokio::time::timeout(REQUEST, graceful.shutdown()).await;
+    let _ = shared.clock.within(REQUEST, graceful.shutdown()).await;
     Ok(())
 }
 
@@ -175,7 +175,7 @@ impl Connection {
         let shared = Arc::clone(&self.shared);
         let mut stopping = shared.stopping.subscribe();
         if tls.is_due() {
-            let tls = Arc::clone(&tls);
+            let (tls, shared) = (Arc::clone(&tls), Arc::clone(&shared));
             let refresh = move || {
                 if let Err(reason) = tls.refresh() {
                     shared.tell(ServerNotice::Failed(reason));
@@ -184,10 +184,10 @@ impl Connection {
             let _ = tokio::task::spawn_blocking(refresh).await;
         }
         let secured = tokio::select! {
-            secured = tokio::time::timeout(HEADERS, tls.accept(stream)) => secured,
+            secured = shared.clock.within(HEADERS, tls.accept(stream)) => secured,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
-        if let Ok(Ok(stream)) = secured {
+        if let Some(Ok(stream)) = secured {
             self.answer(stream, queue).await;
         }
     }
@@ -198,7 +198,7 @@ impl Connection {
         queue: Arc<StepQueue>,
     ) {
         let Self { peer, shared, router, watcher, _slot } = self;
-        let deadline = Arc::new(HeadDeadline::new(HEADERS));
+        let deadline = Arc::new(HeadDeadline::new(HEADERS, shared.clock.clone()));
         // One for all of it, because threads that count the same references wait for each other.
         let answering = Arc::new((shared, queue, router, Arc::clone(&deadline)));
         let service = service_fn(move |request: Request<Incoming>| {

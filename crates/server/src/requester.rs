@@ -6,6 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
 use crate::access::Allowance;
+use crate::clock::Clock;
 use crate::http_error::HttpError;
 use crate::project::Project;
 
@@ -27,8 +28,8 @@ pub(crate) struct Requester {
 
 impl Requester {
     /// Counts the steps of a request. Fails if its key sends too many.
-    pub(crate) fn spend_steps(&self, count: usize) -> Result<(), HttpError> {
-        self.allowance.as_ref().map_or(Ok(()), |allowance| allowance.spend_steps(count))
+    pub(crate) fn spend_steps(&self, count: usize, clock: &Clock) -> Result<(), HttpError> {
+        self.allowance.as_ref().map_or(Ok(()), |allowance| allowance.spend_steps(count, clock))
     }
 }
 

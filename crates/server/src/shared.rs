@@ -1,7 +1,6 @@
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use deloop_types::Millis;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -9,6 +8,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use crate::access::AccessGate;
 use crate::admission::{LARGE_REQUESTS, LISTENERS, Places, REQUESTS};
 use crate::broker::Broker;
+use crate::clock::Clock;
 use crate::http_error::HttpError;
 use crate::metrics::ServerMetrics;
 
@@ -37,14 +37,16 @@ pub(crate) struct Shared {
     pub(crate) listeners: Arc<Semaphore>,
     /// Becomes true when the server stops, so that connections that never end do.
     pub(crate) stopping: watch::Sender<bool>,
+    pub(crate) clock: Clock,
     tell: TellFn,
 }
 
 impl Shared {
-    pub(crate) fn new(broker: Broker, access: AccessGate, tell: TellFn) -> Self {
+    pub(crate) fn new(broker: Broker, access: AccessGate, clock: Clock, tell: TellFn) -> Self {
         Self {
             broker,
             access,
+            clock,
             metrics: ServerMetrics::default(),
             requests: Places::new(REQUESTS),
             large_requests: Places::new(LARGE_REQUESTS),
@@ -56,9 +58,9 @@ impl Shared {
 
     /// Writes everything to the database, at the end.
     pub(crate) fn close(&self) {
-        self.broker.tick(now());
+        self.broker.tick(self.clock.now());
         self.broker.events().close();
-        if let Err(error) = self.broker.write_back(now()) {
+        if let Err(error) = self.broker.write_back(self.clock.now()) {
             self.tell(ServerNotice::Failed(error.to_string()));
         }
     }
@@ -77,7 +79,10 @@ pub(crate) struct BrokerAccess<'a> {
 impl BrokerAccess<'_> {
     /// Runs `work` unless the client is gone or its time is up.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&Broker, Millis) -> R) -> Result<R, HttpError> {
-        if (self.is_gone)() { Err(HttpError::timeout()) } else { Ok(work(&self.shared.broker, now())) }
+        if (self.is_gone)() {
+            return Err(HttpError::timeout());
+        }
+        Ok(work(&self.shared.broker, self.shared.clock.now()))
     }
 }
 
@@ -113,10 +118,4 @@ pub(crate) fn panicked() -> HttpError {
 /// Tells the person who runs the server about an error that isn't the client's.
 fn report<R>(shared: &Shared, done: Result<R, HttpError>) -> Result<R, HttpError> {
     done.map_err(|error| error.told(shared))
-}
-
-#[expect(clippy::disallowed_methods, reason = "steps without a time get the server's")]
-pub(crate) fn now() -> Millis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -5,6 +5,7 @@ use deloop_store::StoreError;
 
 use crate::broker::{SentStep, StepAnswers};
 use crate::caller_options::CallerOptions;
+use crate::clock::Clock;
 use crate::http_error::HttpError;
 use crate::requester::Requester;
 use crate::shared::{BrokerAccess, Shared};
@@ -42,7 +43,8 @@ impl StepsRequest {
     ) -> Vec<Result<StepsReply, HttpError>> {
         let Some(Self { requester, caller, .. }) = requests.first() else { return Vec::new() };
         let mut steps = Vec::with_capacity(requests.len());
-        let batches: Vec<_> = requests.iter().map(|request| request.read(&mut steps)).collect();
+        let batches: Vec<_> =
+            requests.iter().map(|request| request.read(&mut steps, &shared.clock)).collect();
         let answers = access
             .with(|broker, now| broker.observe(requester, *caller, &mut steps, now))
             .and_then(|answers: Result<StepAnswers, StoreError>| Ok(answers?))
@@ -61,10 +63,10 @@ impl StepsRequest {
         batches.into_iter().map(reply).collect()
     }
 
-    fn read<'a>(&'a self, steps: &mut Vec<SentStep<'a>>) -> Result<StepBatch, HttpError> {
+    fn read<'a>(&'a self, steps: &mut Vec<SentStep<'a>>, clock: &Clock) -> Result<StepBatch, HttpError> {
         let before = steps.len();
         let batch = StepBatch::read(&self.body, self.lines, steps)?;
-        if let Err(refused) = self.requester.spend_steps(batch.len()) {
+        if let Err(refused) = self.requester.spend_steps(batch.len(), clock) {
             steps.truncate(before);
             return Err(refused);
         }

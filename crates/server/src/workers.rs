@@ -111,11 +111,11 @@ fn work(runtime: &Runtime, mut connections: UnboundedReceiver<StartFn>) {
 mod tests {
     use std::collections::HashMap;
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::wait::wait_for;
 
     #[test]
     fn connections_are_spread_evenly_and_closed_ones_make_room() {
@@ -140,16 +140,14 @@ mod tests {
             }
             let mut on = HashMap::new();
             for _ in 0..2 * count {
-                *on.entry(threads.recv_timeout(Duration::from_secs(20)).unwrap()).or_insert(0) += 1;
+                *on.entry(threads.recv().unwrap()).or_insert(0) += 1;
             }
             assert_eq!(on.len(), count);
             assert!(on.values().all(|connections| *connections == 2), "{on:?}");
             drop(clients);
             let open =
                 || workers.workers.iter().map(|worker| worker.open.load(Ordering::Relaxed)).sum::<usize>();
-            while open() > 0 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            wait_for("the workers see that the clients are gone", || open() == 0);
         });
         workers.stop();
     }

@@ -10,9 +10,10 @@ use clap::Args;
 use deloop_engine::Engine;
 use deloop_policy::{AuditBlock, AuditKeep, ServeBlock};
 use deloop_server::{
-    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, KEY_FILE,
+    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, Clock, KEY_FILE,
     RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm, configuration_hash,
 };
+use deloop_types::Millis;
 use serde_json::json;
 
 use crate::alerts;
@@ -22,7 +23,7 @@ use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::hook;
 use crate::print;
-use crate::state::{SERVER_DATABASE, State, now};
+use crate::state::{SERVER_DATABASE, State};
 use redis::RedisSettings;
 
 /// Maximum length of a reported error, in characters.
@@ -75,7 +76,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
-    let address = args.listen;
+    let (address, clock) = (args.listen, Clock::new());
     let config = config::load(&args.rules)?;
     let cost = Arc::new(hook::cost_of(config.prices()?));
     let routes = alerts::routes(&config)?;
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         Some(folder) => folder.join(SERVER_DATABASE),
         None => State::here()?.server_database()?,
     };
-    let access = settings(args, block, &file.with_file_name(KEY_FILE))?;
+    let access = settings(args, block, &file.with_file_name(KEY_FILE), clock.clone())?;
     let access = ServerAccess::open(access, address).map_err(Failure::new)?;
     let scheme = access.scheme();
     let tell: TellFn = Arc::new(move |notice| match notice {
@@ -112,15 +113,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
-    let mut broker = Broker::open(store, engine, cost, budgets, off, now(), Arc::clone(&tell))
+    let mut broker = Broker::open(store, engine, cost, budgets, off, clock.now(), Arc::clone(&tell))
         .map_err(|error| Failure::new(error.to_string()))?;
-    let audit = open_audit(&file, configuration, &keep)?;
-    let started = AuditEntry::new(now(), &person(), "server.start").with_detail(about);
+    let audit = open_audit(&file, configuration, &keep, clock.now())?;
+    let started = AuditEntry::new(clock.now(), &person(), "server.start").with_detail(about);
     audit.append(&[started]).map_err(|error| Failure::new(error.to_string()))?;
     let turns = if keep.keep == AuditKeep::Text { TurnForm::Text } else { TurnForm::Short };
     broker = broker.with_audit(Arc::new(audit), turns);
     let folder = file.parent().unwrap_or(Path::new(""));
-    if let Some(alerts) = alerts::start(routes, folder, broker.alert_claims(), Arc::clone(&tell))? {
+    let claims = broker.alert_claims(clock.clone());
+    if let Some(alerts) = alerts::start(routes, folder, claims, clock, Arc::clone(&tell))? {
         broker = broker.with_alerts(alerts);
     }
     deloop_server::serve(broker, address, access, tell)
@@ -129,7 +131,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
 }
 
 /// Returns who may use the server. Flags override the configuration.
-fn settings(args: &ServeArgs, block: ServeBlock, key_file: &Path) -> Result<AccessSettings, Failure> {
+fn settings(
+    args: &ServeArgs,
+    block: ServeBlock,
+    key_file: &Path,
+    clock: Clock,
+) -> Result<AccessSettings, Failure> {
     let ServeBlock { hosts, tls, limits, .. } = block;
     let given = args.tls_cert.clone().zip(args.tls_key.clone());
     let configured = match (tls.certificate, tls.key) {
@@ -145,14 +152,19 @@ fn settings(args: &ServeArgs, block: ServeBlock, key_file: &Path) -> Result<Acce
         burst: limits.burst.unwrap_or(usual.burst),
     };
     let allow_plain_http = args.allow_plain_http;
-    Ok(AccessSettings { key_file: key_file.to_owned(), hosts, tls, allow_plain_http, limits })
+    Ok(AccessSettings { key_file: key_file.to_owned(), hosts, tls, allow_plain_http, limits, clock })
 }
 
 /// Opens the audit log beside the database.
-fn open_audit(database: &Path, configuration: String, keep: &AuditBlock) -> Result<AuditLog, Failure> {
+fn open_audit(
+    database: &Path,
+    configuration: String,
+    keep: &AuditBlock,
+    now: Millis,
+) -> Result<AuditLog, Failure> {
     let folder = database.with_file_name(AUDIT_FOLDER);
     let mut settings = AuditSettings::default();
     settings.configuration = Some(configuration);
     (settings.keep_days, settings.keep_mib) = (keep.keep_days, keep.keep_mib);
-    AuditLog::open(&folder, settings, now()).map_err(|error| Failure::new(error.to_string()))
+    AuditLog::open(&folder, settings, now).map_err(|error| Failure::new(error.to_string()))
 }

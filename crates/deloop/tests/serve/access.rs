@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::{Client, HttpAnswer, Server, add_key};
+use super::test_clock::TestClock;
 use crate::binary::{deloop, run, said};
+use crate::wait::wait_for;
 
 fn keys(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = run(deloop(home).arg("keys").args(arguments), b"");
@@ -28,16 +30,15 @@ fn get(client: &mut Client, path: &str) -> u16 {
     client.get(path).status
 }
 
-/// Repeats a request until it gets this status; a server notices a changed file within a second.
-fn soon(status: u16, mut request: impl FnMut() -> HttpAnswer) -> HttpAnswer {
-    for _ in 0..200 {
-        let answer = request();
-        if answer.status == status {
-            return answer;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("never {status}: {:?}", request());
+/// Lets the server look at its key file, and waits until a request gets this status.
+fn soon(clock: &TestClock, status: u16, mut request: impl FnMut() -> HttpAnswer) -> HttpAnswer {
+    clock.advance(Duration::from_secs(1));
+    let mut answer = request();
+    wait_for(&format!("the status {status}"), || {
+        answer = request();
+        answer.status == status
+    });
+    answer
 }
 
 #[test]
@@ -141,10 +142,11 @@ fn missing_unknown_expired_and_revoked_keys_get_the_same_answer() {
     file["keys"][1]["expires"] = json!(1_000);
     std::fs::write(key_file(home), file.to_string()).unwrap();
     assert!(keys(home, &["list"]).1.contains("expired 1970-01-01"));
-    let server = Server::start(home, &[]);
+    let clock = TestClock::new(home);
+    let server = Server::start_with(clock.deloop(home), &[]);
     assert_eq!(get(&mut server.client_with(&revoked), "/v1/sessions"), 200);
     assert_eq!(keys(home, &["revoke", "gone"]).0, Some(0));
-    soon(401, || server.client_with(&revoked).get("/v1/sessions"));
+    soon(&clock, 401, || server.client_with(&revoked).get("/v1/sessions"));
     let half = &good[..good.len() - 64];
     let forged = format!("{half}{}", "0".repeat(64));
     let unknown = format!("dlp_{}_{}", "0".repeat(12), "0".repeat(64));
@@ -162,21 +164,22 @@ fn missing_unknown_expired_and_revoked_keys_get_the_same_answer() {
 fn a_running_server_follows_the_key_file_and_never_opens() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let server = Server::start(home, &[]);
+    let clock = TestClock::new(home);
+    let server = Server::start_with(clock.deloop(home), &[]);
     assert_eq!(get(&mut server.client(), "/v1/sessions"), 200, "without keys, this machine needs none");
     let key = add_key(home, &["first", "--scope", "read"]);
-    soon(401, || server.client().get("/v1/sessions"));
+    soon(&clock, 401, || server.client().get("/v1/sessions"));
     assert_eq!(get(&mut server.client_with(&key), "/v1/sessions"), 200);
     let file = key_file(home);
     let text = std::fs::read(&file).unwrap();
     std::fs::write(&file, &text[..text.len() / 2]).unwrap();
-    let answer = soon(503, || server.client_with(&key).get("/v1/sessions"));
+    let answer = soon(&clock, 503, || server.client_with(&key).get("/v1/sessions"));
     assert!(answer.error().contains("can't read its keys"), "{answer:?}");
     assert_eq!(get(&mut server.client(), "/healthz"), 200);
     std::fs::write(&file, &text).unwrap();
-    soon(200, || server.client_with(&key).get("/v1/sessions"));
+    soon(&clock, 200, || server.client_with(&key).get("/v1/sessions"));
     std::fs::remove_file(&file).unwrap();
-    soon(401, || server.client_with(&key).get("/v1/sessions"));
+    soon(&clock, 401, || server.client_with(&key).get("/v1/sessions"));
     assert_eq!(get(&mut server.client(), "/v1/sessions"), 401, "a lost file doesn't open the server");
     server.signal("TERM");
     let (code, said) = server.wait();
@@ -220,40 +223,48 @@ fn a_key_has_a_rate() {
     configure(home, "[serve.limits]\nrequests_per_second = 3\nsteps_per_second = 10\nburst = 4\n");
     let (one, two) =
         (add_key(home, &["one", "--scope", "admin"]), add_key(home, &["two", "--scope", "admin"]));
-    let server = Server::start(home, &["--profile", "turn-hash"]);
+    let clock = TestClock::new(home);
+    let server = Server::start_with(clock.deloop(home), &["--profile", "turn-hash"]);
     let (mut one, mut two) = (server.client_with(&one), server.client_with(&two));
-    let answers: Vec<HttpAnswer> = (0..30).map(|_| one.get("/v1/sessions")).collect();
-    assert!(answers[..12].iter().all(|answer| answer.status == 200));
-    let refused = answers.iter().find(|answer| answer.status == 429).expect("a refusal");
+    for _ in 0..12 {
+        assert_eq!(get(&mut one, "/v1/sessions"), 200);
+    }
+    let refused = one.get("/v1/sessions");
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
     assert!(refused.error().contains("3 requests per second"), "{refused:?}");
     assert!(refused.error().contains("requests_per_second"), "{refused:?}");
-    assert_eq!(refused.header("retry-after"), Some("1"));
+    clock.advance(Duration::from_secs(1));
+    let statuses: Vec<u16> = (0..4).map(|_| get(&mut one, "/v1/sessions")).collect();
+    assert_eq!(statuses, [200, 200, 200, 429], "three in a second");
     assert_eq!(get(&mut two, "/v1/sessions"), 200, "each key has its own");
     let step = json!({"type": "turn", "session": "s1", "text": "Hello."});
     let batch = Value::from(vec![step.clone(); 100]).to_string();
     assert_eq!(two.post("/v1/steps", &batch).status, 200, "a batch may be larger than a burst");
     let refused = two.post("/v1/steps", &step.to_string());
-    assert_eq!(refused.status, 429);
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("7")), "60 steps too many");
     assert!(refused.error().contains("10 steps per second"), "{refused:?}");
-    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
-    assert!((4..=7).contains(&wait), "60 steps too many: {wait}");
     assert_eq!(two.get("/v1/sessions/s1").json()["steps"], 100, "what is refused isn't stored");
+    clock.advance(Duration::from_secs(7));
+    assert_eq!(two.post("/v1/steps", &step.to_string()).status, 200, "after as long as it said");
 }
 
 #[test]
 fn failures_are_limited_per_address_and_lock_nobody_out() {
     let home = tempfile::tempdir().unwrap();
-    let key = add_key(home.path(), &["good", "--scope", "read"]);
-    let server = Server::start(home.path(), &[]);
+    let home = home.path();
+    let key = add_key(home, &["good", "--scope", "read"]);
+    let clock = TestClock::new(home);
+    let server = Server::start_with(clock.deloop(home), &[]);
     let mut client = server.client();
-    let statuses: Vec<u16> = (0..200).map(|_| get(&mut client, "/v1/sessions")).collect();
-    assert!(statuses[..50].iter().all(|status| *status == 401), "{statuses:?}");
-    let refused = soon(429, || client.get("/v1/sessions"));
-    assert!(
-        refused.header("retry-after").is_some() && refused.error().contains("this address"),
-        "{refused:?}"
-    );
+    let statuses: Vec<u16> = (0..50).map(|_| get(&mut client, "/v1/sessions")).collect();
+    assert!(statuses.iter().all(|status| *status == 401), "{statuses:?}");
+    let refused = client.get("/v1/sessions");
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    assert!(refused.error().contains("this address"), "{refused:?}");
     assert_eq!(get(&mut server.client_with(&key), "/v1/sessions"), 200);
+    clock.advance(Duration::from_secs(1));
+    let statuses: Vec<u16> = (0..6).map(|_| get(&mut client, "/v1/sessions")).collect();
+    assert_eq!(statuses, [401, 401, 401, 401, 401, 429], "five in a second");
 }
 
 #[test]

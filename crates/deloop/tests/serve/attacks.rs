@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::attack_target::{MARK, Target, statuses, tells_nothing};
+use crate::wait::wait_for;
 
 #[test]
 fn paths_lead_nowhere_else() {
@@ -310,8 +311,8 @@ fn secrets_stay_out_of_the_log() {
     // Damages the key file, so that the server has something to log.
     std::fs::write(target.home().join(".local/state/deloop/keys.json"), format!("{{{}{MARK}", target.key))
         .unwrap();
-    std::thread::sleep(Duration::from_millis(1_200));
-    assert_eq!(target.client().get("/v1/sessions").status, 503);
+    target.clock.advance(Duration::from_secs(1));
+    wait_for("the server refuses requests", || target.client().get("/v1/sessions").status == 503);
     target.server.signal("TERM");
     let (_, said) = target.server.wait();
     assert!(

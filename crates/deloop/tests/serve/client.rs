@@ -4,7 +4,6 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -31,14 +30,18 @@ impl Server {
         }
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("its errors"));
-        let mut line = String::new();
-        stderr.read_line(&mut line).expect("a line");
+        let line = next_line(&mut stderr);
         let address = line.trim().strip_prefix("deloop: listening on http");
         let address = address.unwrap_or_else(|| panic!("{line}")).trim_start_matches('s');
         let address: SocketAddr = address.trim_start_matches("://").parse().expect("an address");
         // A server on all addresses is reached on this one.
         let address = SocketAddr::from(([127, 0, 0, 1], address.port()));
         Self { child, stderr, address }
+    }
+
+    /// Waits for the next line that it says.
+    pub(crate) fn says(&mut self) -> String {
+        next_line(&mut self.stderr)
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -85,6 +88,12 @@ impl Drop for Server {
     }
 }
 
+fn next_line(stderr: &mut BufReader<ChildStderr>) -> String {
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("a line");
+    line
+}
+
 /// A connection that is kept open.
 pub(crate) struct Client {
     pub(crate) stream: BufReader<TcpStream>,
@@ -129,7 +138,6 @@ impl Client {
     /// Connects to a server that may be away.
     pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         Ok(Self { stream: BufReader::new(stream), host: address.to_string(), key: String::new() })
     }
 
@@ -143,6 +151,21 @@ impl Client {
     /// Sends bytes as they are.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Sends the beginning of a request, without its body of this length, and waits until the server has let it in.
+    /// Returns the answer if it doesn't.
+    pub(crate) fn begin(&mut self, method: &str, path: &str, length: usize) -> Result<(), HttpAnswer> {
+        let head = self.head(method, path, length, &[("expect", "100-continue")]);
+        self.write(head.as_bytes()).expect("the server reads");
+        let begins_with_100 = |bytes: &[u8]| bytes.get(..12).map(|start| start == b"HTTP/1.1 100");
+        let seen = self.stream.fill_buf().expect("an answer");
+        if begins_with_100(seen).expect("a status line") {
+            let mut line = String::new();
+            while self.stream.read_line(&mut line).expect("a line") > 2 {}
+            return Ok(());
+        }
+        Err(self.read().expect("an answer"))
     }
 
     /// Reads the answer to a request that was written.

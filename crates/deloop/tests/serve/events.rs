@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::Server;
+use super::test_clock::TestClock;
 
 /// A connection that events come over.
 pub(crate) struct EventStream {
@@ -16,7 +17,6 @@ pub(crate) struct EventStream {
 impl EventStream {
     pub(crate) fn open(server: &Server, path: &str, after: Option<&str>) -> Self {
         let mut stream = TcpStream::connect(server.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let after = after.map_or_else(String::new, |id| format!("last-event-id: {id}\r\n"));
         write!(stream, "GET {path} HTTP/1.1\r\nhost: {}\r\n{after}\r\n", server.address).unwrap();
         let mut stream = BufReader::new(stream);
@@ -96,9 +96,15 @@ fn warnings_and_ends_are_events_once_and_a_listener_can_resume() {
 #[test]
 fn a_listener_stays_connected_while_nothing_happens() {
     let home = tempfile::tempdir().unwrap();
-    let server = Server::start(home.path(), &[]);
+    let clock = TestClock::new(home.path());
+    let server = Server::start_with(clock.deloop(home.path()), &[]);
     let mut events = EventStream::open(&server, "/v1/events", None);
-    std::thread::sleep(Duration::from_secs(12));
+    for _ in 0..3 {
+        let mut idle = server.client();
+        assert_eq!(idle.get("/healthz").status, 200);
+        clock.advance(Duration::from_secs(12));
+        assert!(idle.read().is_err(), "a connection on which no request comes is closed");
+    }
     server.client().step(&json!({"type": "usage", "session": "s1", "model": "m", "input_tokens": 10, "output_tokens": 2, "cost_usd": 0.5}));
     assert_eq!(events.next().1["event"], "cost.attributed");
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::client::{HttpAnswer, Server, add_key};
+use super::test_clock::TestClock;
 use crate::binary::{deloop, run};
+use crate::wait::wait_for;
 
 /// Every route that names something: method, path, and whether it names a session or a swarm.
 const NAMED: [(&str, &str, &str); 8] = [
@@ -61,7 +63,7 @@ fn what_belongs_to_others_does_not_exist() {
     assert_eq!(owner.get("/v1/sessions").json()["sessions"], json!(["victim"]));
 }
 
-/// Reads events for a while, with this key.
+/// Reads events, with this key.
 struct Listener(TcpStream);
 
 impl Listener {
@@ -72,15 +74,13 @@ impl Listener {
         Self(stream)
     }
 
-    /// What came until `end` did, the stream ended, or too much time passed; and whether it ended.
-    fn until(&mut self, end: &str, time: Duration) -> (String, bool) {
-        self.0.set_read_timeout(Some(time)).unwrap();
+    /// What came until `end` did or the stream ended, and whether it ended.
+    fn until(&mut self, end: &str) -> (String, bool) {
         let (mut text, mut buffer) = (String::new(), [0; 4096]);
         while !text.contains(end) {
             match self.0.read(&mut buffer) {
-                Ok(0) => return (text, true),
+                Ok(0) | Err(_) => return (text, true),
                 Ok(read) => text += &String::from_utf8_lossy(&buffer[..read]),
-                Err(_) => return (text, false),
             }
             if text.ends_with("0\r\n\r\n") {
                 return (text, true);
@@ -97,32 +97,34 @@ fn events_stay_in_their_project_and_end_with_the_key() {
     let [a, b, gone] = [("a", "a"), ("b", "b"), ("gone", "a")]
         .map(|(name, project)| add_key(home, &[name, "--scope", "admin", "--project", project]));
     let ingest = add_key(home, &["ingest", "--scope", "ingest", "--project", "a"]);
-    let server = Server::start(home, &["--profile", "turn-hash"]);
+    let clock = TestClock::new(home);
+    let server = Server::start_with(clock.deloop(home), &["--profile", "turn-hash"]);
     assert_eq!(server.client().get("/v1/events").status, 401);
     assert_eq!(server.client_with(&ingest).get("/v1/events").status, 403);
     assert_eq!(server.client_with(&b).get("/v1/events?project=a").status, 403);
     let [mut own, mut other, mut revoked] = [&a, &b, &gone].map(|key| Listener::open(&server, key));
-    let second = Duration::from_secs(1);
     for listener in [&mut own, &mut other, &mut revoked] {
-        let (head, _) = listener.until("\r\n\r\n", 10 * second);
+        let (head, _) = listener.until("\r\n\r\n");
         assert!(head.contains("HTTP/1.1 200 ") && head.contains("text/event-stream"), "{head}");
     }
-    let mut client = server.client_with(&a);
-    let mut repeat = |session: &str| {
+    let repeat = |key: &str, session: &str| {
+        let mut client = server.client_with(key);
         for _ in 0..2 {
             client.step(&json!({"type": "turn", "session": session, "text": "Again."}));
         }
     };
-    repeat("s1");
-    assert!(own.until("loop_detected", 10 * second).0.contains("loop_detected"));
-    assert!(revoked.until("loop_detected", 10 * second).0.contains("loop_detected"));
+    repeat(&a, "session-1");
+    assert!(own.until("loop_detected").0.contains("loop_detected"));
+    assert!(revoked.until("loop_detected").0.contains("loop_detected"));
     assert_eq!(run(deloop(home).args(["keys", "revoke", "gone"]), b"").status.code(), Some(0));
-    std::thread::sleep(second);
+    clock.advance(Duration::from_secs(1));
+    wait_for("the key is refused", || server.client_with(&gone).get("/v1/sessions").status == 401);
+    repeat(&a, "session-2");
     // What came before the key was revoked may still be on its way.
-    revoked.until("nothing like this", second / 10);
-    repeat("s2");
-    let (text, ended) = revoked.until("loop_detected", 10 * second);
-    assert!(ended && !text.contains("loop_detected"), "{text}");
-    let (text, ended) = other.until("data:", second);
-    assert!(!ended && text.is_empty(), "{text}");
+    let (text, ended) = revoked.until("session-2");
+    assert!(ended && !text.contains("session-2"), "{text}");
+    // An event of its own project is the first that the other listener gets.
+    repeat(&b, "session-3");
+    let (text, ended) = other.until("session-3");
+    assert!(!ended && !text.contains("session-1") && !text.contains("session-2"), "{text}");
 }

@@ -1,11 +1,13 @@
 //! Each refusal says why, and a client that misbehaves keeps nobody else waiting.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::client::{Client, HttpAnswer, Server};
+use super::test_clock::TestClock;
 use crate::binary::{deloop, run, said, stream};
+use crate::wait::wait_for;
 
 #[test]
 fn only_addresses_of_this_machine_are_listened_on() {
@@ -118,45 +120,26 @@ fn hostile_json_costs_its_own_request_alone() {
     assert!(answer.status == 400 && !answer.error().contains("AAAAAAAA"), "{answer:?}");
 }
 
-/// Sends the beginning of a request, whose body of this length never comes.
-fn half_a_request(server: &Server, length: usize) -> Client {
+/// Sends half a request, whose body of this length never comes; returns the answer if it isn't let in.
+fn half_a_request(server: &Server, length: usize) -> Result<Client, HttpAnswer> {
     let mut client = server.client();
-    let head = client.head("POST", "/v1/steps", length, &[]);
-    client.write(format!("{head}{{").as_bytes()).unwrap();
-    client
-}
-
-#[expect(clippy::disallowed_methods, reason = "measures how long the server waits")]
-fn now() -> Instant {
-    Instant::now()
-}
-
-/// Repeats a request until it gets this status.
-fn until(status: u16, mut request: impl FnMut() -> HttpAnswer) -> HttpAnswer {
-    let end = now() + Duration::from_secs(10);
-    loop {
-        let answer = request();
-        if answer.status == status || now() > end {
-            assert_eq!(answer.status, status, "{answer:?}");
-            return answer;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    client.begin("POST", "/v1/steps", length)?;
+    client.write(b"{").unwrap();
+    Ok(client)
 }
 
 #[test]
 fn a_busy_server_says_so() {
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(home.path(), &[]);
-    // More than fit: some are refused themselves, because the requests below take a place, too.
-    let waiting: Vec<Client> = (0..300).map(|_| half_a_request(&server, 100)).collect();
+    let waiting: Vec<Client> = (0..256).map(|_| half_a_request(&server, 100).unwrap()).collect();
     let mut client = server.client();
-    let refused = until(503, || client.get("/v1/sessions"));
-    assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
+    let refused = client.get("/v1/sessions");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
     assert!(refused.error().contains("256 requests"), "{refused:?}");
     assert_eq!(client.get("/healthz").status, 200, "a busy server is a healthy one");
     drop(waiting);
-    until(200, || client.get("/v1/sessions"));
+    wait_for("there is room again", || client.get("/v1/sessions").status == 200);
 }
 
 #[test]
@@ -164,45 +147,47 @@ fn few_large_bodies_are_in_memory_at_a_time() {
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(home.path(), &[]);
     let large = (1 << 20) + 1;
-    let mut waiting: Vec<Client> = (0..16).map(|_| half_a_request(&server, large)).collect();
-    let body = vec![b' '; large];
-    let send = || server.client().send("POST", "/v1/steps", &[], &body);
-    let refused = until(503, || {
-        let mut client = server.client();
-        let head = client.head("POST", "/v1/steps", large, &[]);
-        client.write(head.as_bytes()).unwrap();
-        client.stream.get_ref().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        client.read().unwrap_or_else(|_| {
-            // It was let in before one of the others, so it keeps the place.
-            waiting.push(client);
-            server.client().get("/healthz")
-        })
-    });
+    let waiting: Vec<Client> = (0..16).map(|_| half_a_request(&server, large).unwrap()).collect();
+    let refused = half_a_request(&server, large).err().expect("a refusal");
+    assert_eq!(refused.status, 503);
     assert!(refused.error().contains("16 requests of more than 1 MiB"), "{refused:?}");
     let step = json!({"type": "turn", "session": "s1", "text": "Small ones go on."});
     assert_eq!(server.client().step(&step)["action"], "continue");
     drop(waiting);
-    until(400, || send().unwrap_or_else(|_| server.client().get("/healthz")));
+    let body = vec![b' '; large];
+    // While it is refused, the connection may be gone before the body is sent.
+    let send = || server.client().send("POST", "/v1/steps", &[], &body);
+    wait_for("there is room again", || send().is_ok_and(|answer| answer.status == 400));
 }
 
+/// Half a head is waited for ten seconds, and half a body thirty. What is half a second early in each case is answered.
 #[test]
 fn half_a_request_is_given_up_on() {
     let home = tempfile::tempdir().unwrap();
-    let server = Server::start(home.path(), &[]);
-    let begun = now();
-    let mut body = half_a_request(&server, 100);
-    let mut head = server.client();
-    head.write(b"POST /v1/steps HTTP/1.1\r\nhost: 127").unwrap();
+    let clock = TestClock::new(home.path());
+    let server = Server::start_with(clock.deloop(home.path()), &[]);
+    let half_a_head = || {
+        let mut client = server.client();
+        // Its time begins with the end of this answer.
+        assert_eq!(client.get("/healthz").status, 200);
+        client.write(b"GET /healthz HTTP/1.1\r\nhost: 127").unwrap();
+        client
+    };
+    let (mut late_head, mut late_body) = (half_a_head(), half_a_request(&server, 2).unwrap());
+    clock.advance(Duration::from_millis(500));
+    let (mut early_head, mut early_body) = (half_a_head(), half_a_request(&server, 2).unwrap());
     let step = json!({"type": "turn", "session": "s1", "text": "Others go on."});
     assert_eq!(server.client().step(&step)["action"], "continue");
-    assert!(head.read().is_err());
-    let waited = begun.elapsed().as_secs();
-    assert!((9..20).contains(&waited), "half a head is waited for {waited} s");
-    let answer = body.read().unwrap();
-    let waited = begun.elapsed().as_secs();
-    assert!((29..45).contains(&waited), "half a body is waited for {waited} s");
+    clock.advance(Duration::from_millis(9_500));
+    assert!(late_head.read().is_err());
+    early_head.write(b".0.0.1\r\n\r\n").unwrap();
+    assert_eq!(early_head.read().unwrap().status, 200, "there was half a second left");
+    clock.advance(Duration::from_secs(20));
+    let answer = late_body.read().unwrap();
     assert_eq!(answer.status, 408);
     assert!(answer.error().contains("30 seconds"), "{answer:?}");
+    early_body.write(b"}").unwrap();
+    assert_eq!(early_body.read().unwrap().status, 400, "there was half a second left");
 }
 
 /// The database is locked by another program: nothing is stored, and the server says so.

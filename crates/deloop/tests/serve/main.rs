@@ -44,6 +44,7 @@ mod say;
 mod shared_servers;
 mod shutdown;
 mod stuck_swarms;
+mod test_clock;
 mod tls;
 mod together;
 #[path = "../../../engine/tests/redis/wait.rs"]

@@ -2,32 +2,25 @@
 
 use std::path::Path;
 use std::process::Output;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use deloop_types::Millis;
 use serde_json::{Value, json};
 
 use super::client::{Client, Server};
+use super::test_clock::TestClock;
 use crate::binary::{deloop, lines, run, said};
 
-const DAY: u64 = 24 * 3600;
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the server goes by the clock, and so does the day of its reports"
-)]
-fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
+/// A server with these budgets, at noon.
+fn start(home: &Path, budgets: &str, arguments: &[&str]) -> Server {
+    start_at(&TestClock::new(home), home, budgets, arguments)
 }
 
-/// A server with these budgets. At the end of a day it waits for the next, so that a test doesn't span two.
-fn start(home: &Path, budgets: &str, arguments: &[&str]) -> Server {
-    let left = DAY - seconds() % DAY;
-    if left < 60 {
-        std::thread::sleep(Duration::from_secs(left + 1));
-    }
+fn start_at(clock: &TestClock, home: &Path, budgets: &str, arguments: &[&str]) -> Server {
     let config = home.join("server.toml");
     std::fs::write(&config, format!("[serve.budgets]\n{budgets}\n")).unwrap();
-    Server::start(home, &[&["--config", config.to_str().unwrap()], arguments].concat())
+    let arguments = [&["--config", config.to_str().unwrap()], arguments].concat();
+    Server::start_with(clock.deloop(home), &arguments)
 }
 
 fn usage(session: &str, usd: f64) -> Value {
@@ -128,8 +121,9 @@ fn a_stop_by_a_budget_is_recorded_once_for_each_session() {
 #[test]
 fn an_override_of_one_session_ends() {
     let home = tempfile::tempdir().unwrap();
-    let server =
-        start(home.path(), "session_usd = 0.1\n[serve.budgets.projects.free]\nsession_usd = 9.0", &[]);
+    let clock = TestClock::new(home.path());
+    let budgets = "session_usd = 0.1\n[serve.budgets.projects.free]\nsession_usd = 9.0";
+    let server = start_at(&clock, home.path(), budgets, &[]);
     let mut client = server.client();
     for session in ["s1", "s2"] {
         assert_eq!(client.step(&usage(session, 0.1))["action"], "stop");
@@ -139,15 +133,15 @@ fn an_override_of_one_session_ends() {
     // Resetting or ending the session doesn't give it a new budget.
     client.step(&json!({"type": "end", "session": "s1"}));
     assert_eq!(client.step(&turn("s1"))["action"], "stop");
-    let ms = i64::try_from((seconds() + 3) * 1000).unwrap();
-    let until = deloop_types::Millis(ms).to_string();
+    let until = Millis(clock.now().0 + 3_000).to_string();
     let body = json!({"project": "default", "session": "s1", "usd": 1, "until": until, "reason": "a test"});
     let answer = client.post("/v1/budgets/override", &body.to_string());
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.json()["override"]["session"], "s1");
+    clock.advance(Duration::from_millis(2_999));
     assert_eq!(client.step(&turn("s1"))["action"], "continue");
     assert_eq!(client.step(&turn("s2"))["action"], "stop");
-    std::thread::sleep(Duration::from_secs(3));
+    clock.advance(Duration::from_millis(1));
     assert_eq!(client.step(&turn("s1"))["action"], "stop", "it has ended");
     let budgets = client.get("/v1/budgets?project=default&session=s1").json();
     assert_eq!(

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -13,7 +13,9 @@ use rustls::{ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, Sup
 
 use super::access::configure;
 use super::client::{Server, add_key};
+use super::test_clock::TestClock;
 use crate::binary::{deloop, run, said};
+use crate::wait::wait_for;
 
 /// Returns a certificate or key for localhost that the test authority signed.
 pub(super) fn certificate(name: &str) -> PathBuf {
@@ -34,16 +36,8 @@ fn request(
     versions: &[&'static SupportedProtocolVersion],
     head: &str,
 ) -> std::io::Result<TlsAnswer> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(certificate("authority.pem")).unwrap()).unwrap();
-    let config =
-        ClientConfig::builder_with_provider(Arc::new(default_provider())).with_protocol_versions(versions);
-    let mut config = config.unwrap().with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let name = ServerName::try_from("localhost").unwrap();
-    let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut connection = connection(versions);
     let mut socket = TcpStream::connect(server.address)?;
-    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
     let mut stream = rustls::Stream::new(&mut connection, &mut socket);
     stream.write_all(
         format!("GET {head}\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address).as_bytes(),
@@ -53,6 +47,17 @@ fn request(
     let certificate = connection.peer_certificates().map_or(Vec::new(), |chain| chain[0].to_vec());
     let protocol = connection.alpn_protocol().map(<[u8]>::to_vec);
     Ok(TlsAnswer { text, certificate, version: connection.protocol_version(), protocol })
+}
+
+fn connection(versions: &[&'static SupportedProtocolVersion]) -> ClientConnection {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certificate("authority.pem")).unwrap()).unwrap();
+    let config =
+        ClientConfig::builder_with_provider(Arc::new(default_provider())).with_protocol_versions(versions);
+    let mut config = config.unwrap().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let name = ServerName::try_from("localhost").unwrap();
+    ClientConnection::new(Arc::new(config), name).unwrap()
 }
 
 fn der(name: &str) -> Vec<u8> {
@@ -82,7 +87,6 @@ fn requests_are_answered_over_tls() {
 
     // Plain HTTP gets no answer in plain text.
     let mut plain = TcpStream::connect(server.address).unwrap();
-    plain.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     plain.write_all(format!("GET {with_key}\r\nhost: localhost\r\n\r\n").as_bytes()).unwrap();
     let mut bytes = Vec::new();
     let _ = plain.read_to_end(&mut bytes);
@@ -102,14 +106,15 @@ fn a_renewed_certificate_is_used_without_a_restart() {
     };
     put("one.pem", "server.pem");
     put("one.key", "server.key");
-    let server = Server::start(home, &[]);
+    let clock = TestClock::new(home);
+    let server = Server::start_with(clock.deloop(home), &[]);
     let seen = || request(&server, rustls::ALL_VERSIONS, "/healthz HTTP/1.1").unwrap().certificate;
     assert_eq!(seen(), der("one.pem"));
     put("two.pem", "server.pem");
-    std::thread::sleep(Duration::from_millis(1_100));
+    clock.advance(Duration::from_secs(1));
     assert_eq!(seen(), der("one.pem"), "as long as the key doesn't fit, the old pair is used");
     put("two.key", "server.key");
-    std::thread::sleep(Duration::from_millis(1_100));
+    clock.advance(Duration::from_secs(1));
     assert_eq!(seen(), der("two.pem"));
     server.signal("TERM");
     let (code, said) = server.wait();
@@ -140,42 +145,55 @@ fn a_certificate_that_cannot_be_used_names_the_file_and_the_fix() {
     assert!(said(&output).contains("needs both `certificate` and `key`"), "{}", said(&output));
 }
 
-/// Waits until the other side closes; returns how long that took.
-#[expect(clippy::disallowed_methods, reason = "measures how long the server waits")]
-fn until_closed(mut stream: TcpStream, begun: Instant) -> Duration {
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    let mut bytes = Vec::new();
-    match stream.read_to_end(&mut bytes) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("still open"),
-        _ => Instant::now() - begun,
+/// Returns whether the other side has closed this.
+fn is_closed(mut stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    match stream.read(&mut [0]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
     }
 }
 
+/// A connection on which the server has answered the first message of a handshake, and waits for the next.
+fn unfinished_handshake(server: &Server) -> TcpStream {
+    let mut connection = connection(rustls::ALL_VERSIONS);
+    let mut socket = TcpStream::connect(server.address).unwrap();
+    connection.write_tls(&mut socket).unwrap();
+    socket.read_exact(&mut [0]).unwrap();
+    socket
+}
+
 #[test]
-#[expect(clippy::disallowed_methods, reason = "measures how long the server waits")]
 fn half_a_handshake_is_given_up_on() {
     let home = tempfile::tempdir().unwrap();
     let (pem, secret) = (certificate("one.pem"), certificate("one.key"));
     let arguments = ["--tls-cert", pem.to_str().unwrap(), "--tls-key", secret.to_str().unwrap()];
-    let server = Server::start(home.path(), &arguments);
-    let begun = Instant::now();
+    let clock = TestClock::new(home.path());
+    let server = Server::start_with(clock.deloop(home.path()), &arguments);
+    let late = unfinished_handshake(&server);
+    let waiting: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    let answer = request(&server, rustls::ALL_VERSIONS, "/healthz HTTP/1.1").unwrap();
+    assert!(answer.text.starts_with("HTTP/1.1 200 "), "others go on");
+    clock.advance(Duration::from_secs(10));
+    // Blocks until the server closes.
+    let _ = (&late).read_to_end(&mut Vec::new());
+    drop(waiting);
+
+    let begun = clock.now();
     let silent = TcpStream::connect(server.address).unwrap();
     let mut half = TcpStream::connect(server.address).unwrap();
     // The head of a ClientHello of 512 bytes, and none of them.
     half.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 252]).unwrap();
-    let waiting: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    let answer = request(&server, rustls::ALL_VERSIONS, "/healthz HTTP/1.1").unwrap();
-    assert!(answer.text.starts_with("HTTP/1.1 200 "), "others go on");
-    for stream in [silent, half] {
-        let waited = until_closed(stream, begun).as_secs();
-        assert!((9..20).contains(&waited), "{waited} seconds");
-    }
-    drop(waiting);
-    let open = TcpStream::connect(server.address).unwrap();
-    std::thread::sleep(Duration::from_millis(200));
-    let begun = Instant::now();
+    // The server doesn't say when it has accepted these.
+    wait_for("both are closed", || {
+        clock.advance(Duration::from_secs(1));
+        is_closed(&silent) && is_closed(&half)
+    });
+    assert!(clock.now().since(begun) >= 10_000, "it waits for ten seconds");
+
+    // The clock stands still, so the server doesn't end because a handshake took too long.
+    let open = unfinished_handshake(&server);
     server.signal("TERM");
-    assert_eq!(server.wait().0, Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(5), "a handshake doesn't delay the end");
+    assert_eq!(server.wait().0, Some(0), "a handshake doesn't delay the end");
     drop(open);
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::clock::Clock;
+
 /// What tells one version of a file from another without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileMark {
@@ -49,19 +51,20 @@ pub(super) struct Interval {
     /// In milliseconds since it was created.
     next: AtomicU64,
     every: Duration,
+    clock: Clock,
 }
 
 impl Interval {
-    #[expect(clippy::disallowed_methods, reason = "files change by the clock of this machine")]
-    pub(super) fn new(every: Duration) -> Self {
+    pub(super) fn new(every: Duration, clock: Clock) -> Self {
         let first = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
-        Self { begun: Instant::now(), next: AtomicU64::new(first), every }
+        Self { begun: clock.moment(), next: AtomicU64::new(first), every, clock }
     }
 
     /// Returns whether the time is up, to one caller only, and starts again.
     pub(super) fn is_due(&self) -> bool {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let (now, next) = (millis(self.begun.elapsed()), self.next.load(Ordering::Relaxed));
+        let passed = self.clock.moment().saturating_duration_since(self.begun);
+        let (now, next) = (millis(passed), self.next.load(Ordering::Relaxed));
         let later = now.saturating_add(millis(self.every));
         now >= next && self.next.compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }

@@ -1,7 +1,6 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::Query;
 use axum::http::{HeaderMap, Request, Uri, header};
@@ -13,10 +12,11 @@ use super::key_ring::{KeyRing, KeyState, KnownKey, find_key};
 use super::rate_limit::{Allowance, FailedAttempts, RateReached};
 use super::scope::KeyScope;
 use super::settings::RateLimits;
+use crate::clock::Clock;
 use crate::http_error::HttpError;
 use crate::project::Project;
 use crate::requester::{LOCAL_ACTOR, Requester};
-use crate::shared::{Shared, now};
+use crate::shared::Shared;
 
 /// Paths that need no key. `/healthz` says only that the process runs.
 const PUBLIC: &str = "/healthz";
@@ -28,6 +28,7 @@ pub(crate) struct AccessGate {
     ring: KeyRing,
     hosts: Vec<String>,
     failures: FailedAttempts,
+    clock: Clock,
     /// The sender of requests without a project, on a server without keys.
     local: Arc<Requester>,
 }
@@ -42,16 +43,16 @@ impl AccessGate {
         key_file: PathBuf,
         hosts: Vec<String>,
         limits: RateLimits,
-        now: Instant,
+        clock: Clock,
     ) -> Result<Self, String> {
-        let ring = KeyRing::open(key_file, limits, now)?;
+        let ring = KeyRing::open(key_file, limits, clock.clone())?;
         let local = Requester {
             project: Project::default(),
             actor: Arc::from(LOCAL_ACTOR),
             all_projects: true,
             allowance: None,
         };
-        Ok(Self { ring, hosts, failures: FailedAttempts::default(), local: Arc::new(local) })
+        Ok(Self { ring, hosts, failures: FailedAttempts::default(), clock, local: Arc::new(local) })
     }
 
     /// Looks at the key file again, if it is time to. Call it many times per second.
@@ -59,7 +60,7 @@ impl AccessGate {
     /// # Errors
     /// When the file can't be read. From then on, every request is refused.
     pub(crate) fn keep_keys_fresh(&self) -> Result<(), String> {
-        if self.ring.is_due() { self.ring.refresh(moment()) } else { Ok(()) }
+        if self.ring.is_due() { self.ring.refresh() } else { Ok(()) }
     }
 
     /// Returns whether requests need a key.
@@ -93,7 +94,8 @@ impl AccessGate {
             KeyState::Broken => return Err(HttpError::keys_unreadable()),
             KeyState::Closed(keys) => keys,
         };
-        let (at, found) = (moment(), bearer(request.headers()).and_then(|text| find_key(&keys, text, now())));
+        let (at, now) = (self.clock.moment(), self.clock.now());
+        let found = bearer(request.headers()).and_then(|text| find_key(&keys, text, now));
         let Some(key) = found else {
             return Err(match self.failures.count(peer, at) {
                 Ok(()) => HttpError::unauthorized(),
@@ -130,7 +132,7 @@ pub(crate) fn may_continue(shared: &Shared, requester: &Requester) -> bool {
     match (shared.access.ring.state(), &requester.allowance) {
         (KeyState::Open, _) => true,
         (KeyState::Closed(keys), Some(allowance)) => {
-            keys.get(allowance.key_id()).is_some_and(|key| !key.is_expired(now()))
+            keys.get(allowance.key_id()).is_some_and(|key| !key.is_expired(shared.clock.now()))
         }
         (KeyState::Closed(_), None) | (KeyState::Broken, _) => false,
     }
@@ -138,8 +140,8 @@ pub(crate) fn may_continue(shared: &Shared, requester: &Requester) -> bool {
 
 impl Allowance {
     /// Counts the steps of a request.
-    pub(crate) fn spend_steps(&self, count: usize) -> Result<(), HttpError> {
-        self.take_steps(count, moment())
+    pub(crate) fn spend_steps(&self, count: usize, clock: &Clock) -> Result<(), HttpError> {
+        self.take_steps(count, clock.moment())
             .map_err(|reached: RateReached| HttpError::rate_reached(&reached, "steps"))
     }
 }
@@ -169,9 +171,4 @@ fn asked_project(uri: &Uri) -> Result<Option<String>, HttpError> {
     }
     let wrong = |_| HttpError::bad_request("`project` must be the name of a project, once");
     Query::<ProjectQuery>::try_from_uri(uri).map(|Query(query)| query.project).map_err(wrong)
-}
-
-#[expect(clippy::disallowed_methods, reason = "rates are per second of this machine's clock")]
-fn moment() -> Instant {
-    Instant::now()
 }

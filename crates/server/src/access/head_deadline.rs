@@ -8,12 +8,15 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
+use crate::clock::Clock;
+
 /// An answer of at most this many bytes is sent at once.
 const SHORT: u64 = 16 << 10;
 
 /// How long a connection has been waiting for the head of a request. One timer per connection checks it: hyper would set
 /// one for each request.
 pub(crate) struct HeadDeadline {
+    clock: Clock,
     patience: Duration,
     begun: Instant,
     /// When it began to wait, in milliseconds since the connection did; [`ANSWERING`] while a request is answered.
@@ -23,8 +26,8 @@ pub(crate) struct HeadDeadline {
 const ANSWERING: u64 = u64::MAX;
 
 impl HeadDeadline {
-    pub(crate) fn new(patience: Duration) -> Self {
-        Self { patience, begun: moment(), waiting_since: AtomicU64::new(0) }
+    pub(crate) fn new(patience: Duration, clock: Clock) -> Self {
+        Self { patience, begun: clock.moment(), clock, waiting_since: AtomicU64::new(0) }
     }
 
     /// Notes that the head of a request is here.
@@ -51,11 +54,11 @@ impl HeadDeadline {
         loop {
             let waited = match self.waiting_since.load(Ordering::Relaxed) {
                 ANSWERING => Duration::ZERO,
-                since => Duration::from_millis(self.millis(moment()).saturating_sub(since)),
+                since => Duration::from_millis(self.millis(self.clock.moment()).saturating_sub(since)),
             };
             match self.patience.checked_sub(waited) {
                 None | Some(Duration::ZERO) => return,
-                Some(rest) => tokio::time::sleep(rest).await,
+                Some(rest) => self.clock.sleep(rest).await,
             }
         }
     }
@@ -73,7 +76,7 @@ struct LongAnswer {
 
 impl Drop for LongAnswer {
     fn drop(&mut self) {
-        self.deadline.wait_from(moment());
+        self.deadline.wait_from(self.deadline.clock.moment());
     }
 }
 
@@ -97,59 +100,49 @@ impl HttpBody for LongAnswer {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a deadline is one of this machine's clock")]
-fn moment() -> Instant {
-    Instant::now()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_millis(100);
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const ALMOST: Duration = Duration::from_millis(9_999);
 
-    fn wait(work: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(work);
+    fn deadline() -> Arc<HeadDeadline> {
+        Arc::new(HeadDeadline::new(PATIENCE, Clock::default()))
     }
 
+    /// Lets exactly this much time pass on the paused clock; returns whether the deadline is missed by then.
     async fn is_missed_within(deadline: &HeadDeadline, time: Duration) -> bool {
         tokio::time::timeout(time, deadline.missed()).await.is_ok()
     }
 
-    #[test]
-    fn a_connection_without_a_request_is_given_up_in_time() {
-        wait(async {
-            let (deadline, begun) = (HeadDeadline::new(PATIENCE), moment());
-            assert!(is_missed_within(&deadline, Duration::from_secs(20)).await);
-            assert!(begun.elapsed() >= PATIENCE);
-        });
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_request_is_given_up_in_time() {
+        let deadline = deadline();
+        assert!(!is_missed_within(&deadline, ALMOST).await);
+        assert!(is_missed_within(&deadline, PATIENCE - ALMOST).await);
     }
 
-    #[test]
-    fn a_request_that_takes_long_is_not_late_and_the_next_one_has_its_own_time() {
-        wait(async {
-            let deadline = Arc::new(HeadDeadline::new(PATIENCE));
-            deadline.arrived();
-            assert!(!is_missed_within(&deadline, PATIENCE * 3).await);
-            let begun = moment();
-            deadline.answered(Response::default(), begun);
-            assert!(is_missed_within(&deadline, Duration::from_secs(20)).await);
-            assert!(begun.elapsed() >= PATIENCE - Duration::from_millis(2), "{:?}", begun.elapsed());
-        });
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_takes_long_is_not_late_and_the_next_one_has_its_own_time() {
+        let deadline = deadline();
+        deadline.arrived();
+        assert!(!is_missed_within(&deadline, PATIENCE * 3).await);
+        deadline.answered(Response::default(), Clock::default().moment());
+        assert!(!is_missed_within(&deadline, ALMOST).await);
+        assert!(is_missed_within(&deadline, PATIENCE - ALMOST).await);
     }
 
-    #[test]
-    fn an_answer_that_is_sent_for_long_is_not_late() {
-        wait(async {
-            let deadline = Arc::new(HeadDeadline::new(PATIENCE));
-            deadline.arrived();
-            let long = Response::new(Body::from(vec![0; 1 << 20]));
-            let long = deadline.answered(long, moment());
-            assert_eq!(long.body().size_hint().exact(), Some(1 << 20));
-            assert!(!is_missed_within(&deadline, PATIENCE * 3).await);
-            drop(long);
-            assert!(is_missed_within(&deadline, Duration::from_secs(20)).await);
-        });
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_sent_for_long_is_not_late() {
+        let deadline = deadline();
+        deadline.arrived();
+        let long = Response::new(Body::from(vec![0; 1 << 20]));
+        let long = deadline.answered(long, Clock::default().moment());
+        assert_eq!(long.body().size_hint().exact(), Some(1 << 20));
+        assert!(!is_missed_within(&deadline, PATIENCE * 3).await);
+        drop(long);
+        assert!(!is_missed_within(&deadline, ALMOST).await);
+        assert!(is_missed_within(&deadline, PATIENCE - ALMOST).await);
     }
 }

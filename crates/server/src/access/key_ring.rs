@@ -12,6 +12,7 @@ use super::key_file::{KeyFile, KeyProject, KeyRecord};
 use super::rate_limit::Allowance;
 use super::scope::KeyScope;
 use super::settings::RateLimits;
+use crate::clock::Clock;
 
 /// How often the key file is looked at, so that a revoked key stops working without a restart.
 const EVERY: Duration = Duration::from_millis(500);
@@ -60,6 +61,7 @@ pub(super) struct KeyRing {
     is_open: AtomicBool,
     seen: Mutex<Option<FileMark>>,
     interval: Interval,
+    clock: Clock,
 }
 
 impl KeyRing {
@@ -67,15 +69,16 @@ impl KeyRing {
     ///
     /// # Errors
     /// When it exists and can't be read.
-    pub(super) fn open(file: PathBuf, limits: RateLimits, now: Instant) -> Result<Self, String> {
+    pub(super) fn open(file: PathBuf, limits: RateLimits, clock: Clock) -> Result<Self, String> {
         let mark = FileMark::of(&file).map_err(|error| told(&file, &error))?;
         let state = match &mark {
             None => KeyState::Open,
-            Some(_) => KeyState::Closed(Arc::new(read(&file, limits, &KnownKeys::new(), now)?)),
+            Some(_) => KeyState::Closed(Arc::new(read(&file, limits, &KnownKeys::new(), clock.moment())?)),
         };
         let is_open = AtomicBool::new(matches!(state, KeyState::Open));
         let (state, seen) = (RwLock::new(state), Mutex::new(mark));
-        Ok(Self { file, limits, state, is_open, seen, interval: Interval::new(EVERY) })
+        let interval = Interval::new(EVERY, clock.clone());
+        Ok(Self { file, limits, state, is_open, seen, interval, clock })
     }
 
     pub(super) fn state(&self) -> KeyState {
@@ -94,7 +97,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// When the file can't be read. From then on, every request is refused.
-    pub(super) fn refresh(&self, now: Instant) -> Result<(), String> {
+    pub(super) fn refresh(&self) -> Result<(), String> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.state();
         let mark = FileMark::of(&self.file).map_err(|error| told(&self.file, &error));
@@ -107,7 +110,11 @@ impl KeyRing {
                     KeyState::Closed(known) => Arc::clone(known),
                     KeyState::Open | KeyState::Broken => Arc::default(),
                 };
-                if is_gone { Ok(KnownKeys::new()) } else { read(&self.file, self.limits, &known, now) }
+                if is_gone {
+                    Ok(KnownKeys::new())
+                } else {
+                    read(&self.file, self.limits, &known, self.clock.moment())
+                }
             }
             Err(error) => Err(error),
         };
@@ -179,8 +186,7 @@ mod tests {
         let scopes = vec![KeyScope::Read];
         let record =
             KeyRecord::new(&key, "ci".into(), scopes, KeyProject::All, Millis(0), Some(Millis(1_000)));
-        #[expect(clippy::disallowed_methods, reason = "a moment to start from")]
-        let now = Instant::now();
+        let now = Clock::default().moment();
         let keys: KnownKeys =
             known(record, RateLimits::default(), &KnownKeys::new(), now).into_iter().collect();
         let text = key.secret_text();

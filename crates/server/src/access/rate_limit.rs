@@ -144,9 +144,8 @@ fn network(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    #[expect(clippy::disallowed_methods, reason = "a moment to start from")]
     fn start() -> Instant {
-        Instant::now()
+        crate::clock::Clock::default().moment()
     }
 
     #[test]

@@ -1,10 +1,10 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::gate::AccessGate;
 use super::tls::{TlsAccess, load, read_certificates};
+use crate::clock::Clock;
 
 /// Who may use a server, and how.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub struct AccessSettings {
     pub allow_plain_http: bool,
     /// How much one key may use.
     pub limits: RateLimits,
+    /// The time that the server goes by.
+    pub clock: Clock,
 }
 
 /// The files that TLS needs.
@@ -75,6 +77,7 @@ impl RateLimits {
 pub struct ServerAccess {
     pub(crate) gate: AccessGate,
     pub(crate) tls: Option<Arc<TlsAccess>>,
+    pub(crate) clock: Clock,
 }
 
 impl ServerAccess {
@@ -83,10 +86,9 @@ impl ServerAccess {
     /// # Errors
     /// When a file can't be read, or other machines can reach the address and there are no keys or no TLS. The message
     /// names the fix.
-    #[expect(clippy::disallowed_methods, reason = "rates are per second of this machine's clock")]
     pub fn open(settings: AccessSettings, address: SocketAddr) -> Result<Self, String> {
-        let AccessSettings { key_file, hosts, tls, allow_plain_http, limits } = settings;
-        let gate = AccessGate::open(key_file, hosts, limits, Instant::now())?;
+        let AccessSettings { key_file, hosts, tls, allow_plain_http, limits, clock } = settings;
+        let gate = AccessGate::open(key_file, hosts, limits, clock.clone())?;
         let port = address.port();
         if !address.ip().is_loopback() {
             if !gate.needs_keys() {
@@ -104,8 +106,8 @@ impl ServerAccess {
                 ));
             }
         }
-        let tls = tls.map(TlsAccess::open).transpose()?.map(Arc::new);
-        Ok(Self { gate, tls })
+        let tls = tls.map(|files| TlsAccess::open(files, clock.clone())).transpose()?.map(Arc::new);
+        Ok(Self { gate, tls, clock })
     }
 
     /// Returns `https` or `http`.

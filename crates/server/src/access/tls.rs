@@ -13,6 +13,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::file_mark::{FileMark, Interval, read_file};
 use super::settings::TlsFiles;
+use crate::clock::Clock;
 
 /// How often the files are looked at, when connections arrive.
 const EVERY: Duration = Duration::from_secs(1);
@@ -30,10 +31,10 @@ pub(crate) struct TlsAccess {
 type FileMarks = [Option<FileMark>; 2];
 
 impl TlsAccess {
-    pub(super) fn open(files: TlsFiles) -> Result<Self, String> {
+    pub(super) fn open(files: TlsFiles, clock: Clock) -> Result<Self, String> {
         let seen = Mutex::new(marks(&files));
         let current = RwLock::new(Arc::new(load(&files)?));
-        Ok(Self { files, current, seen, interval: Interval::new(EVERY) })
+        Ok(Self { files, current, seen, interval: Interval::new(EVERY, clock) })
     }
 
     /// Makes a connection secure.

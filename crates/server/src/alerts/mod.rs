@@ -7,7 +7,6 @@
 mod address;
 mod alert;
 mod backlog;
-mod clock;
 mod command;
 mod discord;
 mod http_post;
@@ -31,6 +30,7 @@ use std::time::Duration;
 use self::backlog::{AlertBacklog, ROOM};
 use self::route_counts::{RouteCounts, add, prometheus};
 use self::route_worker::{RouteWorker, WorkerSignal};
+use crate::clock::Clock;
 use crate::shared::{ServerNotice, TellFn};
 
 pub use alert::{Alert, AlertContext, AlertDetail};
@@ -51,6 +51,7 @@ pub struct Alerts {
     backlog: Arc<AlertBacklog>,
     errors: Arc<AtomicU64>,
     claim: ClaimFn,
+    clock: Clock,
     tell: TellFn,
     server: String,
     /// Disconnected when the last thread has ended.
@@ -73,9 +74,10 @@ impl Alerts {
         routes: Vec<AlertRoute>,
         server: &str,
         claim: ClaimFn,
+        clock: Clock,
         tell: TellFn,
     ) -> Result<Self, String> {
-        let backlog = Arc::new(AlertBacklog::open(file, clock::now())?);
+        let backlog = Arc::new(AlertBacklog::open(file, clock.now())?);
         let errors = Arc::new(AtomicU64::new(0));
         let (running, ended) = channel();
         let mut started = Vec::with_capacity(routes.len());
@@ -88,6 +90,7 @@ impl Alerts {
                 signal: Arc::clone(&signal),
                 counts: Arc::clone(&counts),
                 errors: Arc::clone(&errors),
+                clock: clock.clone(),
                 tell: Arc::clone(&tell),
             };
             let running = running.clone();
@@ -105,6 +108,7 @@ impl Alerts {
             backlog,
             errors,
             claim,
+            clock,
             tell,
             server: server.to_owned(),
             ended: Mutex::new(ended),
@@ -120,7 +124,7 @@ impl Alerts {
         }
         let alert = alert.detail("server", &self.server);
         let names: Vec<&str> = matching.iter().map(|running| running.route.name()).collect();
-        match self.backlog.enqueue(&names, &alert, clock::now()) {
+        match self.backlog.enqueue(&names, &alert, self.clock.now()) {
             Ok(done) => {
                 for (running, enqueued) in matching.iter().zip(done) {
                     self.dropped(running, enqueued.dropped);

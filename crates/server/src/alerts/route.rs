@@ -11,7 +11,8 @@ use super::http_post::HttpPost;
 use super::outcome::AlertOutcome;
 use super::sink_url::SinkUrl;
 use super::webhook::WebhookSecret;
-use super::{clock, command, discord, slack};
+use super::{command, discord, slack};
+use crate::clock::Clock;
 use crate::project::Project;
 
 /// Maximum size of a file with a URL or a secret, in bytes.
@@ -143,14 +144,19 @@ impl AlertRoute {
     /// Sends an alert now, whatever the filters. Blocks for at most about ten seconds.
     #[must_use]
     pub fn send(&self, alert: &Alert) -> AlertOutcome {
-        self.send_until(alert, &|| false)
+        self.send_until(alert, &Clock::new(), &|| false)
     }
 
-    pub(crate) fn send_until(&self, alert: &Alert, is_over: &dyn Fn() -> bool) -> AlertOutcome {
+    pub(crate) fn send_until(
+        &self,
+        alert: &Alert,
+        clock: &Clock,
+        is_over: &dyn Fn() -> bool,
+    ) -> AlertOutcome {
         match &self.sink {
             AlertSink::Webhook(post, secret) => {
                 let body = json(alert);
-                let signature = secret.signature(clock::now().0 / 1000, &body);
+                let signature = secret.signature(clock.now().0 / 1000, &body);
                 let headers = [("deloop-signature", signature), ("deloop-idempotency-key", alert.id.clone())];
                 post.send(&headers, &body, |_| None)
             }

@@ -10,8 +10,8 @@ use super::backlog::{AlertBacklog, WaitingAlert};
 use super::outcome::{AlertOutcome, pause};
 use super::route::AlertRoute;
 use super::route_counts::{RouteCounts, add};
-use super::{TellFn, clock};
-use crate::shared::ServerNotice;
+use crate::clock::Clock;
+use crate::shared::{ServerNotice, TellFn};
 
 /// After this long, an alert is given up, in milliseconds.
 const GIVE_UP: u64 = 24 * 3_600_000;
@@ -73,6 +73,7 @@ pub(super) struct RouteWorker {
     pub(super) signal: Arc<WorkerSignal>,
     pub(super) counts: Arc<RouteCounts>,
     pub(super) errors: Arc<AtomicU64>,
+    pub(super) clock: Clock,
     pub(super) tell: TellFn,
 }
 
@@ -85,11 +86,11 @@ impl RouteWorker {
                 self.signal.wait(TAKE_OVER);
                 continue;
             }
-            let now = clock::now();
+            let now = self.clock.now();
             match self.backlog.first(self.route.name()) {
                 Ok(Some(waiting)) => match wait_for(waiting.due.max(health.paused), now) {
                     None => self.deliver(&waiting, &mut health),
-                    Some(time) => self.signal.wait(time),
+                    Some(time) => self.signal.wait(self.clock.next_look(time)),
                 },
                 Ok(None) => {
                     self.count(&self.backlog.prune(self.route.name(), now));
@@ -108,8 +109,8 @@ impl RouteWorker {
             self.settle(&self.backlog.failed(waiting, "the stored alert can't be read"), &self.counts.failed);
             return;
         };
-        let outcome = self.route.send_until(&alert, &|| self.signal.is_over());
-        let now = clock::now();
+        let outcome = self.route.send_until(&alert, &self.clock, &|| self.signal.is_over());
+        let now = self.clock.now();
         match outcome {
             AlertOutcome::Accepted(_) => {
                 self.settle(&self.backlog.sent(waiting), &self.counts.sent);

@@ -14,6 +14,7 @@ use super::declared_swarms::{DeclaredSwarms, SwarmDeclaration};
 use super::judge::JudgedStep;
 use crate::alerts::{Alert, AlertContext, Alerts, ClaimFn};
 use crate::audit::{AuditEntry, BrokerAudit};
+use crate::clock::Clock;
 use crate::events::{EventHub, ServerEvent};
 use crate::money::{AuditedChange, Money};
 use crate::project::Project;
@@ -182,13 +183,11 @@ impl FollowUp {
 
     /// Returns a function that lets one of all servers send an alert. If that can't be found out, it is sent: twice is
     /// better than not at all.
-    pub(super) fn alert_claims(&self, is_shared: bool) -> ClaimFn {
+    pub(super) fn alert_claims(&self, is_shared: bool, clock: Clock) -> ClaimFn {
         let records = Arc::clone(&self.records);
         Box::new(move |alert| {
             !is_shared
-                || records
-                    .claim(RecordName::new("alerts", alert), CLAIMED, crate::shared::now())
-                    .unwrap_or(true)
+                || records.claim(RecordName::new("alerts", alert), CLAIMED, clock.now()).unwrap_or(true)
         })
     }
 

@@ -35,6 +35,7 @@ use deloop_types::{Decision, Millis, Mode, SessionId, Step};
 use crate::alerts::{Alerts, ClaimFn};
 use crate::audit::{AuditLog, BrokerAudit, TurnForm};
 use crate::caller_options::CallerOptions;
+use crate::clock::Clock;
 use crate::events::EventHub;
 use crate::money::{AuditedChange, BudgetLimits, Money};
 use crate::project::Project;
@@ -206,8 +207,8 @@ impl Broker {
 
     /// Returns a function that lets one of all servers send an alert.
     #[must_use]
-    pub fn alert_claims(&self) -> ClaimFn {
-        self.follow_up.alert_claims(self.is_remote())
+    pub fn alert_claims(&self, clock: Clock) -> ClaimFn {
+        self.follow_up.alert_claims(self.is_remote(), clock)
     }
 
     /// Returns counts in the text format of Prometheus.

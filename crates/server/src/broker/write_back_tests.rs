@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
 
 use deloop_engine::{Engine, Options};
 use deloop_policy::Profile;
@@ -11,6 +10,7 @@ use rusqlite::Connection;
 use super::*;
 use crate::money::UtcDay;
 use crate::reports;
+use crate::wait::wait_for;
 
 const NOW: Millis = Millis(20_000 * 24 * 3_600_000);
 const SESSIONS: [&str; 4] = ["before", "both", "during", "ended"];
@@ -78,9 +78,7 @@ fn steps_during_a_write(
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     let states = thread::scope(|scope| {
         let write = scope.spawn(|| server.broker.write_back(NOW));
-        while !log(folder.path(), 1).exists() {
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_for("the write begins", || log(folder.path(), 1).exists());
         for session in ["both", "during", "both"] {
             server.turn(session, 2);
         }

@@ -81,16 +81,18 @@ pub(crate) async fn answer(
         request.extensions_mut().insert(requester);
     }
     let answered = TowerToHyperService::new(router.clone()).call(request.map(Body::new));
-    in_time(answered).await.map_or_else(HttpError::into_response, |Ok(response)| response.map(Body::new))
+    in_time(shared, answered)
+        .await
+        .map_or_else(HttpError::into_response, |Ok(response)| response.map(Body::new))
 }
 
 /// Waits for what a client must not wait for too long.
-async fn in_time<R>(work: impl Future<Output = R>) -> Result<R, HttpError> {
+async fn in_time<R>(shared: &Shared, work: impl Future<Output = R>) -> Result<R, HttpError> {
     let mut work = pin!(work);
     // What is ready needs no timer.
     match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
         Poll::Ready(done) => Ok(done),
-        Poll::Pending => tokio::time::timeout(REQUEST, work).await.map_err(|_| HttpError::timeout()),
+        Poll::Pending => shared.clock.within(REQUEST, work).await.ok_or_else(HttpError::timeout),
     }
 }
 

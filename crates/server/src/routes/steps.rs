@@ -99,21 +99,21 @@ pub(super) async fn observe_with<B: HttpBody<Data = Bytes> + Unpin>(
     let caller = CallerOptions::read(&parts.uri)?;
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let lines = kind.is_some_and(is_lines);
-    let body = in_time(read(body)).await??;
+    let body = in_time(shared, read(body)).await??;
     let queue = queue.filter(|_| body.len() <= SMALL);
     // Head and body are pieces of the connection's buffer. While one of them is held, the connection needs another buffer.
     drop(parts);
     let body = if queue.is_some() { copied(body) } else { body };
     let request = StepsRequest { requester, caller, body, lines };
     let StepsReply { form, text, failed_open } = match queue {
-        Some(queue) if shared.broker.is_remote() => in_time(queue.decide(shared, request)).await??,
+        Some(queue) if shared.broker.is_remote() => in_time(shared, queue.decide(shared, request)).await??,
         Some(queue) => queue.decide(shared, request).await?,
         None => {
             let at = Arc::clone(shared);
             let decide = move |access: &BrokerAccess<'_>| {
                 StepsRequest::decide(&[request], &at, access).pop().unwrap_or_else(|| Err(panicked()))
             };
-            in_time(blocking(shared, decide)).await??
+            in_time(shared, blocking(shared, decide)).await??
         }
     };
     let kind = if form == BatchForm::Lines { LINES } else { "application/json" };

@@ -2,8 +2,6 @@ mod over_redis;
 #[path = "../../../../engine/tests/redis/server.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod redis_server;
-#[path = "../../../../engine/tests/redis/wait.rs"]
-mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +16,7 @@ use proptest::prelude::*;
 use super::grants::GrantError;
 use super::*;
 use crate::project::Project;
-use crate::reports;
+use crate::{reports, wait};
 
 /// Records that fail while they are away: after the change was made, as over a network that loses answers.
 #[derive(Default)]
