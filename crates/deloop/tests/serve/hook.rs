@@ -11,7 +11,7 @@ use crate::binary::{deloop, run, said};
 use crate::wait::wait_for;
 
 /// The longest deadline that a hook can have. A busy machine may need more than the usual one.
-const PATIENT: &str = "[server]\ntimeout_ms = 5000\n";
+pub(super) const PATIENT: &str = "[server]\ntimeout_ms = 5000\n";
 
 /// Claude Code in a home of its own, with these arguments for its hook.
 pub(super) struct Guarded {
@@ -58,11 +58,21 @@ impl Guarded {
     pub(super) fn fail(&mut self) -> (bool, bool) {
         self.calls += 1;
         let before = self.event("PreToolUse", &json!({}));
+        self.stay_away();
         let denied = before["hookSpecificOutput"]["permissionDecision"] == "deny";
         if !denied {
             self.event("PostToolUseFailure", &json!({"error": "Exit code 2"}));
         }
         (before["hookSpecificOutput"]["additionalContext"].is_string(), denied)
+    }
+
+    /// If the server failed, makes that a recent failure for the rest of the test: a hook that runs seconds later, on a slow
+    /// machine, would ask the server again.
+    fn stay_away(&self) {
+        let database = rusqlite::Connection::open(self.state().join("deloop.db")).unwrap();
+        let later =
+            "UPDATE hooks SET last_called_ms = last_called_ms + 3600000 WHERE agent = 'server: failed'";
+        database.execute(later, []).unwrap();
     }
 
     fn state(&self) -> std::path::PathBuf {
@@ -192,6 +202,7 @@ fn a_server_that_hangs_costs_one_deadline() {
     let mut is_told = || {
         agent.calls += 1;
         let told = agent.event("PreToolUse", &json!({}));
+        agent.stay_away();
         told["hookSpecificOutput"]["additionalContext"].is_string()
     };
     assert_eq!(
