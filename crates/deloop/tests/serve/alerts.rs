@@ -1,10 +1,8 @@
 //! Alerts, sent by a real server to receivers that check what they get.
 
-#![expect(clippy::disallowed_methods, reason = "how long something takes is what is tested")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -12,6 +10,7 @@ use super::alert_formats::{check_discord, check_slack, check_webhook, discord_fi
 use super::binary::{deloop, run};
 use super::client::{Client, Server};
 use super::receiver::{AlertReceiver, AnswerFn};
+use super::wait::wait_for;
 
 pub(crate) const SECRET: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) const ACCEPT: AnswerFn = |_| Some(("200 OK", "ok"));
@@ -36,24 +35,21 @@ fn start(home: &Path, routes: &str) -> Server {
 }
 
 /// Sends turns that are all alike: the fourth leads to a warning, the sixth ends the session.
-fn similar_turns(client: &mut Client, session: &str, turns: usize) -> Vec<Value> {
+pub(crate) fn similar_turns(client: &mut Client, session: &str, turns: usize) -> Vec<Value> {
     let step = json!({"type": "turn", "session": session, "text": "check price and decide trade"});
     (0..turns).map(|_| client.step(&step)["action"].clone()).collect()
 }
 
-fn metric(client: &mut Client, name: &str) -> u64 {
+/// Returns a number of `/metrics`.
+pub(crate) fn metric(client: &mut Client, name: &str) -> u64 {
     let text = client.get("/metrics").text();
     let row = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     row.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
 /// Waits until the server has counted it.
-fn wait_for_metric(client: &mut Client, name: &str, value: u64) {
-    let start = Instant::now();
-    while metric(client, name) != value {
-        assert!(start.elapsed() < Duration::from_secs(10), "{name} is {}", metric(client, name));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+pub(crate) fn wait_for_metric(client: &mut Client, name: &str, value: u64) {
+    wait_for(&format!("{name} is {value}"), || metric(client, name) == value);
 }
 
 #[test]
@@ -92,11 +88,12 @@ fn discord_gets_one_alert_per_level_and_episode_with_the_sessions_details() {
     }
     assert!(!discord_field(&stop, "server").is_empty());
     assert_ne!(warning["footer"], stop["footer"], "each has a key of its own");
-    receiver.is_quiet();
-    // A session that is reset and loops again is another episode.
+    // A session that is reset and loops again is another episode. Its alert is the next one.
     assert_eq!(client.post("/v1/sessions/trader-7/reset", "").status, 200);
     similar_turns(&mut client, "trader-7", 4);
-    assert_eq!(check_discord(&receiver.next())["title"], warning["title"]);
+    let next = check_discord(&receiver.next());
+    assert_eq!(next["title"], warning["title"]);
+    assert!(next["footer"] != warning["footer"] && next["footer"] != stop["footer"], "{next}");
     wait_for_metric(&mut client, "deloop_alerts_sent_total{route=\"ops\"}", 3);
     assert_eq!(metric(&mut client, "deloop_alerts_backlog{route=\"ops\"}"), 0);
 }
@@ -110,13 +107,15 @@ fn slack_gets_blocks_without_markup_from_names() {
     let server = start(home.path(), &routes);
     let session = "<!channel> & *bold* https://evil.example AKIAIOSFODNN7EXAMPLE\u{202e}";
     similar_turns(&mut server.client(), session, 6);
+    similar_turns(&mut server.client(), "last", 6);
     let warning = check_slack(&all.next());
     let title = warning["blocks"][0]["text"]["text"].as_str().unwrap();
     assert!(title.starts_with("Loop warning: &lt;!channel&gt; &amp; *bold* https://evil.example"), "{title}");
     assert!(!warning.to_string().contains("AKIAIOSFODNN7EXAMPLE"), "{warning}");
     let stop = check_slack(&all.next());
     assert_eq!(check_slack(&critical.next()), stop, "the same alert on both routes");
-    critical.is_quiet();
+    let next = check_slack(&critical.next())["blocks"][0]["text"]["text"].clone();
+    assert_eq!(next, "Session terminated: last", "and no warning");
 }
 
 #[test]
@@ -144,8 +143,13 @@ fn a_webhook_is_signed_and_the_documented_example_verifies_it() {
 
 #[test]
 fn a_sink_that_never_answers_delays_nothing_and_gets_its_alerts_after_a_restart() {
+    static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
     let home = tempfile::tempdir().unwrap();
-    let (dead, other) = (AlertReceiver::start(|_| None), AlertReceiver::start(ACCEPT));
+    let hangs: AnswerFn = |n| {
+        ATTEMPTS.store(n + 1, Ordering::Relaxed);
+        None
+    };
+    let (dead, other) = (AlertReceiver::start(hangs), AlertReceiver::start(ACCEPT));
     let secret = "secret_env = \"ALERT_SECRET\"";
     let routes =
         |url: String| route("dead", "webhook", &url, secret) + &route("other", "slack", &other.url("/x"), "");
@@ -155,18 +159,17 @@ fn a_sink_that_never_answers_delays_nothing_and_gets_its_alerts_after_a_restart(
     let unanswered = check_webhook(&dead.next(), SECRET);
     check_slack(&other.next());
     check_slack(&other.next());
-    let begin = Instant::now();
     for n in 0..10 {
         similar_turns(&mut client, &format!("more-{n}"), 6);
     }
-    assert!(begin.elapsed() < Duration::from_secs(5), "60 steps took {:?}", begin.elapsed());
     (0..20).for_each(|_| drop(check_slack(&other.next())));
     wait_for_metric(&mut client, "deloop_alerts_backlog{route=\"dead\"}", 22);
     drop(client);
-    let begin = Instant::now();
     server.signal("TERM");
     assert_eq!(server.wait().0, Some(0));
-    assert!(begin.elapsed() < Duration::from_secs(2), "it took {:?} to stop", begin.elapsed());
+    // Each attempt lasts until the server gives up on it.
+    let attempts = ATTEMPTS.load(Ordering::Relaxed);
+    assert!(attempts < 22, "neither steps nor the end wait for the alerts: {attempts} attempts");
 
     let alive = AlertReceiver::start(ACCEPT);
     let server = start(home.path(), &routes(alive.url("/")));
@@ -176,9 +179,11 @@ fn a_sink_that_never_answers_delays_nothing_and_gets_its_alerts_after_a_restart(
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), 22);
-    wait_for_metric(&mut server.client(), "deloop_alerts_backlog{route=\"dead\"}", 0);
-    alive.is_quiet();
-    other.is_quiet();
+    let mut client = server.client();
+    wait_for_metric(&mut client, "deloop_alerts_backlog{route=\"dead\"}", 0);
+    similar_turns(&mut client, "last", 4);
+    assert_eq!(check_webhook(&alive.next(), SECRET)["session"], "last", "nothing is sent twice");
+    assert_eq!(check_slack(&other.next())["blocks"][0]["text"]["text"], "Loop warning: last");
 }
 
 #[test]
@@ -186,7 +191,8 @@ fn a_sink_that_fails_twice_gets_the_alert_again_with_the_same_key() {
     let home = tempfile::tempdir().unwrap();
     let receiver = AlertReceiver::start(|n| match n {
         0 => Some(("500 Internal Server Error", "down")),
-        1 => Some(("429 Too Many Requests\r\nretry-after: 3", "{\"retry_after\": 2.5}")),
+        // Discord's own number counts.
+        1 => Some(("429 Too Many Requests\r\nretry-after: 3000", "{\"retry_after\": 2.5}")),
         _ => Some(("204 No Content", "")),
     });
     let server = start(home.path(), &route("ops", "discord", &receiver.url("/"), ""));
@@ -194,17 +200,19 @@ fn a_sink_that_fails_twice_gets_the_alert_again_with_the_same_key() {
     similar_turns(&mut client, "s1", 4);
     let first = check_discord(&receiver.next());
     let second = check_discord(&receiver.next());
-    let begin = Instant::now();
     let third = check_discord(&receiver.next());
-    // Discord's own number counts, which the first `retry-after` only rounds.
-    let waited = begin.elapsed();
-    assert!((Duration::from_millis(2300)..Duration::from_millis(2950)).contains(&waited), "{waited:?}");
     assert_eq!((&first, &first), (&second, &third));
     wait_for_metric(&mut client, "deloop_alerts_sent_total{route=\"ops\"}", 1);
     server.signal("TERM");
     let (_, said) = server.wait();
     assert!(said.contains("alert route ops: HTTP 500: down; alerts wait and are sent again"), "{said}");
     assert!(said.contains("alert route ops: alerts arrive again"), "{said}");
+    let backlog = rusqlite::Connection::open(home.path().join(".local/state/deloop/alerts.db")).unwrap();
+    let waited = "SELECT attempts, due - created FROM alerts";
+    let (failures, waited) = backlog.query_row(waited, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let (failures, waited): (u32, u32) = (failures, waited);
+    // Half a second at least for the first failure, and what Discord asks for.
+    assert!(failures == 2 && waited >= 3_000, "{failures} failures, {waited} ms");
 }
 
 #[test]
@@ -219,7 +227,6 @@ fn what_a_sink_refuses_is_recorded_and_not_sent_again() {
     similar_turns(&mut client, "s1", 6);
     (0..2).for_each(|_| drop(check_slack(&receiver.next())));
     wait_for_metric(&mut client, "deloop_alerts_failed_total{route=\"ops\"}", 2);
-    receiver.is_quiet();
     let listed = run(deloop(home.path()).args(["alerts", "list", "--config", "serve.toml"]), b"");
     let shown = String::from_utf8(listed.stdout).unwrap();
     let expected = format!(
@@ -228,6 +235,9 @@ fn what_a_sink_refuses_is_recorded_and_not_sent_again() {
     );
     assert!(shown.starts_with(&expected), "{shown}");
     assert!(shown.contains("last problem: HTTP 302; redirects aren't followed"), "{shown}");
+    similar_turns(&mut client, "last", 4);
+    let next = check_slack(&receiver.next())["blocks"][0]["text"]["text"].clone();
+    assert_eq!(next, "Loop warning: last", "the others aren't sent again");
     server.signal("TERM");
     let (_, said) = server.wait();
     assert!(said.contains("HTTP 404: no such webhook"), "{said}");
@@ -244,14 +254,12 @@ fn script(home: &Path, text: &str) -> PathBuf {
 }
 
 fn wait_for_file(file: &Path) -> String {
-    let start = Instant::now();
-    loop {
-        match std::fs::read_to_string(file) {
-            Ok(text) if text.ends_with('\n') => return text,
-            _ => assert!(start.elapsed() < Duration::from_secs(10), "no {}", file.display()),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut text = String::new();
+    wait_for(&format!("{} is written", file.display()), || {
+        text = std::fs::read_to_string(file).unwrap_or_default();
+        text.ends_with('\n')
+    });
+    text
 }
 
 #[test]
@@ -275,7 +283,8 @@ fn a_command_gets_the_alert_on_its_input_and_nowhere_else() {
 #[test]
 fn a_command_that_hangs_ends_with_the_server_and_runs_again() {
     let home = tempfile::tempdir().unwrap();
-    let script = script(home.path(), "sleep 60 &\necho $! > child\nwait\n");
+    // It runs for longer than a test may, so only the server can end it.
+    let script = script(home.path(), "sleep 3600 &\necho $! > child\nwait\n");
     let route = format!(
         "[[serve.alerts]]\nname = \"run\"\nsink = \"command\"\ncommand = [\"{}\"]\n",
         script.display()
@@ -283,15 +292,10 @@ fn a_command_that_hangs_ends_with_the_server_and_runs_again() {
     let server = start(home.path(), &route);
     similar_turns(&mut server.client(), "s1", 4);
     let child = wait_for_file(&home.path().join("child"));
-    let begin = Instant::now();
     server.signal("TERM");
     assert_eq!(server.wait().0, Some(0));
-    assert!(begin.elapsed() < Duration::from_secs(2), "it took {:?} to stop", begin.elapsed());
     let is_alive = || Command::new("/bin/kill").args(["-0", child.trim()]).output().unwrap().status.success();
-    while is_alive() {
-        assert!(begin.elapsed() < Duration::from_secs(5), "what the command started still runs");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("what the command started has ended", || !is_alive());
     self::script(home.path(), "cat > input; echo >> input\n");
     let _server = start(home.path(), &route);
     assert!(wait_for_file(&home.path().join("input")).contains("loop.warning"));
@@ -323,7 +327,11 @@ fn one_of_the_servers_over_a_redis_sends_an_alert() {
     }
     let texts = [check_slack(&receiver.next()), check_slack(&receiver.next())].map(|alert| alert.to_string());
     assert!(texts.iter().any(|text| text.contains("warning")), "{texts:?}");
-    receiver.is_quiet();
+    for (client, session) in clients.iter_mut().zip(["last-one", "last-two"]) {
+        similar_turns(client, session, 4);
+        let next = check_slack(&receiver.next())["blocks"][0]["text"]["text"].clone();
+        assert_eq!(next, format!("Loop warning: {session}"), "nothing else was sent");
+    }
 }
 
 #[test]

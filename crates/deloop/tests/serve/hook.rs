@@ -1,13 +1,17 @@
 //! `deloop hook AGENT --server URL`: a server decides, and this machine while it is away.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Barrier;
 
 use serde_json::{Value, json};
 
 use super::client::Server;
 use super::fake_server::{FakeServer, answer, decisions};
 use crate::binary::{deloop, run, said};
+use crate::wait::wait_for;
+
+/// The longest deadline that a hook can have. A busy machine may need more than the usual one.
+pub(super) const PATIENT: &str = "[server]\ntimeout_ms = 5000\n";
 
 /// Claude Code in a home of its own, with these arguments for its hook.
 pub(super) struct Guarded {
@@ -21,14 +25,12 @@ pub(super) struct Guarded {
 impl Guarded {
     pub(super) fn new(arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        Self { home: tempfile::tempdir().unwrap(), arguments, calls: 0, has_proxy: true }
+        Self { home: tempfile::tempdir().unwrap(), arguments, calls: 0, has_proxy: true }.configured(PATIENT)
     }
 
-    /// Adds the user's own configuration.
+    /// Replaces the user's own configuration.
     pub(super) fn configured(self, text: &str) -> Self {
-        let folder = self.home.path().join(".config/deloop");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("deloop.toml"), text).unwrap();
+        configure(self.home.path(), text);
         self
     }
 
@@ -56,11 +58,21 @@ impl Guarded {
     pub(super) fn fail(&mut self) -> (bool, bool) {
         self.calls += 1;
         let before = self.event("PreToolUse", &json!({}));
+        self.stay_away();
         let denied = before["hookSpecificOutput"]["permissionDecision"] == "deny";
         if !denied {
             self.event("PostToolUseFailure", &json!({"error": "Exit code 2"}));
         }
         (before["hookSpecificOutput"]["additionalContext"].is_string(), denied)
+    }
+
+    /// If the server failed, makes that a recent failure for the rest of the test: a hook that runs seconds later, on a slow
+    /// machine, would ask the server again.
+    fn stay_away(&self) {
+        let database = rusqlite::Connection::open(self.state().join("deloop.db")).unwrap();
+        let later =
+            "UPDATE hooks SET last_called_ms = last_called_ms + 3600000 WHERE agent = 'server: failed'";
+        database.execute(later, []).unwrap();
     }
 
     fn state(&self) -> std::path::PathBuf {
@@ -80,6 +92,12 @@ impl Guarded {
         let output = run(deloop(self.home.path()).args(words), b"");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &said(&output))
     }
+}
+
+fn configure(home: &Path, text: &str) {
+    let folder = home.join(".config/deloop");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("deloop.toml"), text).unwrap();
 }
 
 fn start(home: &Path, profile: &str) -> (Server, String) {
@@ -177,48 +195,45 @@ fn while_the_server_is_away_this_machine_decides() {
 
 /// Only the first event waits for a server that never answers, and not longer than the deadline.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "measures how long an event takes")]
 fn a_server_that_hangs_costs_one_deadline() {
     let server = FakeServer::always(Vec::new());
-    let mut agent = Guarded::new(&["--profile", "doom-loop", "--server", &server.url]);
-    let timed = |agent: &mut Guarded| {
-        let start = Instant::now();
+    let usual = "";
+    let mut agent = Guarded::new(&["--profile", "doom-loop", "--server", &server.url]).configured(usual);
+    let mut is_told = || {
         agent.calls += 1;
         let told = agent.event("PreToolUse", &json!({}));
-        (start.elapsed(), told["hookSpecificOutput"]["additionalContext"].is_string())
+        agent.stay_away();
+        told["hookSpecificOutput"]["additionalContext"].is_string()
     };
-    let (first, _) = timed(&mut agent);
-    let (second, _) = timed(&mut agent);
-    let (_, told) = timed(&mut agent);
-    assert!(told, "decided here");
-    assert_eq!(server.requests(), 1);
-    assert!(first >= Duration::from_millis(280), "{first:?}");
-    assert!(first.saturating_sub(second) < Duration::from_millis(900), "{first:?} and {second:?}");
+    assert_eq!(
+        [is_told(), is_told(), is_told()],
+        [false, false, true],
+        "decided here, while the server hangs"
+    );
+    assert_eq!(server.requests(), 1, "the others didn't wait for it");
     let log = agent.log();
-    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains("timeout") && log.lines().count() == 1, "{log}");
 }
 
 /// Hooks of many agents share a database. One that waits for the server doesn't lock it.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "measures how long the events take together")]
 fn hooks_wait_for_the_server_side_by_side() {
-    const DELAY: Duration = Duration::from_millis(500);
-    let server = FakeServer::start(Box::new(|_, steps| {
-        std::thread::sleep(DELAY);
-        decisions(steps, &json!({}))
-    }));
-    let settings = format!("[server]\nurl = \"{}\"\ntimeout_ms = 5000\n", server.url);
-    let agent = Guarded::new(&[]).configured(&settings);
-    let start = Instant::now();
-    std::thread::scope(|scope| {
-        for n in 0..8 {
-            let agent = &agent;
-            scope.spawn(move || agent.event("PreToolUse", &json!({"session_id": format!("s{n}")})));
-        }
+    // If the machine is so slow that the first one gives up before the last one is there, all of them try again.
+    wait_for("eight hooks wait for the server at the same time", || {
+        let all = Barrier::new(8);
+        let server = FakeServer::start(Box::new(move |_, steps| {
+            all.wait();
+            decisions(steps, &json!({}))
+        }));
+        let agent = Guarded::new(&["--server", &server.url]);
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let agent = &agent;
+                scope.spawn(move || agent.event("PreToolUse", &json!({"session_id": format!("s{n}")})));
+            }
+        });
+        server.requests() == 8 && agent.log().is_empty()
     });
-    let took = start.elapsed();
-    assert_eq!((server.requests(), agent.log()), (8, String::new()));
-    assert!(took < 6 * DELAY, "{took:?}");
 }
 
 #[test]
@@ -282,7 +297,7 @@ fn a_message_from_an_operator_reaches_the_agent() {
 fn the_users_configuration_names_the_server_and_its_key() {
     let server = FakeServer::start(Box::new(|_, steps| decisions(steps, &json!({}))));
     let settings = format!(
-        "mode = \"nudge\"\n[server]\nurl = \"{}\"\nkey_file = \"~/key\"\nproject = \"web shop\"\n",
+        "mode = \"nudge\"\n{PATIENT}url = \"{}\"\nkey_file = \"~/key\"\nproject = \"web shop\"\n",
         server.url
     );
     let mut agent = Guarded::new(&[]).configured(&settings);
@@ -368,6 +383,7 @@ fn install_doctor_and_run_know_the_server() {
 #[test]
 fn a_stream_can_report_to_a_server() {
     let home = tempfile::tempdir().unwrap();
+    configure(home.path(), PATIENT);
     let (server, url) = start(home.path(), "turn-hash");
     let said = |text: &str| format!("{{\"type\":\"turn\",\"session\":\"s1\",\"text\":\"{text}\"}}\n");
     let input = said("Again.").repeat(2);

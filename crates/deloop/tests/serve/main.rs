@@ -21,7 +21,6 @@ mod endpoints;
 mod events;
 mod fake_server;
 mod faults;
-#[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
 mod faults_redis;
 mod full_disk;
 mod hook;
@@ -40,7 +39,6 @@ mod redis_cluster;
 mod redis_server;
 mod redis_settings;
 mod say;
-#[expect(clippy::disallowed_methods, reason = "measures how long a step waits")]
 mod shared_servers;
 mod shutdown;
 mod stuck_swarms;

@@ -20,7 +20,7 @@ fn requests_that_arrive_together_are_answered_one_by_one() {
 #[ignore = "needs redis-server"]
 fn requests_that_arrive_together_over_redis_are_answered_one_by_one() {
     let redis = RedisServer::start();
-    are_answered_one_by_one(&["--store", &redis.url()]);
+    are_answered_one_by_one(&["--store", &redis.url(), "--store-timeout", "10000"]);
 }
 
 /// Every client gets the decisions about its own steps, in its own project and in order, and its own errors.
