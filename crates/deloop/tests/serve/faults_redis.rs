@@ -15,6 +15,7 @@ use super::receiver::AlertReceiver;
 use crate::binary::{deloop, lines, run};
 use crate::redis_cluster::RedisCluster;
 use crate::redis_server::RedisServer;
+use crate::test_clock::TestClock;
 use crate::wait::wait_for;
 
 /// A deadline that a loaded machine keeps, for faults that Redis or the system reports at once.
@@ -328,8 +329,9 @@ fn a_stop_that_its_server_did_not_announce_is_announced_by_another() {
     let home = home.path();
     let receiver = AlertReceiver::start(ACCEPT);
     let file = config(home, &route("ops", "webhook", &receiver.url("/"), "secret_env = \"ALERT_SECRET\""));
+    let clock = TestClock::new(home);
     let begin = |name: &str, more: &[&str]| {
-        let (mut command, url, state) = (deloop(home), redis.url(), home.join(name));
+        let (mut command, url, state) = (clock.deloop(home), redis.url(), home.join(name));
         command.env("ALERT_SECRET", SECRET);
         let own = ["--config", &file, "--store", &url, "--state", state.to_str().unwrap()];
         Server::start_with(command, &[&own[..], more].concat())
@@ -355,13 +357,15 @@ fn a_stop_that_its_server_did_not_announce_is_announced_by_another() {
     // A stop that is announced at once is announced once, however long it stands.
     assert_eq!(similar_turns(&mut client, "s2", 6)[5], "stop");
     assert_eq!([next(), next()], [["s2", "loop.warning"], ["s2", "session.terminated"]]);
-    std::thread::sleep(Duration::from_millis(3_100));
+    clock.advance(Duration::from_millis(3_100));
     assert_eq!(client.step(&step)["action"], "stop");
     assert_eq!(next(), ["s1", "session.terminated"]);
     for session in ["s1", "s2"] {
         assert_eq!(similar_turns(&mut client, session, 2), ["stop", "stop"]);
     }
-    receiver.is_quiet();
+    // Alerts of a route arrive in their order.
+    similar_turns(&mut client, "s3", 4);
+    assert_eq!(next(), ["s3", "loop.warning"], "no other alert came before it");
     let state = home.join("two");
     let query = ["audit", "query", "--json", "--action", "decision.stop", "--state", state.to_str().unwrap()];
     let recorded = lines(&run(deloop(home).args(query), b"").stdout);

@@ -2,8 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::Value;
 
@@ -65,12 +64,6 @@ impl AlertReceiver {
     /// Waits for the next request.
     pub(crate) fn next(&self) -> ReceivedRequest {
         self.requests.recv().expect("a request")
-    }
-
-    /// Asserts that nothing more arrives for a while.
-    pub(crate) fn is_quiet(&self) {
-        let more = self.requests.recv_timeout(Duration::from_millis(400));
-        assert_eq!(more.as_ref().err(), Some(&RecvTimeoutError::Timeout), "{more:?}");
     }
 }
 
