@@ -4,6 +4,7 @@
 pub(crate) mod args;
 mod attempt;
 mod child;
+mod clock;
 mod corrective;
 mod guarded;
 mod handoff;
@@ -24,6 +25,7 @@ use deloop_policy::RecoverWith;
 use self::args::{OnStop, RunArgs};
 use self::attempt::{Attempt, Retry, is_stall};
 use self::child::Processes;
+use self::clock::RunClock;
 use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
 use self::stall::StallLimits;
@@ -40,6 +42,7 @@ struct Runner<'a> {
     /// None if the run can't be watched. It isn't stopped then: the agent continues.
     store: Option<SqliteJournal>,
     processes: Processes,
+    clock: RunClock,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
     /// How long nothing may happen.
@@ -108,7 +111,7 @@ impl<'a> Runner<'a> {
         let at_terminal = std::io::stdin().is_terminal();
         let repeats = (args.on_stop == OnStop::Retry || recover.is_some()) && !at_terminal;
         let input = repeats.then(RepeatableInput::read);
-        Ok(Self { args, state, store, processes, input, stall, at_terminal, recover })
+        Ok(Self { args, state, store, processes, clock: RunClock::new(), input, stall, at_terminal, recover })
     }
 
     /// Decides what follows the last attempt.

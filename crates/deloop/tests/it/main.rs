@@ -38,6 +38,7 @@ mod recovery;
 mod redis_server;
 mod reproductions;
 mod run;
+mod run_clock;
 mod run_routing;
 mod run_stall;
 mod scan;
