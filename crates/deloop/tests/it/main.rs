@@ -32,6 +32,7 @@ mod known_failures;
 mod limits;
 mod live;
 mod pages;
+mod parallel;
 mod purge;
 mod recovery;
 #[path = "../../../engine/tests/redis/server.rs"]
@@ -46,7 +47,6 @@ mod scan_files;
 mod scan_privacy;
 mod secrets;
 mod sessions;
-#[expect(clippy::disallowed_methods, reason = "measures how long an agent waits")]
 mod shared_store;
 mod spirals;
 mod stale_runs;
