@@ -1,18 +1,16 @@
-//! The clock of a run: how long nothing happens, and how long an agent gets to exit.
+//! The clock of commands that wait for others: for an agent that hangs, for one that is to exit, for words that an agent is
+//! about to write.
 
 use std::time::{Duration, Instant};
 
-/// How often the state of a run is checked.
-const BEAT: Duration = Duration::from_millis(100);
-
 /// A clock that stands still while the machine sleeps.
-pub(super) struct RunClock {
+pub(crate) struct Clock {
     #[cfg(debug_assertions)]
     set: Option<set::SetClock>,
 }
 
-impl RunClock {
-    pub(super) fn new() -> Self {
+impl Clock {
+    pub(crate) fn new() -> Self {
         Self {
             #[cfg(debug_assertions)]
             set: set::SetClock::from_environment(),
@@ -20,7 +18,7 @@ impl RunClock {
     }
 
     /// Returns the time.
-    pub(super) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         #[cfg(debug_assertions)]
         if let Some(set) = &self.set {
             return set.now();
@@ -28,21 +26,21 @@ impl RunClock {
         monotonic()
     }
 
-    /// Returns how often to check the state.
+    /// Returns how long to wait before looking again: not long if a test sets the clock.
     #[cfg_attr(
         not(debug_assertions),
         expect(clippy::unused_self, reason = "a clock that is set beats faster")
     )]
-    pub(super) fn beat(&self) -> Duration {
+    pub(crate) fn beat(&self, usual: Duration) -> Duration {
         #[cfg(debug_assertions)]
         if self.set.is_some() {
             return set::BEAT;
         }
-        BEAT
+        usual
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "`deloop run` measures how long nothing happens")]
+#[expect(clippy::disallowed_methods, reason = "some commands measure how long nothing happens")]
 fn monotonic() -> Instant {
     Instant::now()
 }

@@ -4,7 +4,6 @@
 pub(crate) mod args;
 mod attempt;
 mod child;
-mod clock;
 mod corrective;
 mod guarded;
 mod handoff;
@@ -25,11 +24,11 @@ use deloop_policy::RecoverWith;
 use self::args::{OnStop, RunArgs};
 use self::attempt::{Attempt, Retry, is_stall};
 use self::child::Processes;
-use self::clock::RunClock;
 use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
 use self::stall::StallLimits;
 use crate::args::RuleArgs;
+use crate::clock::Clock;
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::server_link::check_url;
@@ -42,7 +41,7 @@ struct Runner<'a> {
     /// None if the run can't be watched. It isn't stopped then: the agent continues.
     store: Option<SqliteJournal>,
     processes: Processes,
-    clock: RunClock,
+    clock: Clock,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
     /// How long nothing may happen.
@@ -111,7 +110,7 @@ impl<'a> Runner<'a> {
         let at_terminal = std::io::stdin().is_terminal();
         let repeats = (args.on_stop == OnStop::Retry || recover.is_some()) && !at_terminal;
         let input = repeats.then(RepeatableInput::read);
-        Ok(Self { args, state, store, processes, clock: RunClock::new(), input, stall, at_terminal, recover })
+        Ok(Self { args, state, store, processes, clock: Clock::new(), input, stall, at_terminal, recover })
     }
 
     /// Decides what follows the last attempt.

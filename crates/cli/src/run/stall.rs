@@ -259,8 +259,8 @@ fn span(time: Duration) -> String {
 mod tests {
     use deloop_live::Journal;
 
-    use super::super::clock::RunClock;
     use super::*;
+    use crate::clock::Clock;
 
     #[test]
     fn limits_have_units() {
@@ -301,7 +301,7 @@ mod tests {
                 ..deloop_live::SessionSource::default()
             };
             journal.note_source(&source, Millis(1)).unwrap();
-            Self { journal, folder, start: RunClock::new().now(), events: 0 }
+            Self { journal, folder, start: Clock::new().now(), events: 0 }
         }
 
         fn event(&mut self, state: &str) {

@@ -14,6 +14,8 @@ use super::{Runner, say};
 use crate::exit::Failure;
 use crate::state::now;
 
+/// How often the state is checked.
+const BEAT: Duration = Duration::from_millis(100);
 /// After how many beats without news the process table is cleaned up.
 const CLEANING: u32 = 100;
 /// How long an agent that its hook can stop gets to exit, at most.
@@ -46,7 +48,7 @@ impl Runner<'_> {
         let mut next_push: Option<Instant> = None;
         let (mut pushed, mut signalled, mut idle, mut ignores) = (None, false, 0_u32, false);
         loop {
-            match self.processes.next(self.clock.beat())? {
+            match self.processes.next(self.clock.beat(BEAT))? {
                 Happened::Ended(status) => return Ok(Watched { status, pushed, signalled, ignores }),
                 Happened::Signal(signal) => {
                     signalled = true;

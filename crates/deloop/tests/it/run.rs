@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::binary::{deloop, run, said};
-use crate::run_clock::{PASS, run_with_clock, stop_clock};
+use crate::binary::{deloop, run, said, stop_clock};
+use crate::run_clock::{PASS, run_with_clock};
 use crate::wait::wait_for;
 
 /// An agent in shell: `stuck N` makes the same failing call N times and asks its hook each time, as Claude Code and

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::binary::run;
+use crate::binary::{run, stop_clock};
 
 /// For agents in shell: `pass N` lets N milliseconds pass, and returns when deloop has looked at the run before and after
 /// them; `hang` never ends, and `linger` lets time pass until it is ended. None of them writes anything, because deloop
@@ -21,12 +21,6 @@ linger() { while :; do pass 500; done; }
 
 /// How much time passes so that deloop looks at the run once more.
 const ONE_LOOK: u64 = 200;
-
-/// Gives `deloop run` a clock that stands still.
-pub(crate) fn stop_clock(home: &Path, command: &mut Command) {
-    assert!(cfg!(debug_assertions), "only debug builds have a clock that tests set");
-    command.env("DELOOP_TEST_CLOCK", home.join("clock"));
-}
 
 /// Runs `deloop run` to its end, and lets as much time pass as the agent asks for.
 pub(crate) fn run_with_clock(home: &Path, command: &mut Command, input: &[u8]) -> Output {

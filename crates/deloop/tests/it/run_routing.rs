@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::binary::{deloop, lines, run, said};
+use crate::binary::{deloop, lines, run, said, stop_clock};
 use crate::run::{Ran, agent_with, command};
-use crate::run_clock::stop_clock;
 use crate::wait::wait_for;
 
 /// Each attempt is a session of its own and begins with a prompt, whose reply is kept; the first attempt is stuck.
