@@ -70,7 +70,7 @@ fn a_batch_belongs_to_its_thread() {
                 tell.send(()).unwrap();
                 begun.recv().unwrap();
                 // The other thread gets every chance to write before the batch ends.
-                (0..1000).for_each(|_| std::thread::yield_now());
+                (0..20).for_each(|_| std::thread::yield_now());
                 push(store, "undone", 1, 2);
                 panic!("the batch fails");
                 #[expect(unreachable_code, reason = "the type of the batch")]
