@@ -8,6 +8,7 @@ mod audit;
 #[cfg(feature = "serve")]
 mod budget;
 mod ceilings;
+mod clock;
 mod config;
 mod demo;
 mod doctor;

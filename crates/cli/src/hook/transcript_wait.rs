@@ -9,10 +9,12 @@ use deloop_formats::Shape;
 use deloop_formats::hooks::{HookAgent, HookEvent, HookKind};
 use deloop_policy::Profile;
 
+use crate::clock::Clock;
 use crate::safe_file::{self, Links};
 
-/// How often the transcript is looked at, and how long in between: 0.3 seconds. Claude Code takes up to 0.06.
-const LOOKS: u32 = 60;
+/// How long to wait. Claude Code takes up to 60 milliseconds.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// How long to wait before looking again.
 const BEAT: Duration = Duration::from_millis(5);
 /// How much of its end is read, in bytes.
 const TAIL: u64 = 256 << 10;
@@ -28,10 +30,13 @@ pub(super) fn for_words(agent: &dyn HookAgent, event: &HookEvent, profile: &Prof
     let id = event.calls.first().and_then(|call| call.transcript_id()).filter(|id| !id.is_empty());
     let path = event.transcript.as_deref().filter(|path| !path.is_empty());
     let (Some(path), Some(id), true) = (path, id, is_read) else { return };
-    for _ in 0..LOOKS {
-        if holds(Path::new(path), id.as_bytes()).unwrap_or(false) {
-            return;
-        }
+    let has_words = || holds(Path::new(path), id.as_bytes()).unwrap_or(false);
+    if has_words() {
+        return;
+    }
+    let clock = Clock::new();
+    let until = clock.now() + PATIENCE;
+    while clock.now() < until && !has_words() {
         std::thread::sleep(BEAT);
     }
 }

@@ -28,6 +28,7 @@ use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
 use self::stall::StallLimits;
 use crate::args::RuleArgs;
+use crate::clock::Clock;
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::server_link::check_url;
@@ -40,6 +41,7 @@ struct Runner<'a> {
     /// None if the run can't be watched. It isn't stopped then: the agent continues.
     store: Option<SqliteJournal>,
     processes: Processes,
+    clock: Clock,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
     /// How long nothing may happen.
@@ -108,7 +110,7 @@ impl<'a> Runner<'a> {
         let at_terminal = std::io::stdin().is_terminal();
         let repeats = (args.on_stop == OnStop::Retry || recover.is_some()) && !at_terminal;
         let input = repeats.then(RepeatableInput::read);
-        Ok(Self { args, state, store, processes, input, stall, at_terminal, recover })
+        Ok(Self { args, state, store, processes, clock: Clock::new(), input, stall, at_terminal, recover })
     }
 
     /// Decides what follows the last attempt.

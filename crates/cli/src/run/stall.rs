@@ -255,17 +255,12 @@ fn span(time: Duration) -> String {
     }
 }
 
-/// Returns the time, for pauses. It stands still while the machine sleeps.
-#[expect(clippy::disallowed_methods, reason = "`deloop run` measures how long nothing happens")]
-pub(super) fn clock() -> Instant {
-    Instant::now()
-}
-
 #[cfg(test)]
 mod tests {
     use deloop_live::Journal;
 
     use super::*;
+    use crate::clock::Clock;
 
     #[test]
     fn limits_have_units() {
@@ -306,7 +301,7 @@ mod tests {
                 ..deloop_live::SessionSource::default()
             };
             journal.note_source(&source, Millis(1)).unwrap();
-            Self { journal, folder, start: clock(), events: 0 }
+            Self { journal, folder, start: Clock::new().now(), events: 0 }
         }
 
         fn event(&mut self, state: &str) {

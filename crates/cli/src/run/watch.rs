@@ -1,7 +1,7 @@
 //! Watches a running agent, and ends it when deloop decides to stop or when nothing happens any more.
 
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deloop_live::{RecordedDecision, SqliteJournal};
 use deloop_types::Mode;
@@ -9,7 +9,7 @@ use deloop_types::Mode;
 use super::attempt::{Attempt, stop_of};
 use super::child::{AgentProcess, Happened, Push};
 use super::guarded;
-use super::stall::{self, StallNotice, StallWatch};
+use super::stall::{StallNotice, StallWatch};
 use super::{Runner, say};
 use crate::exit::Failure;
 use crate::state::now;
@@ -19,7 +19,7 @@ const BEAT: Duration = Duration::from_millis(100);
 /// After how many beats without news the process table is cleaned up.
 const CLEANING: u32 = 100;
 /// How long an agent that its hook can stop gets to exit, at most.
-const BY_ITSELF: f64 = 2.0;
+const BY_ITSELF: Duration = Duration::from_secs(2);
 
 /// How the watched agent ended.
 pub(super) struct Watched {
@@ -41,13 +41,14 @@ impl Runner<'_> {
     ) -> Result<Watched, Failure> {
         let grace = self.args.grace;
         let grace = if grace.is_finite() { grace.clamp(0.0, 3600.0) } else { 5.0 };
-        let beats = |seconds: f64| (seconds / BEAT.as_secs_f64()).ceil();
+        let grace = Duration::from_secs_f64(grace);
         let store = self.store.as_ref();
-        let mut stall = store.and_then(|store| StallWatch::new(store, run, self.stall, stall::clock()));
-        let mut patience: Option<f64> = None;
+        let mut stall = store.and_then(|store| StallWatch::new(store, run, self.stall, self.clock.now()));
+        // When the agent gets the next signal.
+        let mut next_push: Option<Instant> = None;
         let (mut pushed, mut signalled, mut idle, mut ignores) = (None, false, 0_u32, false);
         loop {
-            match self.processes.next(BEAT)? {
+            match self.processes.next(self.clock.beat(BEAT))? {
                 Happened::Ended(status) => return Ok(Watched { status, pushed, signalled, ignores }),
                 Happened::Signal(signal) => {
                     signalled = true;
@@ -59,25 +60,27 @@ impl Runner<'_> {
                     if idle.is_multiple_of(CLEANING) {
                         agent.reap_adopted();
                     }
-                    match &mut patience {
+                    let time = self.clock.now();
+                    match next_push {
                         None => {
                             let stop = store.and_then(|store| stop_of(store, run));
                             let by_itself =
                                 |stop: RecordedDecision| match guarded::ends_by_itself(&stop.agent) {
-                                    true => beats(grace.min(BY_ITSELF)),
-                                    false => 0.0,
+                                    true => grace.min(BY_ITSELF),
+                                    false => Duration::ZERO,
                                 };
                             ignores = self.ignores_nudges(run, earlier).is_some();
                             // An agent that ignores messages won't exit by itself.
-                            patience = ignores.then_some(0.0).or_else(|| stop.map(by_itself));
-                            patience = patience.or_else(|| self.stalled(store?, run, &mut stall));
+                            let wait = ignores.then_some(Duration::ZERO).or_else(|| stop.map(by_itself));
+                            let wait = wait.or_else(|| self.stalled(store?, run, &mut stall, time));
+                            next_push = wait.map(|wait| time + wait);
                         }
-                        Some(left) if *left > 0.0 => *left -= 1.0,
-                        Some(left) => {
+                        Some(at) if time < at => {}
+                        Some(_) => {
                             let push = Push::after(pushed);
                             agent.push(push);
                             pushed = Some(push);
-                            *left = beats(grace);
+                            next_push = Some(time + grace);
                         }
                     }
                 }
@@ -87,8 +90,14 @@ impl Runner<'_> {
 
     /// Looks whether anything happens. Returns how long a stalled agent gets before its first signal: it won't exit by
     /// itself.
-    fn stalled(&self, store: &SqliteJournal, run: &str, watch: &mut Option<StallWatch<'_>>) -> Option<f64> {
-        match watch.as_mut()?.look(stall::clock())? {
+    fn stalled(
+        &self,
+        store: &SqliteJournal,
+        run: &str,
+        watch: &mut Option<StallWatch<'_>>,
+        time: Instant,
+    ) -> Option<Duration> {
+        match watch.as_mut()?.look(time)? {
             StallNotice::Warning(text) => {
                 say(&text);
                 None
@@ -100,7 +109,7 @@ impl Runner<'_> {
             }
             StallNotice::Stalled(activity, summary) => {
                 // Without the record there would be no hand-off; a failed attempt to write it is repeated.
-                store.record_stall(run, &activity, &summary, now()).ok().map(|()| 0.0)
+                store.record_stall(run, &activity, &summary, now()).ok().map(|()| Duration::ZERO)
             }
         }
     }

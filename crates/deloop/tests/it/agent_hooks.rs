@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::binary::{deloop, run, said};
+use crate::binary::{deloop, run, said, stop_clock};
 
 /// A home of its own, and an agent that calls the hook in it.
 pub(crate) struct Agent {
@@ -13,11 +13,13 @@ pub(crate) struct Agent {
     profile: &'static str,
     mode: &'static str,
     calls: u32,
+    /// Whether the clock of the hook stands still.
+    pub(crate) is_clock_stopped: bool,
 }
 
 impl Agent {
     pub(crate) fn new(name: &'static str, profile: &'static str, mode: &'static str) -> Self {
-        Self { home: tempfile::tempdir().unwrap(), name, profile, mode, calls: 0 }
+        Self { home: tempfile::tempdir().unwrap(), name, profile, mode, calls: 0, is_clock_stopped: false }
     }
 
     pub(crate) fn state(&self) -> PathBuf {
@@ -37,6 +39,9 @@ impl Agent {
     pub(crate) fn send_bytes(&self, event: &[u8]) -> Value {
         let mut command = deloop(self.home.path());
         command.args(["hook", self.name, "--profile", self.profile, "--mode", self.mode]);
+        if self.is_clock_stopped {
+            stop_clock(self.home.path(), &mut command);
+        }
         let output = run(&mut command, event);
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         assert_eq!(said(&output), "");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::binary::{deloop, run, said};
+use crate::parallel::in_parallel;
 
 type Actions = Vec<(u64, String)>;
 
@@ -14,9 +15,9 @@ type Actions = Vec<(u64, String)>;
 fn sets() -> Vec<(PathBuf, &'static str, usize)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let (own, beside) = (root.join("corpus"), root.join("../shared/corpus"));
-    let mut sets = vec![(own.clone(), "default", 50)];
+    let mut sets = vec![(own.clone(), "default", 30)];
     sets.extend(
-        ["behavioral", "signature", "doom-loop", "turn-similarity", "turn-hash"].map(|p| (own.clone(), p, 8)),
+        ["behavioral", "signature", "doom-loop", "turn-similarity", "turn-hash"].map(|p| (own.clone(), p, 5)),
     );
     sets.push((beside, "default", 15));
     sets.into_iter().filter(|(folder, ..)| folder.is_dir()).collect()
@@ -313,8 +314,8 @@ impl Scanned {
 
 #[test]
 fn all_outputs_give_the_same_turns_actions_and_sums() {
-    let mut sessions = 0;
-    for (folder, profile, take) in sets() {
+    let sessions = in_parallel(sets(), |(folder, profile, take)| {
+        let mut sessions = 0;
         let home = tempfile::tempdir().unwrap();
         let path = folder.to_str().unwrap();
         let scan = |more: &[&str], columns: &str| {
@@ -340,6 +341,8 @@ fn all_outputs_give_the_same_turns_actions_and_sums() {
             );
             sessions += 1;
         }
-    }
+        sessions
+    });
+    let sessions: usize = sessions.into_iter().sum();
     assert!(sessions >= 50, "{sessions} sessions");
 }

@@ -6,6 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::wait::wait_for;
+
 /// The command, with nothing of the user's around it.
 pub(crate) fn deloop(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deloop"));
@@ -15,6 +17,15 @@ pub(crate) fn deloop(home: &Path) -> Command {
         command.env("SystemRoot", root);
     }
     command
+}
+
+/// Gives deloop a clock that stands still.
+pub(crate) fn stop_clock(home: &Path, command: &mut Command) {
+    if cfg!(debug_assertions) {
+        command.env("DELOOP_TEST_CLOCK", home.join("clock"));
+    } else {
+        panic!("only debug builds have a clock that tests set");
+    }
 }
 
 /// Runs it to its end with this input.
@@ -33,15 +44,15 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Output {
 
 /// Starts a command. A program that a test has just written may be open for writing in a child that another test is starting.
 fn spawn(command: &mut Command) -> std::process::Child {
-    for _ in 0..50 {
-        match command.spawn() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-            child => return child.expect("the binary starts"),
-        }
-    }
-    command.spawn().expect("the binary starts")
+    let mut child = None;
+    wait_for("the program isn't open for writing", || {
+        child = match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => None,
+            child => Some(child.expect("the binary starts")),
+        };
+        child.is_some()
+    });
+    child.expect("it was started")
 }
 
 /// Puts a configuration into the home folder, which is the project of most tests, and trusts it.

@@ -5,11 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::binary::{deloop, run, said, stream};
+use crate::wait::wait_for;
 
 /// Two of these are the document's own example. The model of the test knows all of their words.
 const REPHRASED: [&str; 6] = [
@@ -20,11 +20,6 @@ const REPHRASED: [&str; 6] = [
     "analyze a change in the price",
     "examine the cost movement",
 ];
-
-#[expect(clippy::disallowed_methods, reason = "a test of speed")]
-fn now() -> Instant {
-    Instant::now()
-}
 
 fn tiny_model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../embed/fixtures/tiny").canonicalize().unwrap()
@@ -214,10 +209,12 @@ fn reply(stream: TcpStream, seen: &Mutex<Vec<(String, Value)>>) {
             json!({"index": index, "embedding": if about_prices { [0.9, 0.1] } else { [0.1, 0.9] }})
         })
         .collect();
-    seen.lock().unwrap().push((head, body));
-    let body = json!({"object": "list", "data": data}).to_string();
+    let answer = json!({"object": "list", "data": data}).to_string();
     let mut stream = stream;
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}", answer.len()).unwrap();
+    // It has the answer when it closes the connection.
+    let _ = reader.read_to_end(&mut Vec::new());
+    seen.lock().unwrap().push((head, body));
 }
 
 /// The agent of a hook: it says something, which stands in its transcript, and calls a tool.
@@ -233,19 +230,18 @@ impl Talker {
         Self { home, turns: 0 }
     }
 
-    fn event(&self, mut event: Value) -> (Value, Duration) {
+    fn event(&self, mut event: Value) -> Value {
         event["session_id"] = "s1".into();
         event["transcript_path"] = self.home.path().join("t.jsonl").to_str().into();
-        let start = now();
         let mut command = deloop(self.home.path());
         let output =
             run(command.args(["hook", "claude-code"]).env("TEST_KEY", "k1"), event.to_string().as_bytes());
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-        (serde_json::from_slice(&output.stdout).unwrap_or(Value::Null), start.elapsed())
+        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
     }
 
-    /// One turn: text and a call. Returns the replies before and after the call, and the slowest event.
-    fn turn(&mut self, text: &str) -> (Value, Value, Duration) {
+    /// One turn: text and a call. Returns the replies before and after the call.
+    fn turn(&mut self, text: &str) -> (Value, Value) {
         self.turns += 1;
         let (n, id) = (self.turns, format!("c{}", self.turns));
         let input = json!({"command": format!("date +%{n}")});
@@ -260,9 +256,7 @@ impl Talker {
         let mut after = call;
         after["hook_event_name"] = "PostToolUse".into();
         after["tool_response"] = json!({"stdout": n.to_string()});
-        let (before, one) = self.event(before);
-        let (after, two) = self.event(after);
-        (before, after, one.max(two))
+        (self.event(before), self.event(after))
     }
 
     fn log(&self) -> Vec<Value> {
@@ -278,11 +272,7 @@ impl Talker {
 
     /// Waits for the process in the background.
     fn wait_for(&self, embeddings: u32) {
-        let start = now();
-        while self.stored() < embeddings {
-            assert!(start.elapsed() < Duration::from_secs(20), "{} of {embeddings} stored", self.stored());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_for("the embeddings are stored", || self.stored() >= embeddings);
     }
 }
 
@@ -292,7 +282,7 @@ fn hooks_get_embeddings_from_the_background() {
     let mut agent = Talker::new(&format!("model = {:?}", tiny_model()));
     let mut said = Vec::new();
     for (n, text) in REPHRASED.iter().enumerate() {
-        let (before, after, _) = agent.turn(text);
+        let (before, after) = agent.turn(text);
         said.push((before, after));
         if n < 5 {
             agent.wait_for(u32::try_from(n).unwrap() + 1);
@@ -317,6 +307,7 @@ fn an_endpoint_is_asked_once_per_text_and_gets_no_secret() {
     agent.turn("look at the prices with sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789AAAA");
     agent.turn("another text");
     agent.wait_for(2);
+    wait_for("the endpoint has answered", || endpoint.received.lock().unwrap().len() >= 2);
     let received = endpoint.received.lock().unwrap().clone();
     assert_eq!(received.len(), 2, "{received:?}");
     let (head, body) = &received[0];
@@ -341,47 +332,40 @@ fn an_endpoint_works_in_a_stream_one_step_later() {
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut answers = Vec::new();
-    for text in [
-        "prices rose",
-        "costs went up",
-        "what did pricing do",
-        "price check",
-        "the cost now",
-        "pricing again",
-        "cost once more",
-    ] {
+    // The answer to a turn may be late for the next one, so there are as many turns as it takes.
+    for n in 1.. {
+        let text = format!("{} {n}", ["prices rose", "costs went up", "what did pricing do"][n % 3]);
         writeln!(input, "{}", json!({"type": "turn", "text": text})).unwrap();
         input.flush().unwrap();
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         answers.push(serde_json::from_str::<Value>(&line).unwrap());
-        // A turn of a real agent takes longer than the endpoint.
-        let (start, before) = (now(), answers.len());
-        while endpoint.received.lock().unwrap().len() < before && start.elapsed() < Duration::from_secs(10) {
-            std::thread::sleep(Duration::from_millis(5));
+        if answers.last().unwrap()["action"] == "stop" {
+            break;
         }
-        std::thread::sleep(Duration::from_millis(50));
+        wait_for("the endpoint has answered", || endpoint.received.lock().unwrap().len() >= n);
     }
     drop(input);
     child.wait().unwrap();
     // The fourth turn is the third similar one. An endpoint that answers at once is in time for it.
     assert_eq!(actions(&answers)[..3], ["continue"; 3]);
-    assert!(actions(&answers)[3..].contains(&"warn") && actions(&answers).contains(&"stop"), "{answers:#?}");
+    assert!(actions(&answers)[3..].contains(&"warn"), "{answers:#?}");
 }
 
-/// An endpoint that never answers costs an agent nothing: neither in a hook nor in a stream.
+/// An endpoint that never answers costs an agent nothing: neither in a hook nor in a stream. Who waited for it would wait
+/// for an hour.
 #[test]
 fn a_dead_endpoint_delays_nothing() {
     let dead = Endpoint::start(false);
-    let mut agent = Talker::new(&dead.configuration());
-    let slowest = REPHRASED.iter().map(|text| agent.turn(text).2).max().unwrap();
-    assert!(dead.requests.load(Ordering::SeqCst) > 0, "it was asked");
-    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    let configuration = format!("{}\ntimeout_ms = 3600000", dead.configuration());
+    let mut agent = Talker::new(&configuration);
+    for text in REPHRASED {
+        agent.turn(text);
+    }
+    wait_for("it was asked", || dead.requests.load(Ordering::SeqCst) > 0);
 
     let home = tempfile::tempdir().unwrap();
-    configure(home.path(), &dead.configuration());
-    let start = now();
+    configure(home.path(), &configuration);
     let output = run(deloop(home.path()).arg("stream").env("TEST_KEY", "k1"), &turns(&REPHRASED));
     assert_eq!(crate::binary::lines(&output.stdout).len(), 6, "{}", said(&output));
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }

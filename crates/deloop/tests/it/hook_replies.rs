@@ -4,11 +4,12 @@ use deloop_formats::hooks::HOOK_AGENTS;
 use serde_json::Value;
 
 use crate::binary::{deloop, run};
+use crate::parallel::in_parallel;
 
 #[test]
 fn of_every_agent() {
-    let mut seen = String::new();
-    for agent in HOOK_AGENTS {
+    let seen = in_parallel(HOOK_AGENTS, |agent| {
+        let mut seen = String::new();
         for mode in ["shadow", "nudge", "enforce"] {
             for profile in ["default", "doom-loop"] {
                 seen.push_str(&format!("# {} {mode} {profile}\n", agent.name()));
@@ -33,8 +34,9 @@ fn of_every_agent() {
                 }
             }
         }
-    }
-    insta::assert_snapshot!(seen);
+        seen
+    });
+    insta::assert_snapshot!(seen.concat());
 }
 
 /// Every text with a space in it becomes `…`.

@@ -5,15 +5,13 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::binary::{deloop, said};
+use crate::binary::{deloop, run, said};
+use crate::wait::wait_for;
 
-/// Longer than any command here may take, also on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(60);
 const BASHRC: &str = "# mine\n";
 
 /// A user's home, a folder that somebody else filled, and what neither of them is.
@@ -69,7 +67,7 @@ impl World {
     }
 
     fn run(&self, arguments: &[&str], input: &str) -> Output {
-        in_time(self.command(arguments), input)
+        to_its_end(self.command(arguments), input)
     }
 
     /// Everything it prints.
@@ -102,25 +100,14 @@ impl World {
     }
 }
 
-/// Runs it to its end, which must come in time.
-#[expect(clippy::disallowed_methods, reason = "the deadline is what is tested")]
-fn in_time(mut command: Command, input: &str) -> Output {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_owned();
-    std::thread::spawn(move || {
-        let _ = std::io::Write::write_all(&mut stdin, input.as_bytes());
-    });
-    let id = child.id();
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let start = Instant::now();
-    std::thread::spawn(move || sender.send(child.wait_with_output()));
-    let Ok(output) = receiver.recv_timeout(DEADLINE) else {
-        let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
-        panic!("{command:?} did not end within {:?}", start.elapsed());
-    };
-    output.unwrap()
+/// Runs it to its end. If it doesn't end, the output of the test says which command it is.
+fn to_its_end(mut command: Command, input: &str) -> Output {
+    std::thread::scope(|scope| {
+        let what = format!("{command:?} ends");
+        let output = scope.spawn(move || run(&mut command, input.as_bytes()));
+        wait_for(&what, || output.is_finished());
+        output.join().unwrap()
+    })
 }
 
 fn denied(replies: &[Value]) -> bool {
@@ -249,7 +236,7 @@ fn trust_holds_for_the_content_and_the_owner() {
     world.put("repo/vendor/deloop.toml", "mode = \"enforce\"\n");
     let mut command = world.command(&["config"]);
     command.current_dir(world.at("repo/vendor"));
-    let output = in_time(command, "");
+    let output = to_its_end(command, "");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(printed.contains("mode = \"shadow\""), "{printed}");
     assert!(printed.contains("vendor/deloop.toml: not trusted"), "{printed}");
@@ -505,7 +492,7 @@ fn a_hand_off_waits_for_no_pipe() {
         let mut command =
             world.command(&["run", "--grace", "0.2", "--", "/bin/sh", script.to_str().unwrap()]);
         command.env("BIN", env!("CARGO_BIN_EXE_deloop")).env("T", world.at("repo/t.jsonl"));
-        let output = in_time(command, "");
+        let output = to_its_end(command, "");
         assert_eq!(output.status.code(), Some(86), "{}", said(&output));
         assert!(said(&output).contains("summary and next steps"), "{}", said(&output));
     }
@@ -524,7 +511,7 @@ fn what_deloop_keeps_is_the_users_alone() {
             "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {},
             "taskId": "t", "toolName": "Bash",
         });
-        in_time(command, &event.to_string());
+        to_its_end(command, &event.to_string());
         let state = world.at("home/.local/state/deloop");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&state), 0o700, "{first:?}");

@@ -7,16 +7,9 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use measure::{MeasuredIncident, measure_all};
 use report::IncidentReport;
-
-/// The replay takes a while, so the tests share one.
-fn measured() -> &'static [MeasuredIncident] {
-    static MEASURED: OnceLock<Vec<MeasuredIncident>> = OnceLock::new();
-    MEASURED.get_or_init(measure_all)
-}
 
 /// A corpus of one kind would show little.
 #[test]
@@ -40,9 +33,17 @@ fn the_reports_are_many_and_varied() {
     assert!(kinds.get("stall").is_none_or(|count| *count <= 4), "{kinds:?}");
 }
 
+/// One test, because each test is a process of its own and the replay takes a while.
 #[test]
-fn the_streams_add_up_to_the_reported_loss() {
-    let wrong: Vec<String> = measured()
+fn the_page_on_incidents_is_current() {
+    let measured = measure_all();
+    the_streams_add_up_to_the_reported_loss(&measured);
+    most_incidents_are_ended(&measured);
+    the_page_is_current(&measured);
+}
+
+fn the_streams_add_up_to_the_reported_loss(measured: &[MeasuredIncident]) {
+    let wrong: Vec<String> = measured
         .iter()
         .filter(|one| (one.total / one.report.loss.amount - 1.0).abs() > 0.03)
         .map(|one| format!("{}: {} instead of {}", one.report.slug, one.total, one.report.loss.amount))
@@ -51,9 +52,8 @@ fn the_streams_add_up_to_the_reported_loss() {
 }
 
 /// The page pins what happens in each incident, so a change of behaviour shows as a change of the page.
-#[test]
-fn the_page_on_incidents_is_current() {
-    let page = table::page(measured());
+fn the_page_is_current(measured: &[MeasuredIncident]) {
+    let page = table::page(measured);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/incidents.md");
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         std::fs::write(&path, &page).unwrap();
@@ -69,9 +69,8 @@ fn the_page_on_incidents_is_current() {
 }
 
 /// The page has the figures; these must not get worse.
-#[test]
-fn most_incidents_are_ended() {
-    let ended = measured().iter().filter(|one| one.spent < 0.995).count();
-    let early = measured().iter().filter(|one| one.is_ended_early()).count();
-    assert!(ended >= 71 && early >= 45, "{ended} of {} end, {early} early", measured().len());
+fn most_incidents_are_ended(measured: &[MeasuredIncident]) {
+    let ended = measured.iter().filter(|one| one.spent < 0.995).count();
+    let early = measured.iter().filter(|one| one.is_ended_early()).count();
+    assert!(ended >= 71 && early >= 45, "{ended} of {} end, {early} early", measured.len());
 }

@@ -32,12 +32,14 @@ mod known_failures;
 mod limits;
 mod live;
 mod pages;
+mod parallel;
 mod purge;
 mod recovery;
 #[path = "../../../engine/tests/redis/server.rs"]
 mod redis_server;
 mod reproductions;
 mod run;
+mod run_clock;
 mod run_routing;
 mod run_stall;
 mod scan;
@@ -45,7 +47,6 @@ mod scan_files;
 mod scan_privacy;
 mod secrets;
 mod sessions;
-#[expect(clippy::disallowed_methods, reason = "measures how long an agent waits")]
 mod shared_store;
 mod spirals;
 mod stale_runs;

@@ -112,6 +112,7 @@ fn another_model_takes_over() {
         std::fs::write(config.join("deloop.toml"), "[run]\nrecover = { model = \"m2\" }\n").unwrap();
         let mut command = deloop(home.path());
         command.env("PATH", "/usr/bin:/bin").env("BIN", env!("CARGO_BIN_EXE_deloop"));
+        crate::binary::stop_clock(home.path(), &mut command);
         command
             .args(["run", "--grace", "0.4", "--json", "result.json", "--"])
             .arg(&agent)

@@ -4,12 +4,13 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use crate::binary::{deloop, run, said};
+use crate::binary::{deloop, run, said, stop_clock};
+use crate::run_clock::{PASS, run_with_clock};
+use crate::wait::wait_for;
 
 /// An agent in shell: `stuck N` makes the same failing call N times and asks its hook each time, as Claude Code and
-/// Codex do, and ends when it is told to; `linger` stays for ten seconds.
+/// Codex do, and ends when it is told to.
 pub(crate) const AGENT: &str = r#"
 say() { printf '{"session_id":"'${SESSION:-s-run}'","transcript_path":"'$TRANSCRIPT'","hook_event_name":"%s","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"make check"},"tool_use_id":"c%s"%s}' "$@" | "$BIN" hook ${HOOK:-claude-code} --mode nudge; }
 result() {
@@ -19,7 +20,6 @@ result() {
         say PostToolUseFailure $1 ',"error":"Exit code 2"'
     fi
 }
-linger() { for second in 1 2 3 4 5 6 7 8 9 10; do sleep 1; done; }
 stuck() {
     n=0
     while [ $n -lt $1 ]; do
@@ -43,16 +43,18 @@ pub(crate) struct Ran {
 
 pub(crate) fn command(home: &Path, options: &[&str], script: &str) -> Command {
     let file = home.join("agent.sh");
-    std::fs::write(&file, format!("{AGENT}\n{script}\n")).unwrap();
+    std::fs::write(&file, format!("{PASS}\n{AGENT}\n{script}\n")).unwrap();
     let mut command = deloop(home);
     command.env("PATH", "/usr/bin:/bin").env("BIN", env!("CARGO_BIN_EXE_deloop"));
+    stop_clock(home, &mut command);
     command.args(["run", "--grace", "0.4"]).args(options).args(["--", "/bin/sh"]).arg(file);
     command
 }
 
 pub(crate) fn agent_with(options: &[&str], variables: &[(&str, &str)], script: &str) -> Ran {
     let home = tempfile::tempdir().unwrap();
-    let output = run(command(home.path(), options, script).envs(variables.iter().copied()), b"a task\n");
+    let mut command = command(home.path(), options, script);
+    let output = run_with_clock(home.path(), command.envs(variables.iter().copied()), b"a task\n");
     Ran {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -107,7 +109,7 @@ fn an_agent_that_ends_by_itself_after_a_stop_is_no_success() {
 /// Codex cannot be stopped by a hook: it would be refused for ever.
 #[test]
 fn an_agent_that_goes_on_is_interrupted() {
-    let script = "trap 'echo interrupted; exit 1' INT; stuck 12; linger";
+    let script = "trap 'echo interrupted; exit 1' INT; stuck 12; hang";
     let ran = agent_with(&["--handoff", "h.md"], &[("HOOK", "codex")], script);
     assert_eq!(ran.code, Some(86), "{}", ran.stderr);
     assert!(ran.stdout.contains("interrupted"), "{}", ran.stdout);
@@ -125,13 +127,7 @@ fn an_agent_that_ignores_signals_is_killed() {
     assert!(handoff(&ran).contains("deloop killed the agent"));
     let child = std::fs::read_to_string(ran.home.path().join("child")).unwrap();
     let gone = || !Path::new(&format!("/proc/{}/exe", child.trim())).exists();
-    for _ in 0..50 {
-        if gone() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(gone() || !cfg!(target_os = "linux"), "what it started is gone too");
+    wait_for("what it started is gone too", || gone() || !cfg!(target_os = "linux"));
 }
 
 /// The end of a subagent is not the end of its session.
@@ -141,7 +137,7 @@ fn a_subagent_that_is_stopped_does_not_end_the_run() {
         for n in 1 2 3 4 5 6 7 8 9; do
             printf '{"session_id":"s-run","agent_id":"a1","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"x'$n'"}' | "$BIN" hook claude-code --profile signature
         done
-        sleep 0.5; exit 3"#;
+        pass 500; exit 3"#;
     let ran = agent(script);
     assert!(ran.stdout.contains(r#""continue":false"#), "{}", ran.stdout);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), ""));
@@ -150,14 +146,11 @@ fn a_subagent_that_is_stopped_does_not_end_the_run() {
 #[test]
 fn signals_are_passed_on() {
     let home = tempfile::tempdir().unwrap();
-    let script =
-        "trap 'echo got it; exit 5' TERM; echo ready > ready; for n in 1 2 3 4 5 6 7 8 9; do sleep 0.5; done";
+    let script = "trap 'echo got it; exit 5' TERM; echo ready > ready; hang";
     let mut command = command(home.path(), &[], script);
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
-    while !home.path().join("ready").exists() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("the agent is ready", || home.path().join("ready").exists());
     let killed = Command::new("/bin/sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
     assert!(killed.unwrap().success());
     let output = child.wait_with_output().unwrap();

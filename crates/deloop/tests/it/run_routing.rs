@@ -4,12 +4,12 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::binary::{deloop, lines, run, said};
+use crate::binary::{deloop, lines, run, said, stop_clock};
 use crate::run::{Ran, agent_with, command};
+use crate::wait::wait_for;
 
 /// Each attempt is a session of its own and begins with a prompt, whose reply is kept; the first attempt is stuck.
 pub(crate) const ATTEMPT: &str = r#"
@@ -176,9 +176,9 @@ fn no_output_and_no_words_of_the_agent_are_passed_on() {
 #[test]
 fn an_interrupt_ends_the_second_attempt() {
     for (script, code, outcome) in [
-        ("trap 'exit 9' INT; echo > ready; linger", 9, "failed"),
+        ("trap 'exit 9' INT; echo > ready; hang", 9, "failed"),
         (
-            "trap 'got=1' INT; echo > ready; for n in 1 2 3 4 5 6 7 8 9; do [ -z \"$got\" ] && sleep 0.2; done; stuck 30",
+            "trap 'got=1' INT; echo > ready; while [ -z \"$got\" ]; do sleep 0.05; done; stuck 30",
             86,
             "stopped",
         ),
@@ -188,9 +188,7 @@ fn an_interrupt_ends_the_second_attempt() {
         let mut command = command(home.path(), &options, &format!("{ATTEMPT}\n{script}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        while !home.path().join("ready").exists() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_for("the second attempt is ready", || home.path().join("ready").exists());
         let sent = Command::new("/bin/sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
         assert!(sent.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(code));
@@ -250,6 +248,7 @@ fn a_person_at_a_terminal_chooses() {
         terminal.env("HOME", home).env("BIN", env!("CARGO_BIN_EXE_deloop"));
         terminal.env("PATH", format!("{}:/usr/bin:/bin", home.display()));
         terminal.env("SHELL", "/bin/sh");
+        stop_clock(home, &mut terminal);
         // The terminal echoes the answers whenever they come; deloop reads them when it asks.
         run(&mut terminal, typed.as_bytes())
     };

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::binary::{deloop, lines, run};
 use crate::run::{Ran, agent_with};
+use crate::run_clock::{PASS, run_with_clock};
 
 /// `begin N ARGS` starts a call with these arguments, `end N` ends it, and `prompt` is what comes before all of them.
 const STEPS: &str = r#"
@@ -45,10 +46,11 @@ fn left(home: &Path) -> Vec<String> {
 fn a_call_that_never_returns_is_ended_and_nothing_is_left() {
     let script = r#"
         prompt; begin 1 '"command":"make all"'
-        (setsid /bin/sh -c 'trap "" INT TERM HUP; echo $$ > one; for n in 1 2 3 4; do sleep 60; done' > /dev/null 2>&1 &)
+        (setsid /bin/sh -c 'trap "" INT TERM HUP; echo $$ > one; while :; do sleep 1; done' > /dev/null 2>&1 &)
         (setsid env -i /bin/sh -c 'echo $$ > two; exec sleep 240' > /dev/null 2>&1 &)
         trap '' INT TERM
-        while :; do sleep 1; done"#;
+        until [ -s one ] && [ -s two ]; do sleep 0.01; done
+        pass 2000; linger"#;
     let ran = agent(&["--stall", "4s", "--handoff", "h.md"], script);
     assert_eq!(ran.code, Some(88), "{}", ran.stderr);
     let what = "nothing happened for 4 s while `Bash(make all)` was running";
@@ -98,7 +100,7 @@ fn a_model_that_never_answers_is_a_stall_too() {
     let script = r#"
         SESSION=s-$DELOOP_RUN
         prompt > told
-        [ -n "$DELOOP_RUN_HANDOFF" ] || sleep 300"#;
+        [ -n "$DELOOP_RUN_HANDOFF" ] || linger"#;
     let ran = agent(&["--stall", "3s", "--on-stop", "retry"], script);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(
@@ -120,7 +122,7 @@ fn a_model_that_never_answers_is_a_stall_too() {
 fn a_long_run_that_makes_steps_is_untouched() {
     let script = r#"
         prompt
-        for n in 1 2 3 4 5 6; do begin $n "\"command\":\"step $n\""; sleep 1; end $n "\"command\":\"step $n\""; sleep 1; done
+        for n in 1 2 3 4 5 6; do begin $n "\"command\":\"step $n\""; pass 1000; end $n "\"command\":\"step $n\""; pass 1000; done
         exit 3"#;
     let ran = agent(&["--stall", "6s"], script);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), ""));
@@ -130,42 +132,40 @@ fn a_long_run_that_makes_steps_is_untouched() {
 /// A call gets the time that the agent itself gave it, and one that writes is alive.
 #[test]
 fn a_call_with_a_long_limit_of_its_own_or_with_output_is_not_stalled() {
-    let waits =
-        r#"prompt; begin 1 '"command":"make","timeout":600000'; sleep 6; end 1 '"command":"make"'; exit 4"#;
+    let waits = r#"prompt; begin 1 '"command":"make","timeout":600000'; pass 300000; end 1 '"command":"make"'; exit 4"#;
     let ran = agent(&["--stall", "2s"], waits);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), ""));
     if cfg!(target_os = "linux") {
-        let writes = r#"prompt; begin 1 '"command":"make"'
-            /bin/sh -c 'for n in 1 2 3 4 5 6 7 8; do sleep 1; echo $n; done' > /dev/null
-            end 1 '"command":"make"'; exit 5"#;
-        let ran = agent(&["--stall", "4s"], writes);
+        let writes = format!(
+            r#"prompt; begin 1 '"command":"make"'
+            /bin/sh -c '{PASS} for n in 1 2 3 4 5 6 7 8; do pass 1000; echo $n; done' > /dev/null
+            end 1 '"command":"make"'; exit 5"#
+        );
+        let ran = agent(&["--stall", "4s"], &writes);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(5), ""));
     }
+}
+
+fn configure(home: &Path, limit: &str) {
+    let folder = home.join(".config/deloop");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("deloop.toml"), format!("[run]\nstall = \"{limit}\"\n")).unwrap();
 }
 
 /// The configuration sets the limit, the command line wins, and 0 switches it off.
 #[test]
 fn the_limit_can_be_configured() {
-    let hangs = "prompt; sleep 300";
-    let waits = "prompt; sleep 5; exit 6";
-    let config = |limit: &str| {
-        format!(
-            "mkdir -p \"$HOME/.config/deloop\"; printf '[run]\\nstall = \"{limit}\"\\n' > \"$HOME/.config/deloop/deloop.toml\""
-        )
+    let code = |limit: &str, options: &[&str], script: &str| {
+        let home = tempfile::tempdir().unwrap();
+        configure(home.path(), limit);
+        let mut command = crate::run::command(home.path(), options, &format!("{STEPS}\n{script}"));
+        run_with_clock(home.path(), &mut command, b"").status.code()
     };
-    // The configuration is read when the run begins, so a run inside the run sees it.
-    let inner = |limit: &str, options: &str, script: &str| {
-        let inner = format!("{STEPS}\n{script}").replace('\'', "'\\''");
-        format!(
-            "{}; unset DELOOP_RUN; printf '%s' '{inner}' > inner.sh; \"$BIN\" run {options} -- /bin/sh inner.sh",
-            config(limit)
-        )
-    };
-    let ran = agent(&["--stall", "0"], &inner("2s", "", hangs));
-    assert_eq!(ran.code, Some(88), "{}", ran.stderr);
-    for (limit, options) in [("2s", "--stall 0"), ("0", ""), ("off", ""), ("2s", "--stall 1h")] {
-        let ran = agent(&["--stall", "0"], &inner(limit, options, waits));
-        assert_eq!(ran.code, Some(6), "{limit} {options}: {}", ran.stderr);
+    assert_eq!(code("2s", &[], "prompt; linger"), Some(88));
+    for (limit, options) in
+        [("2s", &["--stall", "0"][..]), ("0", &[]), ("off", &[]), ("2s", &["--stall", "1h"])]
+    {
+        assert_eq!(code(limit, options, "prompt; pass 600000; exit 6"), Some(6), "{limit} {options:?}");
     }
     let ran = agent(&["--stall", "soon"], "echo started");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
@@ -178,10 +178,9 @@ fn the_limit_can_be_configured() {
 fn at_a_terminal_a_stall_is_only_reported() {
     let at_terminal = |options: &[&str]| {
         let home = tempfile::tempdir().unwrap();
-        let config = home.path().join(".config/deloop");
-        std::fs::create_dir_all(&config).unwrap();
-        std::fs::write(config.join("deloop.toml"), "[run]\nstall = \"2s\"\n").unwrap();
-        let command = crate::run::command(home.path(), options, &format!("{STEPS}\nprompt; sleep 6; exit 9"));
+        configure(home.path(), "2s");
+        let script = format!("{STEPS}\nprompt; pass 6000; exit 9");
+        let command = crate::run::command(home.path(), options, &script);
         let words: Vec<String> =
             command.get_args().map(|word| format!("'{}'", word.to_string_lossy())).collect();
         let line = format!("'{}' {}", env!("CARGO_BIN_EXE_deloop"), words.join(" "));
@@ -192,7 +191,7 @@ fn at_a_terminal_a_stall_is_only_reported() {
             .env("BIN", env!("CARGO_BIN_EXE_deloop"))
             .env("PATH", "/usr/bin:/bin")
             .env("SHELL", "/bin/sh");
-        let output = run(&mut terminal, b"");
+        let output = run_with_clock(home.path(), &mut terminal, b"");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (code, shown) = at_terminal(&[]);
@@ -205,10 +204,10 @@ fn at_a_terminal_a_stall_is_only_reported() {
 /// Without a mode that enforces, and before the first hook, deloop only watches.
 #[test]
 fn what_deloop_may_not_end_or_does_not_see_goes_on() {
-    let ran = agent(&["--stall", "1s", "--mode", "nudge"], "prompt; sleep 4; exit 7");
+    let ran = agent(&["--stall", "1s", "--mode", "nudge"], "prompt; pass 4000; pass 4000; exit 7");
     assert_eq!(ran.code, Some(7), "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("deloop doesn't end it in this mode").count(), 1, "{}", ran.stderr);
-    let ran = agent(&["--stall", "1s"], "sleep 4; exit 8");
+    let ran = agent(&["--stall", "1s"], "pass 4000; exit 8");
     assert_eq!(ran.code, Some(8), "{}", ran.stderr);
     assert!(ran.stderr.contains("the agent never called deloop"), "{}", ran.stderr);
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use crate::agent_hooks::Agent;
+use crate::wait::wait_for;
 
 /// A session whose agent writes its transcript while it runs.
 struct Writer {
@@ -92,7 +93,8 @@ fn what_was_said_counts() {
 /// Claude Code calls its hook a moment before it writes the turn.
 #[test]
 fn words_that_come_a_moment_later_count() {
-    let writer = Writer::new("turn-similarity");
+    let mut writer = Writer::new("turn-similarity");
+    writer.agent.is_clock_stopped = true;
     let stopped = (1..=7).map(|n| {
         let (id, input) = (format!("t{n}"), json!({"command": format!("cat {n}")}));
         let record = |block: Value| {
@@ -103,9 +105,11 @@ fn words_that_come_a_moment_later_count() {
             record(json!({"type": "text", "text": "Let me look at the configuration file once more."}));
         let call = record(json!({"type": "tool_use", "id": id, "name": "Bash", "input": input}));
         let event = json!({"tool_name": "Bash", "tool_input": input, "tool_use_id": id});
+        let waits = writer.agent.home.path().join("clock.seen");
+        let _ = std::fs::remove_file(&waits);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(std::time::Duration::from_millis(60));
+                wait_for("the hook waits for the words", || waits.exists());
                 writer.append(&format!("{words}\n{call}\n"));
             });
             writer.event("PreToolUse", event)["continue"] == false

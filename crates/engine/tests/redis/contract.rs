@@ -5,8 +5,10 @@ use deloop_store::contract::{Numbers, check, check_records, worker};
 use deloop_store::{RedisOptions, RedisStore, Store, StoreError};
 use deloop_types::{Call, Millis, Step};
 
-use crate::patient;
 use crate::redis_server::RedisServer;
+use crate::time::pass;
+use crate::wait::wait_for;
+use crate::{PATIENT, patient};
 
 #[test]
 #[ignore = "needs redis-server"]
@@ -19,7 +21,7 @@ fn keeps_the_contract() {
 #[ignore = "needs redis-server"]
 fn keeps_the_contract_of_records() {
     let server = RedisServer::start();
-    check_records(&patient(&server).records(), &std::thread::sleep);
+    check_records(&patient(&server).records(), &|time| pass(&server.url(), time));
     let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
     assert!(keys.len() > 50, "{}", keys.len());
@@ -37,15 +39,9 @@ fn keeps_the_contract_in_a_cluster() {
     let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let slots: Vec<u16> = (0..16384).collect();
     redis::cmd("CLUSTER").arg("ADDSLOTS").arg(slots).exec(&mut connection).unwrap();
-    let is_up = |connection: &mut redis::Connection| {
-        let info: String = redis::cmd("CLUSTER").arg("INFO").query(connection).unwrap();
-        info.contains("cluster_state:ok")
-    };
-    while !is_up(&mut connection) {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    wait_for("the cluster is up", || server.ask("CLUSTER INFO").contains("cluster_state:ok"));
     check(&patient(&server));
-    check_records(&patient(&server).records(), &std::thread::sleep);
+    check_records(&patient(&server).records(), &|time| pass(&server.url(), time));
     let two = redis::cmd("EVAL").arg("return 1").arg(2).arg("a").arg("b").exec(&mut connection);
     assert_eq!(two.unwrap_err().code(), Some("CROSSSLOT"), "the server does look at slots");
 }
@@ -75,7 +71,7 @@ fn two_stores_and_eight_threads_lose_no_change() {
 fn idle_sessions_start_anew() {
     let server = RedisServer::start();
     let session_ttl = std::time::Duration::from_secs(100);
-    let options = RedisOptions { session_ttl, ..RedisOptions::default() };
+    let options = RedisOptions { session_ttl, deadline: PATIENT, ..RedisOptions::default() };
     let store = RedisStore::open(&server.url(), options).unwrap();
     let push =
         |ts| store.update(&Numbers, &"a".into(), Some(Millis(ts)), |s| (s.push(1), s.len()).1).unwrap();
@@ -109,7 +105,8 @@ fn what_cannot_be_read_starts_anew() {
 fn names_are_any_text_and_prefixes_share_nothing() {
     let server = RedisServer::start();
     let open = |prefix: &str| {
-        let options = RedisOptions { prefix: prefix.to_owned(), ..RedisOptions::default() };
+        let options =
+            RedisOptions { prefix: prefix.to_owned(), deadline: PATIENT, ..RedisOptions::default() };
         RedisStore::open(&server.url(), options).unwrap()
     };
     let (one, other) = (open("a"), open("a:s"));

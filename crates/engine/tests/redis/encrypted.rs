@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use deloop_store::contract::{Numbers, check};
 use deloop_store::{RedisOptions, RedisStore, RedisTls, Store, StoreError};
 
@@ -12,7 +10,7 @@ fn an_encrypted_connection_is_used_if_its_certificate_is_trusted() {
     let (_server, url) = encrypted_redis(folder.path(), "hunter2");
     let url = url.replace("://", "://:hunter2@");
     let open = |tls| {
-        let options = RedisOptions { tls, deadline: Duration::from_secs(10), ..RedisOptions::default() };
+        let options = RedisOptions { tls, deadline: crate::PATIENT, ..RedisOptions::default() };
         RedisStore::open(&url, options)
     };
     let root_cert = Some(std::fs::read(folder.path().join("ca.crt")).unwrap());

@@ -3,8 +3,11 @@ use std::time::Duration;
 use deloop_store::contract::{Numbers, worker};
 use deloop_store::{RedisOptions, RedisStore, Store};
 
-use crate::patient;
 use crate::redis_server::RedisServer;
+use crate::time::pass;
+use crate::{PATIENT, patient};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 fn push(store: &RedisStore, session: &str) -> usize {
     store.update(&Numbers, &session.into(), None, |s| (s.push(1), s.len()).1).unwrap()
@@ -56,14 +59,10 @@ fn sessions_are_paged_in_order() {
 #[ignore = "needs redis-server"]
 fn expired_sessions_are_not_listed() {
     let server = RedisServer::start();
-    let options = RedisOptions {
-        deadline: Duration::from_secs(10),
-        session_ttl: Duration::from_millis(300),
-        ..RedisOptions::default()
-    };
+    let options = RedisOptions { deadline: PATIENT, session_ttl: HOUR, ..RedisOptions::default() };
     let brief = RedisStore::open(&server.url(), options).unwrap();
     (0..5).for_each(|n| _ = push(&brief, &format!("a{n}")));
-    std::thread::sleep(Duration::from_millis(700));
+    pass(&server.url(), HOUR + Duration::from_secs(1));
     let store = patient(&server);
     push(&store, "b");
     assert_eq!(after(&store, None, 1), ["b"]);

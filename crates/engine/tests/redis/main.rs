@@ -2,7 +2,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "the tests start a server, stop it and measure how long an agent waits"
+    reason = "the tests start a server and stop it, and some are measurements"
 )]
 
 mod cluster;
@@ -18,6 +18,7 @@ mod redis_server;
 mod reference;
 mod refusals;
 mod swarms;
+mod time;
 mod wait;
 
 use std::time::Duration;
@@ -26,12 +27,15 @@ use deloop_store::{RedisOptions, RedisStore};
 
 use redis_server::RedisServer;
 
-/// Opens a store that waits long enough for a busy machine: these tests count.
+/// How long a store waits in a test that isn't about waiting: longer than the machine can be busy.
+const PATIENT: Duration = Duration::from_secs(120);
+
+/// Opens a store that waits as long as it takes.
 fn patient(server: &RedisServer) -> RedisStore {
     patient_at(&server.url())
 }
 
 fn patient_at(url: &str) -> RedisStore {
-    let options = RedisOptions { deadline: Duration::from_secs(10), ..RedisOptions::default() };
+    let options = RedisOptions { deadline: PATIENT, ..RedisOptions::default() };
     RedisStore::open(url, options).unwrap()
 }

@@ -15,7 +15,7 @@ use crate::redis_server::RedisServer;
 fn decides_as_the_reference_and_as_in_memory() {
     let server = RedisServer::start();
     let stores = [patient(&server), patient(&server)];
-    let cases = std::env::var("DELOOP_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let cases = std::env::var("DELOOP_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(25);
     for profile in PROFILES.iter().copied().chain(["default"]) {
         let engine = Engine::new(Profile::named(profile).unwrap(), Options::default());
         for seed in 0..cases {

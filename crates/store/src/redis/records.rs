@@ -44,7 +44,7 @@ impl RedisStore {
             link: Arc::clone(&self.link),
             keys: RedisKeys::new(&self.options.prefix),
             unique: Arc::clone(&self.unique),
-            deadline: self.options.deadline,
+            deadline: self.deadline,
             lost_takes: Arc::clone(&self.lost_takes),
         }
     }

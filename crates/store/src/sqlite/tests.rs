@@ -62,12 +62,15 @@ fn a_batch_belongs_to_its_thread() {
     let store = open(folder.path(), Bounds::default());
     std::thread::scope(|scope| {
         let (tell, told) = std::sync::mpsc::channel();
+        let (begin, begun) = std::sync::mpsc::channel();
         let at = &store;
         let batch = scope.spawn(move || {
             at.batch(|store| {
                 push(store, "undone", 1, 1);
                 tell.send(()).unwrap();
-                std::thread::sleep(std::time::Duration::from_millis(50));
+                begun.recv().unwrap();
+                // The other thread gets every chance to write before the batch ends.
+                (0..20).for_each(|_| std::thread::yield_now());
                 push(store, "undone", 1, 2);
                 panic!("the batch fails");
                 #[expect(unreachable_code, reason = "the type of the batch")]
@@ -75,6 +78,7 @@ fn a_batch_belongs_to_its_thread() {
             })
         });
         told.recv().unwrap();
+        begin.send(()).unwrap();
         assert_eq!(push(&store, "kept", 1, 1), 1);
         assert!(batch.join().is_err());
     });

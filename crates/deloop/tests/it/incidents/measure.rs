@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::expansion::{IncidentStream, expand};
 use super::report::IncidentReport;
 use crate::binary::{deloop, run, said};
+use crate::parallel::in_parallel;
 
 /// What `default` did in an incident.
 #[derive(Debug)]
@@ -44,21 +45,8 @@ impl MeasuredIncident {
 
 /// Replays every incident, on as many threads as there are processors.
 pub(super) fn measure_all() -> Vec<MeasuredIncident> {
-    let reports = std::sync::Mutex::new(IncidentReport::all());
     let stalls = stall_limits();
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let next = || reports.lock().expect("no thread has failed").pop();
-    let mut measured: Vec<MeasuredIncident> = std::thread::scope(|scope| {
-        let work = || {
-            let mut done = Vec::new();
-            while let Some(report) = next() {
-                done.push(measure(report, stalls));
-            }
-            done
-        };
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("the replay")).collect()
-    });
+    let mut measured = in_parallel(IncidentReport::all(), |report| measure(report, stalls));
     measured.sort_by(|a, b| a.report.slug.cmp(&b.report.slug));
     measured
 }
