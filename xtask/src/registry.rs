@@ -45,7 +45,7 @@ mod tests {
     fn a_package_manager_gets_three_tries() {
         let file = std::env::temp_dir().join(format!("xtask-tries-{}", std::process::id()));
         let script = r#"echo try >> "$0"; echo "no answer" >&2; test "$(wc -l < "$0")" -eq "$1""#;
-        let mut tried = |good: &str| {
+        let tried = |good: &str| {
             let _ = std::fs::remove_file(&file);
             let done = retried_with(Command::new("sh").args(["-c", script]).arg(&file).arg(good), &AT_ONCE);
             (done, std::fs::read_to_string(&file).unwrap().lines().count())

@@ -135,7 +135,7 @@ def main() -> int:
         try:
             codes.append(run(name, options))
         except NotThereError as missing:
-            print(f"{name}: not run, {missing}", flush=True)
+            print(f"not run: {missing}", flush=True)
             codes.append(2)
         else:
             print(f"{name}: {['passed', 'FAILED'][codes[-1]]}", flush=True)

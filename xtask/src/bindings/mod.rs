@@ -3,7 +3,7 @@
 mod node;
 mod parts;
 mod python;
-mod setup;
+pub(crate) mod setup;
 mod table;
 
 use std::path::{Path, PathBuf};
