@@ -112,6 +112,9 @@ def run(name: str, options: argparse.Namespace) -> int:
     pytest = [str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *tests(name)]
     with tempfile.TemporaryDirectory(prefix="deloop-tests-", ignore_cleanup_errors=True) as scratch:
         done = subprocess.run([*pytest, f"--basetemp={scratch}/tests"], env=env, cwd=REPO)
+    if options.built:
+        # Its links would keep old builds on the disk.
+        shutil.rmtree(place)
     return 1 if done.returncode else 0
 
 
