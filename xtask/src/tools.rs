@@ -63,7 +63,7 @@ fn numbers(version: &str) -> Vec<u32> {
 /// Returns the command `cargo`, of the toolchain that runs this.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments);
+    without_own_package(command.args(arguments));
     command
 }
 
@@ -80,6 +80,14 @@ pub(crate) fn xtask(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap_or_default());
     command.args(arguments);
     command
+}
+
+/// Takes away the variables with which `cargo run` describes xtask. Build scripts look at some of them, so that with them
+/// cargo would build `ring`, and all that depends on it, again.
+pub(crate) fn without_own_package(command: &mut Command) -> &mut Command {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let describes = |name: &String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    names.filter(describes).fold(command, |command, name| command.env_remove(name))
 }
 
 /// Returns the absolute path of the folder that cargo builds in.

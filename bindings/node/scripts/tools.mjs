@@ -41,7 +41,7 @@ export function npm(args, options = {}) {
   return run("npm", [...args, "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"], options);
 }
 
-/** Returns the folder with the packages of a lock file; `cargo xtask bindings setup` installs them. Ends the script with 2 if they aren't there. */
+/** Returns the folder with the packages of a lock file; `cargo xtask setup` installs them. Ends the script with 2 if they aren't there. */
 export function installed(name, pins) {
   const folder = join(installations, name);
   const mark = join(folder, "installed");

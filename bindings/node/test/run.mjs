@@ -5,7 +5,7 @@
 //
 // --package is a built Node package (with dist/ and npm/PLATFORM); by default it is bindings/node, and dist/ is built.
 // --tarballs has the packages as `npm pack` makes them; they are unpacked, as npm does.
-// `cargo xtask bindings setup` installs the frameworks; this installs nothing and needs no network.
+// `cargo xtask setup` installs the frameworks; this installs nothing and needs no network.
 // Exit codes: 0 all tests passed, 1 some failed, 2 something isn't installed.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";

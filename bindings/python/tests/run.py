@@ -4,7 +4,7 @@
     python bindings/python/tests/run.py [NAME…] --built FOLDER   tests the sources with what cargo built in target/debug
     python bindings/python/tests/run.py --list                   prints the names
 
-`cargo xtask bindings setup` installs the packages that this needs; this installs none and needs no network.
+`cargo xtask setup` installs the packages that this needs; this installs none and needs no network.
 Exit code 1: a test failed; 2: something isn't installed or built.
 """
 
@@ -112,6 +112,9 @@ def run(name: str, options: argparse.Namespace) -> int:
     pytest = [str(python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *tests(name)]
     with tempfile.TemporaryDirectory(prefix="deloop-tests-", ignore_cleanup_errors=True) as scratch:
         done = subprocess.run([*pytest, f"--basetemp={scratch}/tests"], env=env, cwd=REPO)
+    if options.built:
+        # Its links would keep old builds on the disk.
+        shutil.rmtree(place)
     return 1 if done.returncode else 0
 
 
@@ -135,7 +138,7 @@ def main() -> int:
         try:
             codes.append(run(name, options))
         except NotThereError as missing:
-            print(f"{name}: not run, {missing}", flush=True)
+            print(f"not run: {missing}", flush=True)
             codes.append(2)
         else:
             print(f"{name}: {['passed', 'FAILED'][codes[-1]]}", flush=True)

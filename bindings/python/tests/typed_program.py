@@ -14,7 +14,7 @@ def watch(guard: deloop.Guard, steps: list[deloop.StepDict]) -> deloop.Decision 
 
 
 def main() -> str:
-    guard = deloop.Guard("default", mode="nudge", deliver="tool", config={"ceilings": {"turns": 9}}, max_sessions=10)
+    guard = deloop.Guard("default", mode="nudge", deliver="tool", config={"ceilings": {"turns": 9}}, max_sessions=1000)
     turn: deloop.TurnDict = {"type": "turn", "text": "Hm.", "calls": [{"id": "c1", "tool": "ls", "args": {}}]}
     stopped = watch(guard, [turn, {"type": "result", "id": "c1", "ok": True}, {"type": "compact"}])
     if stopped is not None:

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::python::{BUILD, Python, only_wheel};
 use super::{FOLDER, installations, node, python, repository, table};
 use crate::output::{Show, end_of_output, output_file, run_and_keep};
-use crate::tools::{cargo, target_folder};
+use crate::tools::{cargo, target_folder, without_own_package};
 
 /// How much of what a failed part printed is repeated, in lines.
 const REPEATED_LINES: usize = 30;
@@ -115,17 +115,19 @@ impl Run {
 
     /// Runs a part, which ends with 2 when something isn't installed. Returns whether it passed.
     fn part(&mut self, name: &str, command: &mut Command) -> bool {
-        println!("── {name}: {command:?}");
+        println!("── {name}");
         let output = output_file(FOLDER, name);
         let _ = std::fs::remove_file(&output);
         #[expect(clippy::disallowed_methods, reason = "a chore may look at the clock")]
         let start = Instant::now();
-        let code = run_and_keep(command.current_dir(repository()), &output, Show::AsItComes).ok().flatten();
+        let command = without_own_package(command.current_dir(repository()));
+        let code = run_and_keep(command, &output, Show::AsItComes).ok().flatten();
         let outcome = match code {
             Some(0) => Outcome::Passed(start.elapsed()),
             Some(2) => {
                 let said = std::fs::read_to_string(&output).unwrap_or_default();
-                Outcome::NotRun(said.lines().last().unwrap_or("it doesn't say why").to_owned())
+                let why = said.lines().last().unwrap_or("it doesn't say why");
+                Outcome::NotRun(why.strip_prefix("not run: ").unwrap_or(why).to_owned())
             }
             _ => Outcome::Failed(start.elapsed()),
         };

@@ -9,7 +9,7 @@ use crate::documents::{self, Record};
 use crate::output::{Show, output_file, run_and_keep};
 use crate::setup::{self, Requirement};
 use crate::sources::{self, IgnoredTest};
-use crate::tools::{NEXTEST, cargo};
+use crate::tools::{NEXTEST, cargo, without_own_package};
 
 /// A slower test is named, in seconds.
 const SLOW: f32 = 5.0;
@@ -54,7 +54,7 @@ pub(super) fn memory() -> Command {
 
 fn nextest(arguments: &[&str]) -> Command {
     let mut command = NEXTEST.program().map_or_else(|| cargo(&[]), Command::new);
-    command.args(["nextest", "run", "--workspace"]).args(arguments);
+    without_own_package(&mut command).args(["nextest", "run", "--workspace"]).args(arguments);
     command
 }
 
