@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 /// A clock that stands still while the machine sleeps.
-pub(crate) struct Clock {
+pub(crate) struct WaitClock {
     #[cfg(debug_assertions)]
     set: Option<set::SetClock>,
 }
 
-impl Clock {
+impl WaitClock {
     pub(crate) fn new() -> Self {
         Self {
             #[cfg(debug_assertions)]

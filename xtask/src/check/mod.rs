@@ -7,6 +7,7 @@ mod table;
 mod tests;
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -180,8 +181,15 @@ fn perform(part: &Part, is_built: bool) -> Line {
 
 /// Runs a command, shows its output as it comes, and keeps it to repeat its end if the part fails. Returns its exit code.
 fn shown(name: &str, command: &mut Command) -> Option<i32> {
-    println!("── {name}: {command:?}");
+    println!("── {name}: {}", command_line(command));
     run_and_keep(command, &output_file(FOLDER, name), Show::AsItComes).ok().flatten()
+}
+
+/// Returns a command as a person would type it.
+fn command_line(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 fn of_code(code: Option<i32>) -> Verdict {

@@ -91,6 +91,12 @@ pub(super) const PARTS: &[Part] = &[
         Work::Command(tests::memory),
     ),
     full(
+        "1,000 random sessions",
+        &[Requirement::Tool(&NEXTEST)],
+        &["conformance/", "crates/types/", "crates/detect/", "crates/policy/", "crates/engine/"],
+        Work::Command(tests::random_sessions),
+    ),
+    full(
         "other agents",
         &[
             NODE,
@@ -220,7 +226,7 @@ fn fuzz(name: &'static str) -> (Verdict, String) {
         fuzz.env("RUSTUP_TOOLCHAIN", "nightly").env_remove("CARGO");
         fuzz.args(["fuzz", "run", target, &corpus, &format!("fuzz/seeds/{target}"), "--"]);
         fuzz.args([&format!("-max_total_time={FUZZ_SECONDS}"), "-timeout=10", "-rss_limit_mb=4096"]);
-        println!("── {name}: {fuzz:?}");
+        println!("── {name}: {target}");
         // A fuzzer prints a lot that helps nobody unless it finds something.
         let code = run_and_keep(&mut fuzz, &output_file(super::FOLDER, name), Show::OnFailure).ok().flatten();
         if code != Some(0) {

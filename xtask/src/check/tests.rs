@@ -13,6 +13,8 @@ use crate::tools::{NEXTEST, cargo, without_own_package};
 
 /// A slower test is named, in seconds.
 const SLOW: f32 = 5.0;
+/// The tests that take `DELOOP_CASES`.
+const RANDOM: &str = "test(=conformance::agrees_with_the_reference_on_random_sessions)";
 /// The test that takes too long for every check.
 const MEMORY: &str = "a_hundred_thousand_sessions_take_at_most_six_kibibytes_each";
 
@@ -50,6 +52,13 @@ pub(super) fn run(name: &'static str) -> (Verdict, String) {
 /// Runs the test of what 100,000 sessions take, alone.
 pub(super) fn memory() -> Command {
     nextest(&["--run-ignored", "only", "--profile", "alone", "--filterset", &format!("test(={MEMORY})")])
+}
+
+/// Compares the engine with the reference on many more random sessions than every check does.
+pub(super) fn random_sessions() -> Command {
+    let mut tests = nextest(&["--run-ignored", "all", "--profile", "alone", "--filterset", RANDOM]);
+    tests.env("DELOOP_CASES", "1000");
+    tests
 }
 
 fn nextest(arguments: &[&str]) -> Command {

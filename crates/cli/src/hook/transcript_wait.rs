@@ -9,7 +9,7 @@ use deloop_formats::Shape;
 use deloop_formats::hooks::{HookAgent, HookEvent, HookKind};
 use deloop_policy::Profile;
 
-use crate::clock::Clock;
+use crate::clock::WaitClock;
 use crate::safe_file::{self, Links};
 
 /// How long to wait. Claude Code takes up to 60 milliseconds.
@@ -34,7 +34,7 @@ pub(super) fn for_words(agent: &dyn HookAgent, event: &HookEvent, profile: &Prof
     if has_words() {
         return;
     }
-    let clock = Clock::new();
+    let clock = WaitClock::new();
     let until = clock.now() + PATIENCE;
     while clock.now() < until && !has_words() {
         std::thread::sleep(BEAT);

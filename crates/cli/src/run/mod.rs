@@ -28,7 +28,7 @@ use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
 use self::stall::StallLimits;
 use crate::args::RuleArgs;
-use crate::clock::Clock;
+use crate::clock::WaitClock;
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::server_link::check_url;
@@ -41,7 +41,7 @@ struct Runner<'a> {
     /// None if the run can't be watched. It isn't stopped then: the agent continues.
     store: Option<SqliteJournal>,
     processes: Processes,
-    clock: Clock,
+    clock: WaitClock,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
     /// How long nothing may happen.
@@ -110,7 +110,17 @@ impl<'a> Runner<'a> {
         let at_terminal = std::io::stdin().is_terminal();
         let repeats = (args.on_stop == OnStop::Retry || recover.is_some()) && !at_terminal;
         let input = repeats.then(RepeatableInput::read);
-        Ok(Self { args, state, store, processes, clock: Clock::new(), input, stall, at_terminal, recover })
+        Ok(Self {
+            args,
+            state,
+            store,
+            processes,
+            clock: WaitClock::new(),
+            input,
+            stall,
+            at_terminal,
+            recover,
+        })
     }
 
     /// Decides what follows the last attempt.

@@ -260,7 +260,7 @@ mod tests {
     use deloop_live::Journal;
 
     use super::*;
-    use crate::clock::Clock;
+    use crate::clock::WaitClock;
 
     #[test]
     fn limits_have_units() {
@@ -301,7 +301,7 @@ mod tests {
                 ..deloop_live::SessionSource::default()
             };
             journal.note_source(&source, Millis(1)).unwrap();
-            Self { journal, folder, start: Clock::new().now(), events: 0 }
+            Self { journal, folder, start: WaitClock::new().now(), events: 0 }
         }
 
         fn event(&mut self, state: &str) {
