@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use crate::registry::retried;
 
@@ -75,9 +76,17 @@ pub(crate) fn cargo_nightly(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns this program with other arguments.
+/// Returns this program with other arguments: by a name of its own, which stays when cargo builds it again meanwhile.
 pub(crate) fn xtask(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
+        let (program, link) =
+            (std::env::current_exe().unwrap_or_default(), target_folder().join("check/xtask"));
+        let _ = link.parent().map(std::fs::create_dir_all);
+        let _ = std::fs::remove_file(&link);
+        if std::fs::hard_link(&program, &link).is_ok() { link } else { program }
+    });
+    let mut command = Command::new(program);
     command.args(arguments);
     command
 }
