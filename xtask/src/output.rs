@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::tools::target_folder;
 
 /// How long output is waited for after its command has ended.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether a step's output is shown, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

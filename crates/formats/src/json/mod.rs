@@ -1,5 +1,7 @@
 //! Reads JSON that may be damaged, deep, huge or of an unexpected shape.
 
+#[cfg(test)]
+mod any_json;
 pub(crate) mod bounded;
 pub(crate) mod document;
 mod excerpt;

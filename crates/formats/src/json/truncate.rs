@@ -281,6 +281,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::json::any_json::any_json;
 
     fn short(text: &str) -> String {
         truncate(text.as_bytes()).map_or_else(|| "none".to_owned(), |b| String::from_utf8(b).unwrap())
@@ -356,25 +357,6 @@ mod tests {
         let fields: String = (0..100).map(|n| format!(r#""f{n}":"{}","#, "y".repeat(60_000))).collect();
         let record = value(&format!(r#"{{{fields}"type":"end"}}"#));
         assert!(record["type"] == "end" && record.as_object().unwrap().len() < 40);
-    }
-
-    /// Any JSON.
-    fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
-        use proptest::prelude::*;
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            any::<f64>().prop_map(Value::from),
-            "(?s).{0,12}".prop_map(Value::from),
-        ];
-        leaf.prop_recursive(6, 48, 6, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-                prop::collection::btree_map(prop_oneof!["calls", "tool_calls", "\\PC{0,6}"], inner, 0..6)
-                    .prop_map(|map| Value::Object(map.into_iter().collect())),
-            ]
-        })
     }
 
     proptest::proptest! {

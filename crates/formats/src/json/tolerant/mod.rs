@@ -1,6 +1,7 @@
 //! Reads JSON in which any field may be missing, null or of another type than expected: such a field counts as absent,
 //! and the rest of its record is still read.
 
+mod parser;
 mod values;
 
 use std::borrow::Cow;
@@ -10,8 +11,7 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Number as JsonNumber;
 
-use crate::json::scan::{DEEPEST, is_too_deep};
-
+use self::parser::Parser;
 pub(crate) use values::{Count, Flag, Json, Number, Object, Objects, Prose, Shaped, Text, Timestamp};
 
 /// Reads one JSON value. Lone surrogates and invalid UTF-8, which programs write where they cut a text in two, become
@@ -20,13 +20,9 @@ pub(crate) use values::{Count, Flag, Json, Number, Object, Objects, Prose, Shape
 /// # Errors
 /// When it is not one JSON value, or nests more than 512 levels deep.
 pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
-    // sonic-rs skips unknown fields by recursion without a limit.
-    if is_too_deep(bytes) {
-        return Err(format!("nested more than {DEEPEST} levels deep"));
-    }
-    let mut de = sonic_rs::Deserializer::from_slice(bytes).utf8_lossy();
-    let value = de.deserialize().map_err(|e| e.to_string())?;
-    de.end().map_err(|e| e.to_string())?;
+    let mut parser = Parser::new(bytes);
+    let value = T::deserialize(&mut parser).map_err(|error| error.to_string())?;
+    parser.end().map_err(|error| error.to_string())?;
     Ok(value)
 }
 
@@ -80,6 +76,10 @@ impl<'de, T: Tolerant<'de>> Visitor<'de> for AnyValue<T> {
 
     fn visit_str<E>(self, text: &str) -> Result<T, E> {
         Ok(T::text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<T, E> {
+        Ok(T::text(Cow::Owned(text)))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<T, E> {
@@ -196,12 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused_and_brackets_in_strings_are_not_nesting() {
+    fn deep_nesting_is_skipped_or_refused_and_brackets_in_strings_are_not_nesting() {
         for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
             let nested = |n: usize| format!(r#"{{"x":{}1{}}}"#, open.repeat(n), close.repeat(n));
-            assert!(read::<Record<'_>>(nested(400).as_bytes()).is_ok());
-            assert!(read::<Record<'_>>(nested(1_000_000).as_bytes()).is_err());
+            assert!(read::<Record<'_>>(nested(1_000_000).as_bytes()).is_ok());
             assert!(read::<Record<'_>>(open.repeat(1_000_000).as_bytes()).is_err());
+            assert!(read::<Json>(nested(400).as_bytes()).is_ok());
+            assert!(read::<Json>(nested(1_000_000).as_bytes()).is_err());
         }
         let flat = format!(r#"{{"id":"\"{}","x":[{}1]}}"#, "[{".repeat(2_000), "[],".repeat(2_000));
         assert_eq!(record(&flat).id.as_str().len(), 4_001);
