@@ -48,7 +48,7 @@ impl Scope {
     }
 }
 
-/// Whether a machine runs this, which can't install what it lacks when it is told to.
+/// Whether CI runs this: nobody is there who could run setup, so what setup installs must be there.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&value.as_str()))
 }

@@ -18,7 +18,7 @@ pub(crate) use values::{Count, Flag, Json, Number, Object, Objects, Prose, Shape
 /// U+FFFD.
 ///
 /// # Errors
-/// When it is not one JSON value, or nests more than 512 levels deep.
+/// When it is not one JSON value, or what is read of it nests more than 512 levels deep.
 pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
     let mut parser = Parser::new(bytes);
     let value = T::deserialize(&mut parser).map_err(|error| error.to_string())?;
