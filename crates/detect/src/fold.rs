@@ -93,7 +93,7 @@ pub fn fold(
             if let Some(tree) = tree.as_mut().filter(|_| history.is_request(user)) {
                 match user.origin {
                     Origin::Human => tree.moved_on(),
-                    Origin::Harness => tree.note_news(),
+                    Origin::Harness | Origin::Notice | Origin::Schedule => tree.note_news(),
                 }
             }
             history.push_request(user);

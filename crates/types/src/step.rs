@@ -153,6 +153,11 @@ pub enum Origin {
     Human,
     /// The program around the agent: an automatic "continue".
     Harness,
+    /// A program that reports something: a background task that ended, an event that was subscribed to, a subagent's
+    /// notice. It is news, and asks for nothing.
+    Notice,
+    /// A timer: a heartbeat, a cron job, a loop command. The same words come again at every beat.
+    Schedule,
 }
 
 /// Whether the message of an earlier decision reached the agent.

@@ -30,7 +30,7 @@ export interface Call {
 export type Outcome = "ok" | "error" | "denied" | "cancelled" | "timeout" | "running" | "invalid";
 
 /** Who wrote a message to the agent: a person, or the program around the agent (an automatic "continue"). */
-export type Origin = "human" | "harness";
+export type Origin = "human" | "harness" | "notice" | "schedule";
 
 /** The model answered: text, calls or both. Parallel calls are one turn. */
 export interface TurnStep extends StepFields {

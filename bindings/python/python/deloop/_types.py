@@ -8,7 +8,7 @@ Action: TypeAlias = Literal["continue", "warn", "nudge", "ask", "block", "stop"]
 Mode: TypeAlias = Literal["observe", "nudge", "enforce"]
 Role: TypeAlias = Literal["user", "tool", "system", "developer"]
 Outcome: TypeAlias = Literal["ok", "error", "denied", "cancelled", "timeout", "running", "invalid"]
-Origin: TypeAlias = Literal["human", "harness"]
+Origin: TypeAlias = Literal["human", "harness", "notice", "schedule"]
 
 
 class CallDict(TypedDict):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("deloop")
 
-Origin = Literal["human", "harness"]
+Origin = Literal["human", "harness", "notice", "schedule"]
 Outcome = Literal["ok", "error", "denied", "cancelled", "timeout", "running", "invalid"]
 
 UNNAMED_PREFIX = "run-"

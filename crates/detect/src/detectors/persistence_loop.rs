@@ -98,6 +98,8 @@ impl Detector for PersistenceLoop {
         if let Happening::User(user) = &moment.event {
             match user.origin {
                 Origin::Human => *memory = None,
+                // News and a timer's beats ask nobody to continue.
+                Origin::Notice | Origin::Schedule => *memory = None,
                 Origin::Harness if user.text.trim().is_empty() => {}
                 Origin::Harness => {
                     let requests = memory.get_or_insert_default();

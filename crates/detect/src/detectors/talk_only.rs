@@ -79,7 +79,7 @@ impl Detector for TalkOnly {
             Happening::User(user) => {
                 // What asks for something new is answered anew, whoever asks.
                 let requests = moment.history.requests();
-                memory.automatic = user.origin == Origin::Harness || memory.requests == requests;
+                memory.automatic = user.origin != Origin::Human || memory.requests == requests;
                 if params.alike > 0.0 && memory.requests != requests {
                     *memory =
                         TalkOnlyMemory { requests, automatic: memory.automatic, ..TalkOnlyMemory::default() };

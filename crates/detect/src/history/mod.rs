@@ -176,7 +176,7 @@ impl History {
         let (words, empty) = request_words(&user.text);
         let patience = match user.origin {
             Origin::Human => 2,
-            Origin::Harness => 1,
+            Origin::Harness | Origin::Notice | Origin::Schedule => 1,
         };
         !empty && (words != self.request.0 || self.request.1 < patience)
     }
