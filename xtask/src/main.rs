@@ -12,6 +12,7 @@ mod openapi_test;
 mod output;
 mod phrases;
 mod pin;
+mod prices;
 mod registry;
 mod report_test;
 mod setup;
@@ -32,6 +33,7 @@ cargo xtask documents             check that every sentence in docs/documents ha
 cargo xtask shape                 count lines and files; list long files and type names that are defined twice
 cargo xtask phrases               check that each phrase of the vocabulary occurs in more than one project
 cargo xtask pin                   compare decisions on corpus/ with the pinned ones; see --help
+cargo xtask prices                make crates/policy/prices.tsv from LiteLLM's table; see --help
 cargo xtask bench-scan            measure speed and memory of a scan of 1 GB
 cargo xtask bench-serve           measure the load that `deloop serve` takes; --kept-sessions 1000000 for many sessions
 cargo xtask bench-instructions    count the instructions of a step, with valgrind
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Some("phrases") => phrases::run(),
         Some("shape") => shape::run(),
         Some("pin") => pin::run(arguments),
+        Some("prices") => prices::run(arguments),
         Some("bench-scan") => bench_scan::run(arguments),
         Some("bench-serve") => bench_serve::run(arguments),
         Some("bench-instructions") => instructions::run(),

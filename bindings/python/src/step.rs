@@ -138,7 +138,7 @@ impl PyStep {
 
     /// Creates what a request to the model used.
     #[staticmethod]
-    #[pyo3(signature = (session, model=None, *, input_tokens=0, output_tokens=0, cache_read_tokens=0, cache_write_tokens=0, cost_usd=None, **fields))]
+    #[pyo3(signature = (session, model=None, *, input_tokens=0, output_tokens=0, cache_read_tokens=0, cache_write_tokens=0, cache_write_1h_tokens=0, cost_usd=None, **fields))]
     #[expect(clippy::too_many_arguments, reason = "the fields of the step")]
     fn usage(
         session: &Bound<'_, PyString>,
@@ -147,6 +147,7 @@ impl PyStep {
         output_tokens: u64,
         cache_read_tokens: u64,
         cache_write_tokens: u64,
+        cache_write_1h_tokens: u64,
         cost_usd: Option<f64>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -154,6 +155,7 @@ impl PyStep {
         usage.model = optional_text(model)?.map(limits::name);
         (usage.input_tokens, usage.output_tokens) = (input_tokens, output_tokens);
         (usage.cache_read_tokens, usage.cache_write_tokens) = (cache_read_tokens, cache_write_tokens);
+        usage.cache_write_1h_tokens = cache_write_1h_tokens;
         usage.cost_usd = cost_usd.filter(|cost| cost.is_finite());
         build(session, Body::Usage(usage), fields)
     }

@@ -1,6 +1,5 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use deloop_engine::{Checkpoint, Guard, Observed, Options};
 use deloop_policy::{Price, Prices, Profile, name_task};
@@ -15,7 +14,7 @@ use crate::BindError;
 /// Share it between threads by reference or in an `Arc`.
 pub struct BoundGuard {
     guard: Guard,
-    prices: LazyLock<Option<Prices>, Box<dyn FnOnce() -> Option<Prices> + Send>>,
+    prices: Prices,
     /// Whether the environment had `DELOOP=off` when the guard was created.
     off: bool,
 }
@@ -29,8 +28,7 @@ impl BoundGuard {
     ) -> Self {
         Self {
             guard: Guard::with(profile, options, limits),
-            // The list is long, and most programs never need it.
-            prices: LazyLock::new(Box::new(move || Prices::new(own_prices).ok())),
+            prices: Prices::new(own_prices),
             off: std::env::var("DELOOP").is_ok_and(|value| value.eq_ignore_ascii_case("off")),
         }
     }
@@ -88,17 +86,14 @@ impl BoundGuard {
     }
 
     fn priced<'a>(&self, step: &'a Step) -> Cow<'a, Step> {
-        if let Body::Usage(usage) = &step.body
-            && usage.cost_usd.is_none()
-            && let Some(cost) = self.prices.as_ref().and_then(|prices| prices.cost(usage))
-        {
-            let mut step = step.clone();
-            if let Body::Usage(usage) = &mut step.body {
-                usage.cost_usd = Some(cost);
-            }
-            return Cow::Owned(step);
+        if !matches!(step.body, Body::Usage(_)) {
+            return Cow::Borrowed(step);
         }
-        Cow::Borrowed(step)
+        let mut step = step.clone();
+        if let Body::Usage(usage) = &mut step.body {
+            self.prices.complete(usage);
+        }
+        Cow::Owned(step)
     }
 }
 

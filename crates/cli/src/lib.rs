@@ -25,6 +25,7 @@ mod keys;
 mod learnings;
 mod live;
 mod notes;
+mod prices;
 mod print;
 mod profiles;
 mod project;
@@ -105,6 +106,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Steps(args) => steps::run(&args, out),
         Command::Hook(args) => hook::run(&args, out),
         Command::Purge(args) => purge::run(&args, out),
+        Command::Prices(args) => prices::run(&args, out),
         Command::Profiles(args) => profiles::run(&args, out),
         Command::Formats(args) => formats::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),

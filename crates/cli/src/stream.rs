@@ -103,7 +103,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
     };
     let options = if args.rollback { options.with_rollback() } else { options };
     let ends_tasks = profile.watches.iter().flat_map(|w| &w.ladder.rungs).any(|rung| rung.task_update);
-    let cost = Box::new(hook::cost_of(own_prices));
+    let price = Box::new(hook::price_with(own_prices));
     let (agent, sessions) = match (args.agent.as_deref(), link) {
         (Some(name), link) => {
             let agent = AgentStream::open(name, &profile, options, swarm, link);
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
         notes: memory.map(Notes::new),
         ends_tasks,
         agent,
-        cost,
+        price,
         embeddings,
         off,
         malformed: 0,
@@ -140,8 +140,8 @@ pub(crate) fn run(args: &StreamArgs, out: &mut dyn Write) -> Result<u8, Failure>
     Ok(if stream.malformed > 0 { exit::COULD_NOT_RUN } else { exit::OK })
 }
 
-/// Returns the cost of a request, in dollars.
-type RequestCost = Box<dyn Fn(&Usage) -> Option<f64>>;
+/// Fills in what a request cost.
+type RequestPrice = Box<dyn Fn(&mut Usage)>;
 
 struct Stream {
     sessions: StreamSessions,
@@ -151,7 +151,7 @@ struct Stream {
     ends_tasks: bool,
     /// The running sessions of the agent, with `--agent`.
     agent: Option<AgentStream>,
-    cost: RequestCost,
+    price: RequestPrice,
     embeddings: Option<StreamEmbeddings>,
     off: bool,
     malformed: u64,
@@ -192,10 +192,8 @@ impl Stream {
     /// Decides about a step: in the agent's session if there is one and its database works, else where the stream keeps
     /// its sessions.
     fn decide(&mut self, step: &mut Step) -> (Decision, Vec<Event>) {
-        if let Body::Usage(usage) = &mut step.body
-            && usage.cost_usd.is_none()
-        {
-            usage.cost_usd = (self.cost)(usage);
+        if let Body::Usage(usage) = &mut step.body {
+            (self.price)(usage);
         }
         if let Some(agent) = self.agent.as_ref().filter(|_| !self.off) {
             match agent.step(step.clone(), self.embeddings.as_ref().map(|source| source as _)) {
@@ -305,7 +303,7 @@ impl AgentStream {
         let run = self.run.as_deref();
         let handoff = run.filter(|_| step.agent.is_none());
         let handoff = handoff.and_then(|run| hook::handoff_for(&self.journal, run, step.session.as_str()));
-        let mut context = hook::live_context(self.options, run, &self.swarm, None, &|_| None);
+        let mut context = hook::live_context(self.options, run, &self.swarm, None, &|_| {});
         context.handoff = handoff.as_ref().map(|handoff| handoff.message.as_str());
         context.loop_calls =
             handoff.as_ref().map(|handoff| handoff.loop_calls.as_slice()).unwrap_or_default();

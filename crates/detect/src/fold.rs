@@ -4,12 +4,13 @@ use deloop_types::{Body, Call, Origin, Step};
 use serde_json::Value;
 
 use crate::fingerprint::half;
+use crate::history::exact;
 use crate::reading::shell::{Script, program_name};
-use crate::reading::{Effect, command_line, is_file_operation, runs_tests, sought};
+use crate::reading::{Effect, PatternOf, command_line, identity, is_file_operation, runs_tests, sought};
 use crate::{
     CallRecord, CallView, FailureView, FailureWorker, Fingerprint, Happening, History, KnownFailures, Ledger,
-    Moment, Nesting, ResultView, Sketch, SpawnTree, SpawnView, SwarmCount, ToolKind, Tools, WholeSession,
-    short_hash,
+    Moment, Nesting, ResultView, Sketch, SpawnTree, SpawnView, SwarmCount, ToolKind, Tools, Vocabulary,
+    WholeSession, short_hash,
 };
 
 /// The context of a step, besides its agent's history.
@@ -59,13 +60,13 @@ pub fn fold(
             for (i, call) in turn.calls.iter().enumerate() {
                 let signature = signature(call, tools);
                 // A resumed run repeats calls made before it was interrupted.
+                let record = record_of(call, signature, tools, index);
                 if history.is_known(call, signature.short(), over) {
                     continue;
                 }
                 if !std::mem::replace(&mut begun, true) && history.push_turn(turn.id.as_deref()) {
                     show(history, Happening::Turn(turn));
                 }
-                let record = record_of(call, signature, tools, index);
                 let words = match record.searches() {
                     true => Sketch::of_pattern(&sought(call, tools.vocabulary()).unwrap_or_default()),
                     false => Sketch::of(&call.args),
@@ -90,20 +91,20 @@ pub fn fold(
             }
         }
         Body::User(user) => {
-            if let Some(tree) = tree.as_mut().filter(|_| history.is_request(user)) {
+            if let Some(tree) = tree.as_mut().filter(|_| history.is_request(user, step.ts)) {
                 match user.origin {
                     Origin::Human => tree.moved_on(),
                     Origin::Harness | Origin::Notice | Origin::Schedule => tree.note_news(),
                 }
             }
-            history.push_request(user);
+            history.push_request(user, step.ts);
             show(history, Happening::User(user));
         }
         Body::Usage(usage) => {
             if let Some(tree) = tree.as_mut().filter(|_| step.agent.is_some()) {
                 tree.charge(usage);
             }
-            history.push_cost(usage.cost_usd.unwrap_or(0.0));
+            history.push_cost(usage);
             show(history, Happening::Usage);
         }
         Body::Chunk(text) => show(history, Happening::Chunk(text)),
@@ -145,9 +146,15 @@ struct NewCall<'a> {
 }
 
 fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> CallRecord {
-    let kind = tools.kind(&call.tool);
+    let mut kind = tools.kind(&call.tool);
     let vocabulary = tools.vocabulary();
+    let named = tools.rule(&call.tool).is_some_and(|rule| !rule.key.is_empty());
+    let exact = exact(signature.short());
+    let own = if named { None } else { identity(call, kind, vocabulary) };
+    let (signature, limits) = own.map_or((signature, 0), |own| (own.signature, own.limits));
     let mut record = CallRecord {
+        limits,
+        exact,
         step: u32::try_from(step).unwrap_or(u32::MAX),
         id: call.id.as_ref().map_or(0, |id| half(short_hash(id.as_bytes()))),
         signature: signature.short(),
@@ -177,6 +184,10 @@ fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> C
             let effect = vocabulary.effect(words);
             record.tests |= runs_tests(words);
             record.effect = record.effect.max(effect);
+            // A patch that a shell carries is an edit.
+            if words.first().is_some_and(|program| *program == "apply_patch") {
+                (kind, record.kind) = (ToolKind::Write, ToolKind::Write);
+            }
             if main.is_none() && effect != Effect::Prepares {
                 main = words.first().map(|w| (effect, short_hash(program_name(w).as_bytes())));
             }
@@ -184,14 +195,33 @@ fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> C
         // A search over piped input only filters it, so it isn't a search.
         if let Some((effect, hash)) = main {
             program = hash;
-            if record.effect == Effect::Searches && effect != Effect::Searches {
-                record.effect = Effect::Looks;
+            if record.effect == Effect::Searches {
+                record.effect = effect;
             }
         }
         record.file_operation = script.commands.first().is_some_and(|c| is_file_operation(c.program()));
     }
     record.program = half(program);
+    record.outside = match kind {
+        ToolKind::Run => record.effect == Effect::Remote,
+        ToolKind::Read | ToolKind::Search | ToolKind::Page => !names_local_place(&call.args, 3, vocabulary),
+        _ => false,
+    };
     record
+}
+
+/// Returns whether an argument names a file or a folder.
+fn names_local_place(args: &Value, depth: u8, vocabulary: &Vocabulary) -> bool {
+    match args {
+        Value::Object(args) => args.iter().any(|(name, value)| {
+            vocabulary.is_a(PatternOf::LocalPlace, name)
+                || depth > 0 && names_local_place(value, depth - 1, vocabulary)
+        }),
+        Value::Array(items) => {
+            depth > 0 && items.iter().any(|item| names_local_place(item, depth - 1, vocabulary))
+        }
+        _ => false,
+    }
 }
 
 /// Returns the fingerprint of the tool and its arguments, or only of the arguments that the user named for it.

@@ -13,6 +13,7 @@ mod progress;
 mod reading;
 mod registry;
 mod usage_amounts;
+mod waiting;
 
 pub use detector::{AnyDetector, Detector, Memory, Streak, Tuned};
 pub use detectors::similar_call::{LoopDetails, RecordedAction};
@@ -21,10 +22,12 @@ pub use fold::{FoldContext, fold, signature};
 pub use history::{
     ActiveTime, CallRecord, FailureCount, FailureNote, FailureView, FailureWorker, History, KnownFailure,
     KnownFailures, LONGEST_PAUSE, Ledger, Nesting, Ring, SpawnTotals, SpawnTree, SpawnView, Stretch, Swarm,
-    SwarmCall, SwarmFingerprint, SwarmParts, SwarmState, SwarmWorker, ToolTally, WINDOW, WholeSession,
+    SwarmCall, SwarmFingerprint, SwarmParts, SwarmState, SwarmWorker, ToolTally, WINDOW, Wait, WaitCost,
+    WholeSession, limited_tokens,
 };
 pub use moment::{CallView, Happening, Moment, ResultView, SwarmCount};
 pub use progress::Progress;
 pub use reading::*;
 pub use registry::{DETECTORS, detector};
 pub use usage_amounts::{LimitShare, RAISE, UsageAmounts};
+pub use waiting::Look;

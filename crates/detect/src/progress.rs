@@ -23,6 +23,8 @@ pub enum Progress {
     Failed,
     /// Another failure or refusal: the same call failed before, or another call failed the same way.
     FailedAgain,
+    /// The same failure again, except for a number that has moved in one direction so far: 412 problems, then 380.
+    Moved,
 }
 
 impl Progress {
@@ -35,21 +37,32 @@ impl Progress {
 
 /// Minimum size in bytes at which an output is recognized when another call returns it. A shorter one may be a receipt.
 const LONG: u16 = 200;
-/// A call that takes at least this many seconds and returns the same result is waiting for something.
+/// A check that takes at least this many seconds and returns the same result isn't repeated lightly.
 const BLOCKS: f64 = 5.0;
 
-/// Judges the evidence of `record`, whose result has just arrived, after the calls `before` it (newest first).
+/// Judges the evidence of `record`, whose result has just arrived, after the calls `before` it (newest first). `moved`: a
+/// number in it has moved in one direction.
 pub(crate) fn progress<'a>(
     record: &CallRecord,
+    moved: bool,
     before: impl Iterator<Item = &'a CallRecord> + Clone,
 ) -> Progress {
     let earlier = before.filter(|r| r.ending.tells());
     let mut same_call = earlier.clone().filter(|r| r.signature == record.signature);
     match record.ending {
         Ending::Failed | Ending::TimedOut | Ending::Refused => {
-            let failure = |r: &CallRecord| r.failure == record.failure;
-            let again = same_call.any(|r| r.ending.in_vain()) || earlier.clone().any(failure);
-            if again { Progress::FailedAgain } else { Progress::Failed }
+            let failure = |r: &CallRecord| r.failure == record.failure && record.is_comparable(r);
+            let again = same_call.clone().any(|r| r.ending.in_vain() && record.is_comparable(r))
+                || earlier.clone().any(failure);
+            // A build that runs into its time limit again may have come further.
+            let further = record.ending == Ending::TimedOut
+                && same_call.next().is_some_and(|last| last.output != record.output);
+            match again {
+                _ if moved => Progress::Moved,
+                true if further => Progress::Moved,
+                true => Progress::FailedAgain,
+                false => Progress::Failed,
+            }
         }
         Ending::Brought | Ending::Empty if !record.waits() => {
             let last = same_call.next();
@@ -69,6 +82,8 @@ pub(crate) fn progress<'a>(
                 Progress::None
             } else if !changes && record.length >= LONG && earlier.clone().any(known) {
                 Progress::Same
+            } else if moved && !changes && last.is_some() {
+                Progress::Moved
             } else {
                 Progress::New
             }

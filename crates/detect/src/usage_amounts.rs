@@ -7,7 +7,7 @@ pub const RAISE: f64 = 0.5;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageAmounts {
-    /// Input and output tokens, without cache reads and writes.
+    /// Input, output and cache writes in tokens, and a tenth of the cache reads.
     pub tokens: u64,
     /// Dollars. Requests to models without a price add nothing.
     pub usd: f64,

@@ -249,6 +249,7 @@ impl Engine {
             at_result: matches!(step.body, Body::Result(_)),
             limits_hold: self.options.limits_hold,
             rollback: self.options.rollback,
+            usd: ledger.usd,
         };
         session.ledger.turns += history.turns().saturating_sub(turns);
         let mut whole = session.ladder.take().unwrap_or_default();

@@ -116,7 +116,8 @@ impl Session {
     /// its subagents too.
     pub(crate) fn start_over(&mut self, step: &Step, at: usize) {
         match &step.body {
-            Body::User(user) if user.origin == Origin::Human && self.agents[at].history.is_request(user) => {}
+            Body::User(user)
+                if user.origin == Origin::Human && self.agents[at].history.is_request(user, step.ts) => {}
             Body::Intervention => self.ended = None,
             _ => return,
         }

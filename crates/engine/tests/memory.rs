@@ -12,7 +12,7 @@ use deloop_store::Limits;
 /// Steps of each: enough calls to fill the history's window.
 const STEPS: usize = 120;
 /// What a session may take on average. A third of these sessions start subagents and remember their tasks.
-const MOST: usize = 6 * 1024;
+const MOST: usize = 6_656;
 
 /// Counts what is allocated as malloc does: with its header, in pieces of 16 bytes.
 struct Counting;
@@ -51,13 +51,13 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn a_session_takes_at_most_six_kibibytes() {
+fn a_session_takes_at_most_six_and_a_half_kibibytes() {
     measure(2000);
 }
 
 #[test]
 #[ignore = "takes a minute; `cargo xtask check --all` runs it"]
-fn a_hundred_thousand_sessions_take_at_most_six_kibibytes_each() {
+fn a_hundred_thousand_sessions_take_at_most_six_and_a_half_kibibytes_each() {
     measure(100_000);
 }
 

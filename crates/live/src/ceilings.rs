@@ -1,7 +1,7 @@
 //! What a project uses per day, and what happens when that is too much. The ceilings of a session are a detector's
 //! (`over-budget`).
 
-use deloop_detect::{ActiveTime, Fingerprint, LimitShare, UsageAmounts, short_hash};
+use deloop_detect::{ActiveTime, Fingerprint, LimitShare, UsageAmounts, limited_tokens, short_hash};
 use deloop_engine::Session;
 use deloop_formats::hooks::{HookAgent, HookCall, HookEvent, HookKind};
 use deloop_policy::{summary, user_message};
@@ -126,8 +126,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
             match &planned.step.body {
                 Body::Turn(turn) => used.turns += u64::from(agent.begins_turn(turn.id.as_deref())),
                 Body::Usage(usage) => {
-                    let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-                    used.tokens = used.tokens.saturating_add(tokens);
+                    used.tokens = used.tokens.saturating_add(limited_tokens(usage));
                     used.usd += usage.cost_usd.filter(|usd| usd.is_finite()).unwrap_or(0.0);
                 }
                 _ => {}

@@ -45,8 +45,8 @@ pub struct EventContext<'a> {
     pub remote: Option<&'a dyn RemoteDecisions>,
     /// A notice about the configuration for the user.
     pub notice: Option<&'a str>,
-    /// Returns the cost of a request in dollars, if the agent doesn't report it.
-    pub cost: &'a dyn Fn(&Usage) -> Option<f64>,
+    /// Fills in what a request cost and how much its tokens weigh, if the agent doesn't report it.
+    pub price: &'a dyn Fn(&mut Usage),
     /// Opens a transcript. The path comes from the agent, so it isn't trusted.
     pub open: OpenTranscript,
 }
@@ -282,10 +282,8 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         if step.project.is_none() {
             step.project = self.context.project_id.map(str::to_owned);
         }
-        if let Body::Usage(usage) = &mut step.body
-            && usage.cost_usd.is_none()
-        {
-            usage.cost_usd = (self.context.cost)(usage);
+        if let Body::Usage(usage) = &mut step.body {
+            (self.context.price)(usage);
         }
         step
     }

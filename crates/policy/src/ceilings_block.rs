@@ -14,7 +14,7 @@ use crate::DocumentError;
 pub struct CeilingsBlock {
     /// Dollars per session. Requests to models without a price don't count.
     pub usd: Option<f64>,
-    /// Input and output tokens per session, without cache reads and writes.
+    /// Tokens per session: input, output and cache writes, and a tenth of the cache reads.
     pub tokens: Option<u64>,
     /// Turns per session, those of subagents included.
     pub turns: Option<u64>,

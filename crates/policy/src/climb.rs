@@ -3,7 +3,8 @@
 use deloop_types::{Action, Decision, Mode};
 
 use crate::decide::{DecisionContext, DetectorHit};
-use crate::{LadderState, Profile, Rules, Rung, RungUnit, Watch};
+use crate::ladder_state::Episode;
+use crate::{Ladder, LadderState, Profile, Rules, Rung, RungUnit, Watch};
 
 /// The ladders that a step can climb.
 #[derive(Debug)]
@@ -37,8 +38,19 @@ pub(crate) struct Candidate<'a> {
     pub(crate) level: u32,
     pub(crate) action: Action,
     pub(crate) rung: &'a Rung,
+    /// Set if it is given again because the agent ignores it.
+    pub(crate) reminder: Option<Reminder>,
     /// The step that its episode began at, if the profile counts episodes and it isn't about a limit.
     pub(crate) episode: Option<u64>,
+}
+
+/// A message that is given again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Reminder {
+    /// Its number among the messages of the episode.
+    pub(crate) warning: u32,
+    /// What the session has cost since the first of them, in dollars.
+    pub(crate) usd: f64,
 }
 
 /// Returns the rung that a finding reaches, and notes it in the ladders.
@@ -83,6 +95,23 @@ pub(crate) fn climb<'a>(
             let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
             let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
             episode.rounds |= evidence.rounds;
+            if let Some((level, rung)) = reminded(&watch.ladder, episode, found, count, context) {
+                if told {
+                    return None;
+                }
+                (episode.count, episode.turn, episode.step) = (count, context.turns, context.step);
+                episode.messages += 1;
+                let warning = Reminder { warning: episode.messages, usd: context.usd - episode.usd };
+                let began = Some(episode.began);
+                return Some(Candidate {
+                    found: index,
+                    level,
+                    action: Action::Nudge,
+                    rung,
+                    reminder: Some(warning),
+                    episode: began,
+                });
+            }
             let ends = evidence.rounds && context.mode == Mode::Enforce && !context.attended;
             let rung = rung_at(&watch.ladder.rungs, next as usize, ends && episode.watch != number)?;
             // A round may end without a turn.
@@ -96,6 +125,13 @@ pub(crate) fn climb<'a>(
             }
             if episode.rung == 0 {
                 episode.began = context.step;
+            }
+            if rung.action == Action::Nudge {
+                if episode.messages == 0 {
+                    episode.usd = context.usd;
+                }
+                episode.messages += u32::from(!episode.lost);
+                episode.count = count;
             }
             episode.rung = next + 1;
             episode.turn = context.turns;
@@ -112,7 +148,35 @@ pub(crate) fn climb<'a>(
         Action::Block | Action::Stop if context.attended && profile.rules == Rules::Episodes => Action::Ask,
         action => action,
     };
-    (action > Action::Continue).then_some(Candidate { found: index, level, action, rung, episode: began })
+    (action > Action::Continue).then_some(Candidate {
+        found: index,
+        level,
+        action,
+        rung,
+        reminder: None,
+        episode: began,
+    })
+}
+
+/// Returns the rung whose message is due again: mode `nudge` allows nothing stronger, all messages were given, and the count has
+/// doubled since the last one.
+fn reminded<'a>(
+    ladder: &'a Ladder,
+    episode: &Episode,
+    found: &DetectorHit,
+    count: u64,
+    context: &DecisionContext<'_>,
+) -> Option<(u32, &'a Rung)> {
+    let nudges = ladder.rungs.iter().take_while(|rung| rung.action == Action::Nudge).count();
+    let due = context.mode == Mode::Nudge
+        && !ladder.reminder.is_empty()
+        && episode.rung as usize >= nudges
+        && !episode.lost
+        && !found.finding.evidence.pending
+        && episode.count > 0
+        && count >= episode.count.saturating_mul(2);
+    let last = ladder.rungs.get(nudges.checked_sub(1)?)?;
+    due.then_some((u32::try_from(nudges).unwrap_or(u32::MAX), last))
 }
 
 /// Returns the number of a hit's detector in the state of the ladders.

@@ -1,7 +1,7 @@
 use deloop_detect::{ToolTally, short_hash};
 use deloop_types::{Action, Decision, Finding, Mode, Role, Roles, Rollback, SessionId};
 
-use crate::climb::{Candidate, Ladders, climb, fits, number};
+use crate::climb::{Candidate, Ladders, Reminder, climb, fits, number};
 use crate::{
     Profile, Rules, RungUnit, StopEnds, TASK_UPDATE, TaskUpdate, Watch, render, summary, user_message,
 };
@@ -40,6 +40,8 @@ pub struct DecisionContext<'a> {
     pub limits_hold: bool,
     /// Whether the caller can take steps out of the conversation.
     pub rollback: bool,
+    /// What the session has cost so far, in dollars.
+    pub usd: f64,
 }
 
 /// A decision and its effect on stored state.
@@ -113,8 +115,12 @@ pub fn decide(
         decision.action = best.action;
         decision.level = best.level;
         decision.rung.clone_from(&best.rung.name);
-        decision.message =
-            (!message.is_empty()).then(|| render(message, &one.finding, &watch.params, context.tools));
+        decision.message = match best.reminder {
+            Some(reminder) => Some(remind(&watch.ladder.reminder, reminder, one, watch, context)),
+            None => {
+                (!message.is_empty()).then(|| render(message, &one.finding, &watch.params, context.tools))
+            }
+        };
         match (best.action, best.rung.action) {
             (Action::Ask, wanted) if wanted != Action::Ask && one.call.is_some() => {
                 decision.message = Some(question(&one.finding));
@@ -148,6 +154,22 @@ pub fn decide(
         limits_first(&mut decision.findings);
     }
     Decided { by, episode, of_limit, ..done(decision, why, clear, mode) }
+}
+
+/// Returns the text of a message that is given again.
+fn remind(
+    text: &str,
+    reminder: Reminder,
+    hit: &DetectorHit,
+    watch: &Watch,
+    context: &DecisionContext<'_>,
+) -> String {
+    let mut finding = hit.finding.clone();
+    let cost = format!(" Since the first one, this session has cost ${:.2}.", reminder.usd);
+    let since = if reminder.usd >= 0.005 { cost } else { String::new() };
+    finding.evidence.fields.push(("warning", reminder.warning.to_string()));
+    finding.evidence.fields.push(("since", since));
+    render(text, &finding, &watch.params, context.tools)
 }
 
 /// Returns the stop of an earlier step for this one, with what was found at it.

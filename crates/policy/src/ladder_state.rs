@@ -55,6 +55,13 @@ pub(crate) struct Episode {
     /// The step of the first action. It identifies the episode among those of the agent.
     #[serde(default)]
     pub(crate) began: u64,
+    /// The finding's count at the last message, the number of messages, and what the session had cost at the first one.
+    #[serde(default)]
+    pub(crate) count: u64,
+    #[serde(default)]
+    pub(crate) messages: u32,
+    #[serde(default)]
+    pub(crate) usd: f64,
     /// Whether it is about a limit, not about a loop. Then it lasts until the limit is raised.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_limit: bool,

@@ -39,13 +39,15 @@ pub use events::{AlertsSent, events};
 pub use holdout::is_held_out;
 pub use ladder::{Ladder, Rung, RungUnit};
 pub use ladder_state::LadderState;
-pub use prices::{Prices, undated};
+pub use prices::{
+    LongPromptPrice, Price, PriceRow, PriceTable, PriceTableError, Prices, table_from_litellm, undated,
+};
 pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Watch, profile_text};
 pub use reached::ReachedRung;
 pub use root_cause::{RootCause, root_cause};
 pub use run_block::{RecoverWith, RunBlock};
 pub use schema::{
-    AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, ServerBlock, SwarmBlock,
+    AgentBlock, CONFIG_KEYS, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, ServerBlock, SwarmBlock,
     config_schema,
 };
 pub use serve_block::{

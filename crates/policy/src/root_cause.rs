@@ -17,7 +17,7 @@ pub fn root_cause(tool: &str, run: &RunEvidence) -> RootCause {
     let reported = run.results > 0;
     let came = match run.outcome {
         _ if !reported => "what came back wasn't reported",
-        Some(CameBack::SameFailure) => "it failed the same way each time",
+        Some(CameBack::SameFailure | CameBack::SimilarFailure) => "it failed the same way each time",
         Some(CameBack::Failures) => "it failed each time, with different errors",
         Some(CameBack::Refused) => "it was refused each time",
         Some(CameBack::TimedOut) => "it timed out each time",
@@ -49,7 +49,7 @@ fn recommendation(tool: &str, run: &RunEvidence) -> String {
                 "report results to `deloop hook behavioral post-execute`, and say in the task prompt when to stop calling {tool}"
             )
         }
-        Some(CameBack::SameFailure) => {
+        Some(CameBack::SameFailure | CameBack::SimilarFailure) => {
             format!(
                 "fix the cause of the error before the task runs again, or say in the task prompt what to do if {tool} fails"
             )

@@ -137,23 +137,6 @@ pub struct SwarmBlock {
     pub subagents: bool,
 }
 
-/// The price of a model, in dollars per million tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct Price {
-    /// Input tokens.
-    pub input: f64,
-    /// Output tokens.
-    pub output: f64,
-    /// Tokens read from the cache; same as `input` if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_read: Option<f64>,
-    /// Tokens written to the cache; same as `input` if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_write: Option<f64>,
-}
-
 /// Returns the JSON Schema of `deloop.toml`: of a profile, and of what a configuration adds to it. Without the feature
 /// `schema` it has the names of the keys and little else.
 #[must_use]

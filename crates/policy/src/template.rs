@@ -7,7 +7,7 @@ use serde_json::Value;
 const MOST: usize = 2000;
 
 /// The known placeholders.
-pub(crate) const PLACEHOLDERS: [&str; 11] = [
+pub(crate) const PLACEHOLDERS: [&str; 13] = [
     "count",
     "tool",
     "pattern",
@@ -19,6 +19,8 @@ pub(crate) const PLACEHOLDERS: [&str; 11] = [
     "unit",
     "similarity",
     "setting",
+    "warning",
+    "since",
 ];
 
 /// Returns the first unknown placeholder of a template.

@@ -2,8 +2,10 @@
 
 use crate::spawn_words;
 use deloop_detect::clean;
-use deloop_detect::{CallRecord, Ending, Progress};
-use deloop_types::{Action, CameBack, ControllerNotice, Decision, Finding, Repeats, ShortCall, limits};
+use deloop_detect::{CallRecord, Ending, Look, Progress};
+use deloop_types::{
+    Action, CameBack, ControllerNotice, Decision, Finding, Outcome, Repeats, ShortCall, limits,
+};
 
 /// Maximum number of calls of a cycle that are named.
 const LAP: usize = 4;
@@ -45,6 +47,7 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::Search => format!("{count} similar searches found nothing (last: {})", call()),
         Repeats::Turn => format!("{count} turns say nearly the same"),
         Repeats::Talk => format!("{count} turns in a row without a call"),
+        Repeats::EmptyTurn => format!("{count} turns in a row with neither text nor a call"),
         Repeats::Note => format!("{count} notes that repeat earlier ones, with nothing done in between"),
         Repeats::Message => format!("one message with {count} sentences that were in it before"),
         Repeats::Swarm => format!("{} {count} times by {} workers", call(), field(finding, "workers")),
@@ -75,6 +78,10 @@ pub fn summary(finding: &Finding) -> String {
         Repeats::IdleSpend => {
             let [usd, times] = ["usd", "times"].map(|name| field(finding, name));
             format!("${usd} spent while {times} calls and replies brought nothing new")
+        }
+        Repeats::Wait => {
+            let what = if finding.calls.is_empty() { String::new() } else { format!(" ({})", call()) };
+            format!("{count} looks at something that isn't ready yet{what}{}", waited(finding))
         }
         Repeats::Spawns | Repeats::SpawnedTask => spawn_words::summary(finding, &call()),
         Repeats::KnownFailure => format!("{} failed here{}", call(), as_before(finding)),
@@ -123,6 +130,7 @@ fn so_far(finding: &Finding) -> u64 {
 fn came_back(finding: &Finding) -> &'static str {
     match finding.outcome {
         Some(CameBack::SameFailure) => "failed the same way",
+        Some(CameBack::SimilarFailure) => "failed with the same kind of error",
         Some(CameBack::Failures) => "failed",
         Some(CameBack::Refused) => "was refused",
         Some(CameBack::TimedOut) => "timed out",
@@ -160,6 +168,7 @@ pub fn told(finding: &Finding) -> String {
             };
             let came = match finding.outcome {
                 Some(CameBack::SameFailure) => ", and it failed the same way each time",
+                Some(CameBack::SimilarFailure) => ", and it failed with the same kind of error each time",
                 Some(CameBack::Failures) => ", and it failed each time",
                 Some(CameBack::Refused) => ", and it was refused each time",
                 Some(CameBack::TimedOut) => ", and it timed out each time",
@@ -173,6 +182,7 @@ pub fn told(finding: &Finding) -> String {
         Repeats::Variants | Repeats::Failure => {
             let came = match finding.outcome {
                 Some(CameBack::SameFailure) => " failed the same way",
+                Some(CameBack::SimilarFailure) => " failed with the same kind of error",
                 Some(CameBack::Refused) => " were refused",
                 Some(CameBack::TimedOut) => " timed out",
                 _ => " failed",
@@ -195,6 +205,7 @@ pub fn told(finding: &Finding) -> String {
         Repeats::Talk | Repeats::Turn => {
             format!("Your last {count} replies say nearly the same, and nothing was done in between.")
         }
+        Repeats::EmptyTurn => format!("Your last {count} replies were empty."),
         Repeats::Note => {
             format!("{count} of your notes repeat earlier ones, and nothing was done in between.")
         }
@@ -213,6 +224,10 @@ pub fn told(finding: &Finding) -> String {
             )
         }
         Repeats::IdleSpend => spent(finding),
+        Repeats::Wait => {
+            let what = if finding.calls.is_empty() { String::new() } else { format!(" with {}", call()) };
+            format!("You looked {count} times{what} for something that isn't ready yet{}.", waited(finding))
+        }
         Repeats::Spawns | Repeats::SpawnedTask => spawn_words::told(finding),
         Repeats::KnownFailure => {
             let since = if finding.evidence.pending { ", and nothing has changed since" } else { "" };
@@ -243,6 +258,18 @@ fn spent(finding: &Finding) -> String {
     format!("Your last {times} calls and replies brought nothing new, and cost ${usd}.")
 }
 
+/// Describes how long waiting took and what it cost, as far as that is known.
+fn waited(finding: &Finding) -> String {
+    let [minutes, cost] = ["minutes", "cost"].map(|name| field(finding, name));
+    let took = match minutes {
+        "" => String::new(),
+        "1" => ", within a minute".to_owned(),
+        more => format!(", within {more} minutes"),
+    };
+    let cost = if cost.is_empty() { String::new() } else { format!(", at a cost of {cost}") };
+    format!("{took}{cost}")
+}
+
 /// Describes how often a failure occurred here, who met it before, and since when.
 fn as_before(finding: &Finding) -> String {
     let [here, sessions, others, since] = ["here", "sessions", "others", "since"].map(|f| field(finding, f));
@@ -270,7 +297,10 @@ pub fn advice(finding: &Finding) -> &'static str {
         (Repeats::Call | Repeats::Variants, Some(CameBack::TimedOut)) => {
             "It won't finish by being started again. Find out what it waits for, or run a smaller part of it with a time limit."
         }
-        (Repeats::Call | Repeats::Target, Some(CameBack::SameFailure | CameBack::Failures)) => {
+        (
+            Repeats::Call | Repeats::Target,
+            Some(CameBack::SameFailure | CameBack::SimilarFailure | CameBack::Failures),
+        ) => {
             "Running it again won't tell you anything new. Read what the error names and change that before the next attempt."
         }
         (Repeats::Call | Repeats::Target | Repeats::Everything, _) => {
@@ -283,7 +313,7 @@ pub fn advice(finding: &Finding) -> &'static str {
         (Repeats::Search, _) => {
             "What you are looking for is probably not there. Take that as the answer, or look at a listing to see what is."
         }
-        (Repeats::Talk | Repeats::Turn | Repeats::Note | Repeats::Message, _) => {
+        (Repeats::Talk | Repeats::EmptyTurn | Repeats::Turn | Repeats::Note | Repeats::Message, _) => {
             "Take the next step with a tool call, or state in one sentence what is missing."
         }
         (Repeats::File | Repeats::TestFile, _) => {
@@ -304,6 +334,9 @@ pub fn advice(finding: &Finding) -> &'static str {
         (Repeats::IdleSpend, _) => {
             "If you wait for something, wait with one call that returns when it happens, or cancel the timer and say what a person must do. If you don't, take a step that changes something."
         }
+        (Repeats::Wait, _) => {
+            "Wait longer between looks: sleep for minutes, use a command that returns when it is done (`--watch`, `wait`), run it in the background, or end your turn and say what you wait for."
+        }
         (Repeats::Spawns | Repeats::SpawnedTask, _) => spawn_words::advice(finding),
         (Repeats::KnownFailure, _) => {
             "Running it again won't fix it. Find the cause and change that, do without this call, or report it as a known problem that a person must solve."
@@ -320,10 +353,14 @@ pub fn evidence(record: &CallRecord) -> &'static str {
         (Progress::New, _) => "new: not seen before",
         (Progress::Changed, _) => "change: later outcomes may differ",
         (Progress::Same, _) => "nothing new: it came back as before",
+        (Progress::Moved, _) => "moved: a number in it goes on in one direction",
+        (Progress::None, Ending::Running) if record.outcome == Some(Outcome::Running) => {
+            "no evidence: still running"
+        }
+        (Progress::None, _) if record.look == Look::Waiting => "no evidence: it waits for something",
         (Progress::Failed, _) => "failure: the first of its kind",
         (Progress::FailedAgain, _) => "failed again: this call, or this failure, was there before",
         (Progress::None, Ending::Open) => "no evidence: no result yet",
-        (Progress::None, Ending::Running) => "no evidence: still running",
         (Progress::None, Ending::CalledOff) => "no evidence: called off",
         (Progress::None, Ending::Unrecorded) => "no evidence: the result is not recorded",
         (Progress::None, _) if record.waits() => "no evidence: it waits for something",

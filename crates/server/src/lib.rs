@@ -43,7 +43,7 @@ pub use audit::{
     AuditedDecision, AuditedTurn, StepRange, TurnCall, TurnForm, TurnHistory, Verification,
     configuration_hash, read_records, safe_json, verify,
 };
-pub use broker::{Broker, BrokerStore, CostFn};
+pub use broker::{Broker, BrokerStore, PriceFn};
 pub use clock::Clock;
 pub use host_name::host_name;
 pub use listener::serve;

@@ -12,7 +12,7 @@ const SHARDS: usize = 16;
 
 /// Limits of a [`MemoryStore`].
 ///
-/// A session takes up to about 6 KiB. A swarm of up to 20 workers takes up to about 14 KiB, and a larger one about
+/// A session takes up to about 6.5 KiB. A swarm of up to 20 workers takes up to about 14 KiB, and a larger one about
 /// 0.4 KiB more per worker, up to 1,000 of them. With small swarms, the defaults add up to 80 MiB. Raise `sessions` if you
 /// run more agents than that at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

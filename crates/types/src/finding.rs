@@ -70,6 +70,8 @@ pub enum Repeats {
     Turn,
     /// Turns without a call.
     Talk,
+    /// Turns with neither text nor a call.
+    EmptyTurn,
     /// Notes that the agent makes for itself, such as thoughts.
     Note,
     /// Sentences within one message.
@@ -96,6 +98,8 @@ pub enum Repeats {
     KnownFailure,
     /// Money spent while nothing new came.
     IdleSpend,
+    /// Looks at something that the agent waits for.
+    Wait,
     /// The session's budget.
     Budget,
 }
@@ -108,6 +112,8 @@ pub enum Repeats {
 pub enum CameBack {
     /// Failed the same way each time.
     SameFailure,
+    /// Failed each time with the same kind of error, in other words.
+    SimilarFailure,
     /// Failed each time, with different errors.
     Failures,
     /// Refused each time.

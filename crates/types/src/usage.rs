@@ -12,11 +12,23 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Tokens written to the provider's cache.
     pub cache_write_tokens: u64,
+    /// The part of `cache_write_tokens` that was written for one hour, which costs more than for five minutes.
+    pub cache_write_1h_tokens: u64,
     /// The cost in dollars, if the agent reports it.
     pub cost_usd: Option<f64>,
+    /// All tokens as input tokens of the same price: each counts as many times as it costs more than an input token of the
+    /// model or its family. Set by deloop.
+    pub weighted_tokens: Option<u64>,
 }
 
 impl Usage {
+    /// Returns the length of the prompt: input, cache reads and cache writes.
+    #[must_use]
+    pub fn prompt_tokens(&self) -> u64 {
+        let parts = [self.input_tokens, self.cache_read_tokens, self.cache_write_tokens];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
     /// Returns all tokens, including those read from and written to the cache.
     #[must_use]
     pub fn all_tokens(&self) -> u64 {

@@ -39,7 +39,9 @@ const FIELDS: Readonly<Record<string, Kind>> = {
   output_tokens: WHOLE,
   cache_read_tokens: WHOLE,
   cache_write_tokens: WHOLE,
+  cache_write_1h_tokens: WHOLE,
   cost_usd: NUMBER,
+  weighted_tokens: WHOLE,
   step: WHOLE,
 };
 

@@ -84,8 +84,12 @@ export interface UsageStep extends StepFields {
   output_tokens?: number | null;
   cache_read_tokens?: number | null;
   cache_write_tokens?: number | null;
+  /** The part of `cache_write_tokens` that was written for one hour. */
+  cache_write_1h_tokens?: number | null;
   /** The cost in dollars; if absent, it is computed from the list price of the model. */
   cost_usd?: number | null;
+  /** All tokens as input tokens of the same price. Set by deloop. */
+  weighted_tokens?: number | null;
 }
 
 /** A piece of a message that is still streaming. The complete turn follows. */

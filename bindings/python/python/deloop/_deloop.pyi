@@ -237,6 +237,7 @@ class Step:
         output_tokens: int = 0,
         cache_read_tokens: int = 0,
         cache_write_tokens: int = 0,
+        cache_write_1h_tokens: int = 0,
         cost_usd: float | None = None,
         agent: str | None = None,
         swarm: str | None = None,

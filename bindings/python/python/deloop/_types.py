@@ -79,7 +79,9 @@ class UsageDict(StepBase):
     output_tokens: NotRequired[int | None]
     cache_read_tokens: NotRequired[int | None]
     cache_write_tokens: NotRequired[int | None]
+    cache_write_1h_tokens: NotRequired[int | None]
     cost_usd: NotRequired[float | None]
+    weighted_tokens: NotRequired[int | None]
 
 
 class ChunkDict(StepBase):

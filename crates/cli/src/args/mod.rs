@@ -30,6 +30,7 @@ use crate::live::args::{
     ALLOW_HELP, AllowArgs, LOG_HELP, LogArgs, PAUSE_HELP, PauseArgs, ResumeArgs, STATE_HELP, SWARM_HELP,
     StateArgs, SwarmArgs, WRONG_HELP, WrongArgs,
 };
+use crate::prices::args::{PRICES_HELP, PricesArgs};
 #[cfg(feature = "serve")]
 use crate::report::{REPORT_HELP, ReportArgs};
 use crate::run::args::{RUN_HELP, RunArgs};
@@ -152,6 +153,9 @@ pub(crate) enum Command {
         Deletes sessions, decisions, swarms, labels, hand-offs and logs. Keeps patterns of `deloop allow`, trusted\n\
         configurations and installed hooks.")]
     Purge(PurgeArgs),
+    /// List model prices, or update them from a file or URL
+    #[command(after_help = PRICES_HELP)]
+    Prices(PricesArgs),
     /// List the built-in profiles, or print one as a template for your own
     Profiles(ProfilesArgs),
     /// List the session formats that deloop reads, or describe one

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use deloop_engine::{Engine, Options};
 use deloop_formats::hooks::{HookAgent, HookEvent, HookKind, Reply, hook_agent};
 use deloop_live::{EmbeddingSource, EventContext, Live, OpenTranscript, SqliteJournal};
-use deloop_policy::{Fail, Price, Prices};
+use deloop_policy::{Fail, Price};
 use deloop_types::{Action, Decision, Event, Mode, Usage};
 
 use super::{behavioral, transcript_wait};
@@ -79,7 +79,7 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
     let mut config = load(&hook.args.rules);
     let link = ServerLink::of_hook(&mut config, hook.args.server.as_deref());
     let notice = config.notice();
-    let cost = cost_of(config.prices().unwrap_or_default());
+    let price = price_with(config.prices().unwrap_or_default());
     let (mut options, fail) = (config.options, config.fail);
     let run = run_id();
     options.attended |= event.attended.unwrap_or(false) && is_interactive() && run.is_none();
@@ -92,7 +92,7 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
         let is_main = event.subagent.is_none() && event.kind != HookKind::Other;
         let handoff = run.as_deref().filter(|_| is_main);
         let handoff = handoff.and_then(|run| handoff_for(&journal, run, &event.session));
-        let mut context = live_context(options, run.as_deref(), &config.swarm, notice.as_deref(), &cost);
+        let mut context = live_context(options, run.as_deref(), &config.swarm, notice.as_deref(), &price);
         context.embeddings = embeddings.as_ref().map(|source| source as &dyn EmbeddingSource);
         context.handoff = handoff.as_ref().map(|handoff| handoff.message.as_str());
         context.loop_calls =
@@ -161,7 +161,7 @@ pub(crate) fn live_context<'a>(
     run: Option<&'a str>,
     swarm: &'a SwarmSettings,
     notice: Option<&'a str>,
-    cost: &'a dyn Fn(&Usage) -> Option<f64>,
+    price: &'a dyn Fn(&mut Usage),
 ) -> EventContext<'a> {
     static CONTROLLER_NAME: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(CONTROLLER).ok());
     let open: OpenTranscript = |path| {
@@ -183,7 +183,7 @@ pub(crate) fn live_context<'a>(
         embeddings: None,
         remote: None,
         notice,
-        cost,
+        price,
         open,
     }
 }
@@ -203,10 +203,11 @@ pub(crate) struct GivenHandoff {
     pub(crate) loop_calls: Vec<String>,
 }
 
-/// Returns the cost of a request. The price table is read only when needed, because most events have no usage.
-pub(crate) fn cost_of(own: BTreeMap<String, Price>) -> impl Fn(&Usage) -> Option<f64> {
-    let prices = LazyLock::new(move || Prices::new(own).ok());
-    move |usage| prices.as_ref()?.cost(usage)
+/// Returns what fills in the cost of a request. The price table is opened only when needed, because most events have no
+/// usage.
+pub(crate) fn price_with(own: BTreeMap<String, Price>) -> impl Fn(&mut Usage) {
+    let prices = LazyLock::new(move || crate::prices::in_use(own));
+    move |usage| prices.complete(usage)
 }
 
 /// Returns the reply with `fail = "closed"`: when deloop fails, the agent is stopped.

@@ -6,7 +6,7 @@ mod transcript_wait;
 
 use std::io::Write;
 
-pub(crate) use agent::{RUN, RUN_HANDOFF, RUN_MODE, cost_of, handoff_for, live_context, load, run_id};
+pub(crate) use agent::{RUN, RUN_HANDOFF, RUN_MODE, handoff_for, live_context, load, price_with, run_id};
 
 use crate::args::{HookArgs, HookCommand};
 use crate::exit::Failure;

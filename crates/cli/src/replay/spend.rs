@@ -37,6 +37,7 @@ impl Spend {
         usage.output_tokens = used.output.into();
         usage.cache_read_tokens = used.cache_read.into();
         usage.cache_write_tokens = used.cache_write.into();
+        usage.cache_write_1h_tokens = used.cache_write_1h.into();
         usage.cost_usd = None;
         self.input_tokens += usage.input_tokens;
         self.output_tokens += usage.output_tokens;
@@ -70,7 +71,7 @@ pub(crate) fn spend_of<'a>(usage: impl Iterator<Item = &'a RequestUsage>, prices
 
 /// Looks up the price of each of a file's models.
 pub(crate) fn prices_of(models: &[String], prices: &Prices) -> Vec<Option<Price>> {
-    models.iter().map(|model| prices.of(model).copied()).collect()
+    models.iter().map(|model| prices.of(model)).collect()
 }
 
 #[cfg(test)]
@@ -87,10 +88,11 @@ mod tests {
             output: 5,
             cache_read: 0,
             cache_write: 0,
+            cache_write_1h: 0,
             usd,
             key: 0,
         };
-        let prices = Prices::new(std::collections::BTreeMap::new()).unwrap();
+        let prices = Prices::new(std::collections::BTreeMap::new());
         let prices = prices_of(&["mystery".to_owned(), "claude-sonnet-4-5".to_owned()], &prices);
         let all = [used(0, f64::NAN), used(0, 0.25), used(1, f64::NAN)];
         let spend = spend_of(all.iter(), &prices);

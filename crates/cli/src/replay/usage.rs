@@ -26,6 +26,8 @@ pub(crate) struct RequestUsage {
     pub(crate) output: u32,
     pub(crate) cache_read: u32,
     pub(crate) cache_write: u32,
+    /// The part of `cache_write` that was written for one hour.
+    pub(crate) cache_write_1h: u32,
     /// The agent's own figure; not a number where it gives none.
     pub(crate) usd: f64,
     /// Names the request in all files; 0 without a name.
@@ -42,6 +44,7 @@ impl RequestUsage {
             output: small(usage.output_tokens),
             cache_read: small(usage.cache_read_tokens),
             cache_write: small(usage.cache_write_tokens),
+            cache_write_1h: small(usage.cache_write_1h_tokens),
             usd: usage.cost_usd.unwrap_or(f64::NAN),
             key: key.unwrap_or(0),
         }
@@ -53,7 +56,7 @@ impl RequestUsage {
     }
 
     fn emptied(self) -> Self {
-        Self { input: 0, output: 0, cache_read: 0, cache_write: 0, usd: f64::NAN, ..self }
+        Self { input: 0, output: 0, cache_read: 0, cache_write: 0, cache_write_1h: 0, usd: f64::NAN, ..self }
     }
 }
 
@@ -67,6 +70,7 @@ pub(super) fn push_usage(list: &mut Vec<RequestUsage>, one: RequestUsage) {
         last.output = last.output.saturating_add(one.output);
         last.cache_read = last.cache_read.saturating_add(one.cache_read);
         last.cache_write = last.cache_write.saturating_add(one.cache_write);
+        last.cache_write_1h = last.cache_write_1h.saturating_add(one.cache_write_1h);
         last.usd += one.usd;
     }
 }
@@ -109,6 +113,7 @@ pub(super) fn spread(
                 output: share(used.output),
                 cache_read: share(used.cache_read),
                 cache_write: share(used.cache_write),
+                cache_write_1h: share(used.cache_write_1h),
                 usd: used.usd / f64::from(parts),
                 key: if used.key == 0 { 0 } else { short_hash(format!("{} {part}", used.key).as_bytes()) },
                 ..used
@@ -150,6 +155,7 @@ pub(crate) fn count_once(
                 output: owner.output.max(used.output),
                 cache_read: owner.cache_read.max(used.cache_read),
                 cache_write: owner.cache_write.max(used.cache_write),
+                cache_write_1h: owner.cache_write_1h.max(used.cache_write_1h),
                 // `max` takes the number where the other is none.
                 usd: owner.usd.max(used.usd),
                 ..stays
@@ -164,7 +170,18 @@ mod tests {
     use crate::replay::turns::TurnMark;
 
     fn used(turn: u32, input: u32, usd: f64, key: u64) -> RequestUsage {
-        RequestUsage { turn, agent: 0, model: 0, input, output: 0, cache_read: 0, cache_write: 0, usd, key }
+        RequestUsage {
+            turn,
+            agent: 0,
+            model: 0,
+            input,
+            output: 0,
+            cache_read: 0,
+            cache_write: 0,
+            cache_write_1h: 0,
+            usd,
+            key,
+        }
     }
 
     #[test]

@@ -36,6 +36,7 @@ impl ScanReport {
     pub(crate) fn new(read: &ReplayedFiles, skipped: u64, context: &ReportContext<'_>) -> Self {
         let mut totals = ScanTotals::default();
         let (mut loops, mut sessions) = (Vec::new(), Vec::new());
+        let mut unpriced: BTreeMap<String, u64> = BTreeMap::new();
         let (mut counted, mut looping) = (SessionCount::default(), SessionCount::default());
         for (number, file) in read.files.iter().enumerate().filter(|(_, f)| !f.sessions.is_empty()) {
             totals.files += 1;
@@ -46,6 +47,7 @@ impl ScanReport {
                 if !found.is_empty() {
                     looping.add(&part);
                 }
+                part.add_unpriced(&mut unpriced);
                 totals.turns += row.turns;
                 totals.repeated_turns += row.repeated_turns;
                 totals.minutes += row.minutes;
@@ -56,6 +58,9 @@ impl ScanReport {
             }
         }
         totals.loops = loops.len() as u64;
+        let mut unpriced: Vec<(String, u64)> = unpriced.into_iter().collect();
+        unpriced.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
+        totals.unpriced_models = unpriced.into_iter().map(|(model, _)| model).collect();
         totals.sessions = counted.number();
         totals.sessions_with_loops = looping.number();
         loops.sort_by(LoopRow::costlier);
@@ -282,6 +287,16 @@ impl<'a> SessionPart<'a> {
     /// Adds up what was used in these turns.
     fn spend(&self, wanted: impl Fn(u32) -> bool) -> Spend {
         spend_of(self.replay.usage.iter().filter(|u| wanted(u.turn)), &self.prices)
+    }
+
+    /// Adds the tokens of the models that have no price.
+    fn add_unpriced(&self, models: &mut BTreeMap<String, u64>) {
+        for used in self.replay.usage.iter().filter(|used| used.usd.is_nan() && used.tokens() > 0) {
+            let model = usize::from(used.model);
+            if let (Some(name), Some(None)) = (self.file.models.get(model), self.prices.get(model)) {
+                *models.entry(self.context.redaction.line(name, 200)).or_default() += used.tokens();
+            }
+        }
     }
 
     /// Returns the model with the most tokens in these turns.

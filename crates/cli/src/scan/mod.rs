@@ -104,8 +104,7 @@ fn print_report(args: &ScanArgs, report: &ScanReport, out: &mut dyn Write) -> Re
 /// Returns what judges the sessions, and what their tokens cost. The runs are over: deloop does all that the profile asks
 /// for, and there is nobody to ask.
 fn judge(config: &Config) -> Result<(Engine, Prices), Failure> {
-    let prices = config.prices()?;
-    let prices = Prices::new(prices).map_err(|e| Failure::new(format!("prices.toml: {e}")))?;
+    let prices = crate::prices::in_use(config.prices()?);
     let engine = Engine::new(config.profile.clone(), Options::default());
     Ok((crate::embedding::offline(engine, config)?, prices))
 }

@@ -56,6 +56,8 @@ pub(crate) struct ScanTotals {
     pub(crate) spend: Spend,
     /// Usage of the repeated turns.
     pub(crate) loop_spend: Spend,
+    /// The models without a price, those with the most tokens first.
+    pub(crate) unpriced_models: Vec<String>,
 }
 
 /// One loop.

@@ -21,6 +21,8 @@ const NARROW: u16 = 84;
 const PIPE: u16 = 132;
 /// A wider table is harder to read.
 const WIDEST: u16 = 160;
+/// How many models without a price are named.
+const NAMED: usize = 3;
 /// How many turns of one kind of action are listed.
 const LISTED: usize = 8;
 
@@ -133,7 +135,7 @@ fn totals(report: &ScanReport, screen: Screen, out: &mut dyn Write) -> Result<()
     if totals.loops == 0 {
         let none = screen.paint("32", "No loops");
         writeln!(out, "{none} in {sessions}, judged by the profile `{}`.", report.profile)?;
-        return Ok(());
+        return unpriced(report, out);
     }
     let spent = &totals.loop_spend;
     let share = |part: f64, whole: f64| {
@@ -160,10 +162,37 @@ fn totals(report: &ScanReport, screen: Screen, out: &mut dyn Write) -> Result<()
     if after >= 0.005 {
         writeln!(out, "{} of that came after deloop would have stepped in.", dollars(after))?;
     }
+    unpriced(report, out)?;
     if let Some(first) = report.loops.first() {
         writeln!(out, "\nTo see a session around its loop, run `deloop show {}`.", id(&first.session))?;
     }
     Ok(())
+}
+
+/// Prints how many tokens have no price, and what to do about it.
+fn unpriced(report: &ScanReport, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(note) = unpriced_note(report) {
+        writeln!(out, "{note}: `deloop prices` lists prices, `[prices]` in your configuration adds one.")?;
+    }
+    Ok(())
+}
+
+/// Returns how many tokens of which models have no price; `None` if all have one.
+pub(crate) fn unpriced_note(report: &ScanReport) -> Option<String> {
+    let (tokens, models) = (report.totals.spend.unpriced_tokens, &report.totals.unpriced_models);
+    if tokens == 0 {
+        return None;
+    }
+    let tokens = plural(tokens, "token");
+    let have = if tokens == "1 token" { "has" } else { "have" };
+    if models.is_empty() {
+        return Some(format!("{tokens} {have} no price, because the sessions don't name the model"));
+    }
+    let mut names = models.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if models.len() > NAMED {
+        names.push_str(", …");
+    }
+    Some(format!("{tokens} of {} {have} no price ({names})", plural(models.len() as u64, "model")))
 }
 
 /// Returns as much of a session's id as tells it apart from others.

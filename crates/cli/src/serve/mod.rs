@@ -78,7 +78,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let (address, clock) = (args.listen, Clock::new());
     let config = config::load(&args.rules)?;
-    let cost = Arc::new(hook::cost_of(config.prices()?));
+    let price = Arc::new(hook::price_with(config.prices()?));
     let routes = alerts::routes(&config)?;
     let block = config.serve()?;
     let budgets = BudgetLimits::new(&block.budgets).map_err(Failure::new)?;
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
-    let mut broker = Broker::open(store, engine, cost, budgets, off, clock.now(), Arc::clone(&tell))
+    let mut broker = Broker::open(store, engine, price, budgets, off, clock.now(), Arc::clone(&tell))
         .map_err(|error| Failure::new(error.to_string()))?;
     let audit = open_audit(&file, configuration, &keep, clock.now())?;
     let started = AuditEntry::new(clock.now(), &person(), "server.start").with_detail(about);

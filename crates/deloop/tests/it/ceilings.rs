@@ -76,7 +76,9 @@ fn every_ceiling_is_on_by_default() {
         ["continue", "warn", "continue", "stop", "stop"]
     );
     let tokens = |n: u64| json!({"type": "usage", "model": "nobody-prices-this", "input_tokens": n, "output_tokens": 0});
-    assert_eq!(stopped(&[tokens(11_999_999), tokens(3_000_000), tokens(1)]), ["continue", "warn", "stop"]);
+    assert_eq!(stopped(&[tokens(55_999_999), tokens(14_000_000), tokens(1)]), ["continue", "warn", "stop"]);
+    let reads = |n: u64| json!({"type": "usage", "model": "nobody-prices-this", "cache_read_tokens": n});
+    assert_eq!(stopped(&[reads(559_999_990), reads(10), reads(140_000_000)]), ["continue", "warn", "stop"]);
     let subagent = |n: u32| json!({"type": "turn", "agent": format!("a{n}"), "text": format!("Part {n}.")});
     let subagents: Vec<Value> = (1..=200).map(subagent).collect();
     let seen = stopped(&subagents);
@@ -284,8 +286,8 @@ fn install_says_which_ceilings_are_on() {
     let home = tempfile::tempdir().unwrap();
     let printed = prints(home.path(), &["install", "claude-code"]);
     for part in [
-        "Ceilings per session: $300, 15,000,000 tokens, 2,000 turns, 200 subagents, 1,440 active minutes\n",
-        "Ceilings per project and day: $1,000, 60,000,000 tokens, 10,000 turns, 1,000 subagents, 6,000 active minutes\n",
+        "Ceilings per session: $300, 70,000,000 tokens, 2,000 turns, 200 subagents, 1,440 active minutes\n",
+        "Ceilings per project and day: $1,000, 150,000,000 tokens, 10,000 turns, 1,000 subagents, 6,000 active minutes\n",
         "To change one: `ceilings.usd = 50` at the top of ~/.config/deloop/deloop.toml (0 turns it off",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");

@@ -33,6 +33,7 @@ mod limits;
 mod live;
 mod pages;
 mod parallel;
+mod prices;
 mod purge;
 mod recovery;
 #[path = "../../../engine/tests/redis/server.rs"]
@@ -57,3 +58,4 @@ mod swarms;
 mod transcripts;
 #[path = "../../../engine/tests/redis/wait.rs"]
 mod wait;
+mod waiting;

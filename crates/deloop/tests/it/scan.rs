@@ -102,7 +102,10 @@ fn the_transcripts_own_figure_wins_and_an_unknown_model_is_said() {
     let (own, odd) = (&report["loops"][0], &report["loops"][1]);
     assert_eq!((&own["session"], &own["spend"]["usd"]), (&json!("own"), &json!(1.5)));
     assert_eq!((&odd["spend"]["usd"], &odd["spend"]["unpriced_tokens"]), (&json!(0.0), &json!(33_300)));
-    assert!(printed(home.path(), &["odd.jsonl"]).contains("price unknown"));
+    assert_eq!(report["totals"]["unpriced_models"], json!(["house-model"]));
+    let text = printed(home.path(), &["odd.jsonl"]);
+    let note = "44.4k tokens of 1 model have no price (house-model): `deloop prices` lists prices, `[prices]` in your";
+    assert!(text.contains("price unknown") && text.contains(note), "{text}");
     trusted_config(home.path(), "deloop.toml", "[prices.house-model]\ninput = 10.0\noutput = 10.0");
     let dollars = scan(home.path(), &["odd.jsonl"])["loops"][0]["spend"]["usd"].as_f64().unwrap();
     assert!((dollars - 0.333).abs() < 1e-9, "{dollars}");

@@ -227,7 +227,10 @@ fn a7_no_secret_in_reports() {
 #[cfg(unix)]
 #[test]
 fn a7_no_secret_in_a_run_and_its_hand_off() {
-    for one in SECRETS.iter().step_by(9) {
+    // A request to another machine may succeed later, so it ends no run.
+    let remote = ["curl", "psql", "mysql ", "redis-cli", "ssh", "wget", "http ", "mongosh"];
+    let local = SECRETS.iter().filter(|one| !remote.iter().any(|program| command(one).starts_with(program)));
+    for one in local.step_by(9) {
         let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let event = |name: &str| {
             json!({"session_id": "s", "hook_event_name": name, "tool_name": "Bash", "tool_input": {"command": command(one)},

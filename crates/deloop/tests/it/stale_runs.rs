@@ -96,18 +96,28 @@ fn a_call_that_keeps_failing_is_blocked_whatever_came_in_between() {
     assert_eq!(hard, ["103 block block", "111 block hand-over", "119 stop stop"]);
 }
 
-#[test]
-fn polls_may_take_long_but_not_for_ever() {
+/// Polls once a minute, each for so many dollars.
+fn polls(times: usize, usd: Option<f64>) -> Session {
     let mut session = Session::default().asks("Deploy it and wait until it is up.");
-    for _ in 0..900 {
+    for n in 0..times {
         session.runs("sleep 60; kubectl get pods", true, "worker  0/1  Pending");
+        let [.., call, result] = session.0.as_mut_slice() else { unreachable!() };
+        (call["ts"], result["ts"]) = (json!(n * 62_000), json!(n * 62_000 + 60_500));
+        session.0.extend(
+            usd.map(|usd| json!({"type": "usage", "model": "m", "input_tokens": 1, "cost_usd": usd})),
+        );
     }
-    assert_eq!(session.decisions(&[]), [""; 0]);
-    for _ in 0..200 {
-        session.runs("sleep 60; kubectl get pods", true, "worker  0/1  Pending");
-    }
-    let decisions = session.decisions(&[]);
-    assert_eq!(decisions, ["2002 nudge nudge", "2004 nudge second-nudge", "2024 stop stop"]);
+    session
+}
+
+#[test]
+fn waiting_ends_by_its_cost_and_never_by_its_length() {
+    assert_eq!(polls(1_100, None).decisions(&[]), [""; 0]);
+    assert_eq!(polls(1_000, Some(0.002)).decisions(&[]), [""; 0]);
+    assert_eq!(
+        polls(600, Some(0.05)).decisions(&[]),
+        ["44 nudge nudge", "179 nudge second-nudge", "1200 stop stop"]
+    );
 }
 
 #[test]

@@ -119,6 +119,8 @@ impl Detector for Chanting {
                 pattern: short_hash(b"chanting"),
                 at: moment.history.turns(),
                 hard,
+                // A message that never ends leaves the agent no turn in which it could change.
+                rounds: hard && matches!(moment.event, Happening::Chunk(_)),
                 ..Evidence::default()
             };
             found

@@ -3,7 +3,7 @@
 use deloop_types::{CameBack, Evidence, Finding};
 
 use crate::reading::Effect;
-use crate::{CallRecord, Ending, History, Moment, Progress};
+use crate::{CallRecord, Ending, History, Look, Moment, Progress};
 
 /// Returns the number of turns that made these calls. Parallel calls count once.
 pub(crate) fn turns<'a>(records: impl Iterator<Item = &'a CallRecord>) -> u64 {
@@ -24,9 +24,12 @@ pub(crate) fn stale_share<'a>(records: impl Iterator<Item = &'a CallRecord>) -> 
 }
 
 /// Returns whether the outcome of these calls is certain: the agent reported it, or each call returned exactly the same
-/// output within moments. An outcome inferred from words is no reason to block.
+/// output within moments, and nothing outside can change it. An outcome inferred from words is no reason to block.
 pub(crate) fn proven(group: &[&CallRecord]) -> bool {
     let same = |r: &&&CallRecord| group.iter().all(|o| o.output == r.output);
+    if group.iter().any(|r| r.look != Look::Stuck) {
+        return false;
+    }
     group.iter().all(|r| r.outcome.is_some())
         || group.first().is_some_and(|first| same(&first)) && group.iter().all(|r| r.at_once())
 }
@@ -37,16 +40,19 @@ pub(crate) fn came_back<'a>(
     group: impl Iterator<Item = &'a CallRecord>,
 ) -> Option<CameBack> {
     let mut same = true;
+    let mut alike = true;
     let mut endings = true;
     for record in group {
-        same &= record.output == last.output || record.failure != 0 && record.failure == last.failure;
+        same &= record.output == last.output;
+        alike &= record.output == last.output || record.failure != 0 && record.failure == last.failure;
         endings &= record.ending == last.ending;
     }
     Some(match last.ending {
         Ending::Refused if endings => CameBack::Refused,
         Ending::TimedOut if endings => CameBack::TimedOut,
-        Ending::Failed | Ending::Refused | Ending::TimedOut if !same => CameBack::Failures,
-        Ending::Failed | Ending::Refused | Ending::TimedOut => CameBack::SameFailure,
+        Ending::Failed | Ending::Refused | Ending::TimedOut if same => CameBack::SameFailure,
+        Ending::Failed | Ending::Refused | Ending::TimedOut if alike => CameBack::SimilarFailure,
+        Ending::Failed | Ending::Refused | Ending::TimedOut => CameBack::Failures,
         Ending::Empty => CameBack::Nothing,
         Ending::Open | Ending::Unrecorded => CameBack::Unseen,
         Ending::Brought if !same => return None,

@@ -52,7 +52,7 @@ impl Detector for IdleSpend {
             _ => false,
         };
         let stretch = moment.history.stretch();
-        let all = [stretch.calls, stretch.polls, stretch.replies, stretch.notes];
+        let all = [stretch.calls, stretch.replies, stretch.notes];
         let count: u64 = all.into_iter().map(u64::from).sum();
         if !looks || params.usd <= 0.0 || count < params.least {
             return None;

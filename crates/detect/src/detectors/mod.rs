@@ -33,3 +33,4 @@ pub(crate) mod swarm_repeat;
 pub(crate) mod talk_only;
 pub(crate) mod test_edits_without_green;
 pub(crate) mod test_progress;
+pub(crate) mod waiting;

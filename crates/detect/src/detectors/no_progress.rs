@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counting::{about_to_be, finding, proven, stale_share, turns};
 use crate::reading::{Effect, requested_times};
-use crate::{CallRecord, Detector, Happening, Moment, Progress, ToolKind, short_hash};
+use crate::{CallRecord, Detector, Happening, Look, Moment, Progress, ToolKind, short_hash};
 
 /// Finds calls that bring nothing new: one call with the same output, or nearly all recent calls.
 pub(crate) struct NoProgress;
@@ -26,6 +26,9 @@ pub(crate) struct NoProgressParams {
     window_share: f64,
     /// Number of identical calls in a row that make a finding when the agent records no results; 0 turns this rule off.
     unseen: u64,
+    /// Number of times the same call must be made, with no change in between, to make a finding although its outputs differ:
+    /// in their numbers only, or between two outputs in turn; 0 turns this rule off.
+    identical: u64,
     /// Number of times the same call must return the same output, in a stretch without any progress, to be refused
     /// whatever it is; 0 turns this rule off.
     persists: u64,
@@ -33,7 +36,7 @@ pub(crate) struct NoProgressParams {
 
 impl Default for NoProgressParams {
     fn default() -> Self {
-        Self { at: 4, share: 0.7, window: 10, window_share: 0.9, unseen: 6, persists: 12 }
+        Self { at: 4, share: 0.7, window: 10, window_share: 0.9, unseen: 6, identical: 10, persists: 12 }
     }
 }
 
@@ -104,8 +107,7 @@ impl NoProgress {
         // The first time it may have changed something; since then it hasn't.
         group.pop_if(|first| first.progress == Progress::Changed);
         // Only what reads, and answers at once, may be refused although it succeeds.
-        let reads = matches!(last.kind, ToolKind::Read | ToolKind::Search)
-            || matches!(last.effect, Effect::Looks | Effect::Searches);
+        let reads = matches!(last.kind, ToolKind::Read | ToolKind::Search) || last.effect.reads();
         let at_once = group.iter().all(|r| r.at_once());
         let mut found = about_to_be(self.found(moment, last, &group), record);
         found.evidence.hard &= reads && at_once && proven(&group);
@@ -122,6 +124,7 @@ impl NoProgress {
             && u64::from(stretch.calls) >= params.persists
             && stretch.prompts == 0
             && turns(group.iter().copied()) >= params.persists
+            && group.iter().all(|r| r.look == Look::Stuck)
             && same()
     }
 
@@ -133,6 +136,10 @@ impl NoProgress {
         record: &CallRecord,
         memory: &NoProgressMemory,
     ) -> Option<Finding> {
+        let requested = memory.call == record.signature;
+        if let Some(group) = self.identical(params, moment, record).filter(|_| !requested) {
+            return Some(self.found(moment, record, &group));
+        }
         if !record.progress.nothing_new() {
             return None;
         }
@@ -206,6 +213,39 @@ impl NoProgress {
         let since = history.recent().iter().filter(|r| r.ordinal > first);
         let enough = params.at > 0 && turns(group.iter().copied()) >= at;
         (enough && stale_share(since) >= params.share).then_some(group)
+    }
+
+    /// Returns the latest calls equal to this one, if there are many and their outputs differ only in numbers that don't move
+    /// in one direction, or come in turn.
+    fn identical<'a>(
+        &self,
+        params: &NoProgressParams,
+        moment: &Moment<'a>,
+        record: &CallRecord,
+    ) -> Option<Vec<&'a CallRecord>> {
+        let judged = matches!(record.progress, Progress::New | Progress::Same)
+            && record.effect < Effect::Waits
+            && !record.tests
+            && !matches!(record.kind, ToolKind::Talk | ToolKind::Page);
+        if params.identical == 0 || !judged || record.shape == 0 {
+            return None;
+        }
+        let history = moment.history;
+        let unchanged = |r: &&CallRecord| r.changes == history.changes() && !r.ending.in_vain();
+        let same =
+            history.of_this_request().take_while(unchanged).filter(|r| r.signature == record.signature);
+        let group: Vec<&CallRecord> = same.take_while(|r| r.progress != Progress::Moved).collect();
+        let mut shapes: Vec<u8> = group.iter().map(|r| r.shape).filter(|shape| *shape != 0).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        let first = group.last()?.ordinal;
+        let (mut all, mut stale) = (0.0, 0.0);
+        for one in history.recent().iter().filter(|r| r.ordinal > first && r.progress != Progress::None) {
+            all += 1.0;
+            stale += f64::from(u8::from(one.signature == record.signature || one.progress.nothing_new()));
+        }
+        let enough = shapes.len() <= 2 && turns(group.iter().copied()) >= params.identical;
+        (enough && stale >= params.share * all).then_some(group)
     }
 
     fn found(&self, moment: &Moment<'_>, record: &CallRecord, group: &[&CallRecord]) -> Finding {

@@ -16,7 +16,7 @@ pub(crate) struct OverBudget;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct OverBudgetParams {
-    /// Maximum number of input and output tokens, without cache reads and writes.
+    /// Maximum number of tokens: input, output and cache writes, and a tenth of the cache reads.
     tokens: u64,
     /// Maximum cost in dollars.
     usd: f64,

@@ -175,7 +175,7 @@ impl AnsweredRequests {
         round.open = round.open.saturating_sub(1);
         round.called_off = record.ending == Ending::CalledOff;
         let news = match record.progress {
-            Progress::New | Progress::Changed | Progress::Failed => true,
+            Progress::New | Progress::Changed | Progress::Failed | Progress::Moved => true,
             // The same failure in other words, such as another number of failed tests, is news.
             Progress::FailedAgain => {
                 let before = history.recent().iter().rev().filter(|r| r.ordinal < record.ordinal);

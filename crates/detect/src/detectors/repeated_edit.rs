@@ -61,6 +61,7 @@ impl Detector for RepeatedEdit {
         }
         let same = |r: &&CallRecord| {
             edits(r)
+                && history.is_since_person(r)
                 && r.turn.saturating_add(params.within) > record.turn
                 && history.words(r).is_some_and(|other| words.likeness(other) >= params.alike)
         };

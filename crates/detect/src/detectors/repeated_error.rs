@@ -20,10 +20,20 @@ pub(crate) struct RepeatedErrorParams {
     /// The same for calls with at most one word in their arguments, which leaves nothing to vary; 0 turns this
     /// rule off.
     bare: u64,
+    /// The same for looks at different places, such as guesses of a path or an address.
+    guesses: u64,
     /// Share of words that two calls must have in common to be similar, 0 to 1.
     alike: f64,
+    /// Length in bytes above which the output of a failing edit reports on checks that ran after it. Then the edit took
+    /// effect, and only the same edit is another attempt at it.
+    report: u64,
     /// Share of the last six calls that must have brought nothing new, 0 to 1.
     share: f64,
+    /// Number of similar calls of one tool, failing with the same kind of error in other words after changes, that make a
+    /// finding; 0 turns this rule off.
+    despite: u64,
+    /// Share of the calls in between, changes aside, that must have failed or brought nothing new, 0 to 1.
+    despite_share: f64,
     /// Number of calls of any kind, failing with exactly the same output and no change in between, that make a finding;
     /// 0 turns this rule off.
     exact: u64,
@@ -38,7 +48,20 @@ pub(crate) struct RepeatedErrorParams {
 
 impl Default for RepeatedErrorParams {
     fn default() -> Self {
-        Self { at: 4, bare: 3, alike: 0.6, share: 0.5, exact: 6, exact_share: 0.4, within: 16, hard: 8 }
+        Self {
+            at: 4,
+            bare: 3,
+            guesses: 6,
+            alike: 0.6,
+            report: 2000,
+            share: 0.5,
+            despite: 6,
+            despite_share: 0.5,
+            exact: 6,
+            exact_share: 0.4,
+            within: 16,
+            hard: 8,
+        }
     }
 }
 
@@ -67,7 +90,7 @@ impl Detector for RepeatedError {
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let Happening::Result(result) = &moment.event else { return None };
         let (record, history) = (&result.record, moment.history);
-        if !record.ending.in_vain() {
+        if !record.ending.in_vain() || record.progress == Progress::Moved {
             return None;
         }
         let near = |r: &&CallRecord| r.turn.saturating_add(params.within) > record.turn && r.ending.in_vain();
@@ -81,19 +104,39 @@ impl Detector for RepeatedError {
         // Another number of failed tests after a change is progress.
         let counts = record.tests && result.failed_tests().is_some();
         let progressed = |r: &CallRecord| counts && r.output != record.output && r.changes != record.changes;
+        let took_effect = record.kind == ToolKind::Write && u64::from(record.length) > params.report;
         let alike = |r: &&CallRecord| {
             r.tool == record.tool
                 && !progressed(r)
+                && !(took_effect && r.signature != record.signature)
                 && r.failure == record.failure
                 && (r.signature == record.signature
                     || words
                         .zip(history.words(r))
                         .is_some_and(|(a, b)| a.likeness(b) >= params.alike || bare))
         };
-        let group: Vec<&CallRecord> =
-            history.of_this_request().take_while(same_state).filter(near).filter(alike).collect();
-        let at = if bare && params.bare > 0 { params.bare } else { params.at };
-        if at > 0 && turns(group.iter().copied()) >= at && lately(6) >= params.share {
+        let of_kind =
+            history.of_this_request().take_while(same_state).filter(|r| r.ending.in_vain()).filter(alike);
+        let of_kind: Vec<&CallRecord> = of_kind.collect();
+        let mut group: Vec<&CallRecord> =
+            of_kind.iter().filter(|r| near(r) && record.is_comparable(r)).copied().collect();
+        // Each look at another place is a guess, and a wrong one narrows the next.
+        let guesses = (record.effect.reads() || record.effect == Effect::Remote)
+            && group.iter().any(|r| r.signature != record.signature);
+        let at = match () {
+            () if bare && params.bare > 0 => params.bare,
+            () if guesses => params.guesses,
+            () => params.at,
+        };
+        let mut enough = at > 0 && turns(group.iter().copied()) >= at && lately(6) >= params.share;
+        // After changes, the same kind of failure in other words takes more.
+        if !enough && params.despite > 0 && turns(of_kind.iter().copied()) >= params.despite {
+            let first = of_kind.last().map_or(0, |r| r.ordinal);
+            let since = history.recent().iter().filter(|r| r.ordinal > first);
+            enough = barren_share(since) >= params.despite_share;
+            group = of_kind;
+        }
+        if enough {
             let failure = u64::from(record.failure);
             let mut found = finding(self.name(), moment, record, &group, failure);
             found.repeats = Repeats::Variants;
@@ -118,6 +161,16 @@ impl Detector for RepeatedError {
             found
         })
     }
+}
+
+/// Returns the share of these calls that failed or brought nothing new, changes aside.
+fn barren_share<'a>(records: impl Iterator<Item = &'a CallRecord>) -> f64 {
+    let (mut all, mut barren) = (0_u32, 0_u32);
+    for record in records.filter(|r| !matches!(r.progress, Progress::None | Progress::Changed)) {
+        all += 1;
+        barren += u32::from(record.ending.in_vain() || record.progress.nothing_new());
+    }
+    if all == 0 { 0.0 } else { f64::from(barren) / f64::from(all) }
 }
 
 /// Returns whether every call of the last turns failed with exactly the output of this one, by what the agent declares.

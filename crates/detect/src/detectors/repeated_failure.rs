@@ -3,8 +3,8 @@ use deloop_types::{Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{about_to_be, finding, proven, stale_share, turns};
-use crate::{CallRecord, Detector, Happening, Moment, ToolKind};
+use super::counting::{about_to_be, changed, finding, proven, stale_share, turns};
+use crate::{CallRecord, Detector, Ending, Happening, Moment, Progress, ToolKind};
 
 /// Finds the same call failing or being refused repeatedly, whatever the error text.
 pub(crate) struct RepeatedFailure;
@@ -42,7 +42,7 @@ impl Default for RepeatedFailureParams {
             at: 3,
             polls: 10,
             within: 12,
-            edits: 4,
+            edits: 3,
             edits_within: 24,
             despite: 4,
             despite_share: 0.7,
@@ -64,7 +64,7 @@ pub(crate) struct FailingCalls(Vec<FailingCall>);
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct FailingCall {
     signature: u64,
-    requests: u16,
+    requests: u8,
     changes: u32,
     /// Number of turns in which it failed, and the last one.
     turns: u64,
@@ -128,15 +128,25 @@ impl Detector for RepeatedFailure {
             }
             _ => return None,
         };
+        // What moves isn't stuck: the count starts at the last move.
+        let mut moved = false;
+        let mut still = |r: &CallRecord| !std::mem::replace(&mut moved, r.progress == Progress::Moved);
         let in_vain: Vec<&CallRecord> = history
             .of_this_request()
             .take_while(|r| r.signature != record.signature || r.ending.in_vain())
+            .take_while(|r| r.signature != record.signature || still(r))
             .filter(|r| r.signature == record.signature)
             .collect();
+        let in_vain: Vec<&CallRecord> = in_vain.into_iter().filter(|r| !record.is_less_limited(r)).collect();
         let last = *in_vain.first()?;
         let near = |r: &&&CallRecord, within: u32| r.turn.saturating_add(within) > record.turn;
-        let unchanged: Vec<&CallRecord> =
+        let mut unchanged: Vec<&CallRecord> =
             in_vain.iter().filter(|r| r.changes == history.changes()).copied().collect();
+        // If something may have changed in between, another kind of failure may come of that.
+        if unchanged.last().is_some_and(|first| changed(history, first, record) != Some(false)) {
+            let kind = last.failure;
+            unchanged.retain(|r| r.failure == kind || r.ending == Ending::Refused);
+        }
         // Enough of them lately; then all that are remembered count.
         let lately = unchanged.iter().filter(|r| near(r, params.within)).copied();
         let at = moment

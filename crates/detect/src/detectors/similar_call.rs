@@ -138,7 +138,7 @@ impl Detector for SimilarCall {
         if memory.count > 0 && memory.tool == call.call.tool && score >= params.similarity {
             memory.count += 1;
             let variation = match shown == memory.first {
-                true if call.record.signature == memory.signature => ArgumentVariation::Identical,
+                true if call.signature.short() == memory.signature => ArgumentVariation::Identical,
                 true => ArgumentVariation::Details,
                 false => ArgumentVariation::Words,
             };
@@ -149,7 +149,7 @@ impl Detector for SimilarCall {
             memory.words = call.words().clone();
             memory.count = 1;
             memory.since = moment.step;
-            (memory.signature, memory.variation) = (call.record.signature, ArgumentVariation::Identical);
+            (memory.signature, memory.variation) = (call.signature.short(), ArgumentVariation::Identical);
         }
         (memory.count >= params.at).then(|| {
             let mut found = Finding::new(self.name(), memory.count);

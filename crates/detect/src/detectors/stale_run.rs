@@ -23,14 +23,14 @@ pub(crate) struct StaleRunParams {
     hard: u64,
     /// Minimum number of turns those must span.
     hard_turns: u64,
-    /// The number that replaces `at` and `hard` if some of the calls wait for something or check its state, or if an
-    /// automatic message asks for the same again and again; 0 turns this rule off.
-    polls: u64,
+    /// The number that replaces `at` and `hard` if an automatic message asks for the same again and again; 0 turns this
+    /// rule off.
+    prompted: u64,
 }
 
 impl Default for StaleRunParams {
     fn default() -> Self {
-        Self { at: 22, turns: 11, hard: 44, hard_turns: 22, polls: 1000 }
+        Self { at: 22, turns: 11, hard: 44, hard_turns: 22, prompted: 1000 }
     }
 }
 
@@ -67,12 +67,11 @@ impl Detector for StaleRun {
         };
         let history = moment.history;
         let stretch = history.stretch();
-        let [calls, turns, polls] = [stretch.calls, stretch.turns, stretch.polls].map(u64::from);
+        let [calls, turns] = [stretch.calls, stretch.turns].map(u64::from);
         let rule = moment.tools.rule(history.tool(record)).and_then(|rule| rule.max);
         let allowed = rule.unwrap_or(0).max(*times);
         let reached = |at: u64, least: u64| calls >= at.saturating_add(allowed) && turns >= least;
-        let all = calls + polls;
-        let waited = params.polls > 0 && all >= params.polls.saturating_add(allowed);
+        let waited = params.prompted > 0 && calls >= params.prompted.saturating_add(allowed);
         let stale = stretch.prompts == 0 && reached(params.at, params.turns);
         if !waited && !stale {
             return None;
@@ -82,7 +81,7 @@ impl Detector for StaleRun {
         let pattern = short_hash(b"stale-run") ^ u64::from(history.requests());
         let mut found = finding(self.name(), moment, record, &group, pattern);
         (found.repeats, found.outcome) = (Repeats::Everything, None);
-        found.count = if waited { all } else { calls };
+        found.count = calls;
         found.since = stretch.since.into();
         found.evidence.hard = !stretch.inferred && (waited || reached(params.hard, params.hard_turns));
         Some(found)

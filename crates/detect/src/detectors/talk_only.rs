@@ -27,13 +27,15 @@ pub(crate) struct TalkOnlyParams {
     /// Number of turns, or notes that the agent makes for itself, that repeat an earlier one word for word, not only the
     /// previous one, that make a finding if nothing is done or asked in between; 0 turns this rule off.
     again: u64,
+    /// Number of turns in a row with neither text nor a call that make a finding; 0 turns this rule off.
+    empty: u64,
     /// Number of such turns after which an unattended run may be stopped, once the agent was nudged; 0 means never.
     persists: u64,
 }
 
 impl Default for TalkOnlyParams {
     fn default() -> Self {
-        Self { at: 2, alike: 0.0, prompted: 0.0, again: 0, persists: 0 }
+        Self { at: 2, alike: 0.0, prompted: 0.0, again: 0, empty: 0, persists: 0 }
     }
 }
 
@@ -41,6 +43,9 @@ impl Default for TalkOnlyParams {
 pub(crate) struct TalkOnlyMemory {
     run: Run,
     words: Option<Words>,
+    /// The turns in a row with neither text nor a call.
+    #[serde(default)]
+    empty: Run,
     /// The words of the turns since an automatic message.
     #[serde(default)]
     answers: Ring<Sketch>,
@@ -77,8 +82,11 @@ impl Detector for TalkOnly {
         let turn = match &moment.event {
             Happening::Turn(turn) => turn,
             Happening::User(user) => {
-                // What asks for something new is answered anew, whoever asks.
+                // What asks for something new is answered anew, whoever asks, and so is news.
                 let requests = moment.history.requests();
+                if params.alike > 0.0 && user.origin == Origin::Notice {
+                    *memory = TalkOnlyMemory { requests: memory.requests, ..TalkOnlyMemory::default() };
+                }
                 memory.automatic = user.origin != Origin::Human || memory.requests == requests;
                 if params.alike > 0.0 && memory.requests != requests {
                     *memory =
@@ -93,7 +101,18 @@ impl Detector for TalkOnly {
             *memory = TalkOnlyMemory { requests: memory.requests, ..TalkOnlyMemory::default() };
             return None;
         }
-        let text = turn.said()?;
+        let Some(text) = turn.said() else {
+            memory.empty.extend(0, moment.step);
+            let Run { count, since, .. } = memory.empty;
+            return (params.empty > 0 && count >= params.empty).then(|| {
+                let mut found = Finding::new(self.name(), count);
+                (found.period, found.score, found.since) = (1, 1.0, since);
+                found.repeats = Repeats::EmptyTurn;
+                found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
+                found
+            });
+        };
+        memory.empty.end();
         let mut score = 1.0;
         if params.alike > 0.0 {
             let words = Words::of_text(text);

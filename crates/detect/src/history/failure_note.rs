@@ -1,7 +1,7 @@
 use deloop_types::{Body, Millis, Outcome, Step};
 
 use super::FailureWorker;
-use crate::{CallRecord, Ending, FailureView, History, ToolKind};
+use crate::{CallRecord, Ending, FailureView, History, Look, ToolKind};
 
 /// What a step means for the failures that a project remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl FailureNote {
 /// whether there is a next page depends on the last one.
 pub(crate) fn is_own_failure(record: &CallRecord) -> bool {
     let refused = record.ending == Ending::Refused || record.outcome == Some(Outcome::Denied);
-    record.ending.in_vain() && !refused && !record.waits() && record.kind != ToolKind::Page
+    record.ending.in_vain() && !refused && record.look == Look::Stuck && record.kind != ToolKind::Page
 }
 
 /// Returns how the same call failed before in this request, if it did so by itself and nothing has changed since.

@@ -4,13 +4,25 @@ use serde::{Deserialize, Serialize};
 use super::ActiveTime;
 use crate::UsageAmounts;
 
+/// How many cache reads count as one token toward a ceiling: most vendors charge a tenth of the price for them.
+const CACHE_READS_PER_TOKEN: u64 = 10;
+
+/// Returns the tokens of a request that count toward a ceiling: input, output and cache writes, and a tenth of the cache
+/// reads. Every request reads the whole conversation from the cache again, so at full count the reads would hide all else.
+#[must_use]
+pub fn limited_tokens(usage: &Usage) -> u64 {
+    let cache_reads = usage.cache_read_tokens / CACHE_READS_PER_TOKEN;
+    let parts = [usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, cache_reads];
+    parts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// Tokens, dollars, steps and time of a whole session, including its subagents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ledger {
     /// Number of steps so far, including the current one.
     pub steps: u64,
-    /// Input and output tokens so far, without cache reads and writes.
+    /// Tokens so far, with cache reads at their share of the price ([`limited_tokens`]).
     pub tokens: u64,
     /// All tokens so far.
     #[serde(default)]
@@ -59,8 +71,7 @@ impl Ledger {
 
     /// Adds the usage of a request to the model. Sums saturate, so that a checkpoint can hold them.
     pub fn charge(&mut self, usage: &Usage) {
-        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        self.tokens = self.tokens.saturating_add(tokens);
+        self.tokens = self.tokens.saturating_add(limited_tokens(usage));
         self.all_tokens = self.all_tokens.saturating_add(usage.all_tokens());
         self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
     }

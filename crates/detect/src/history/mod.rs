@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::{SCHEME, half, short_hash};
 use crate::progress::progress;
-use crate::reading::{Sketch, Vocabulary, read_result};
-use crate::{Ending, Progress};
+use crate::reading::{Sketch, Vocabulary, is_pending, output_text, read_result};
+use crate::waiting::look;
+use crate::{Ending, Look, Progress};
 
 mod about;
 mod active_time;
 mod failure_note;
+mod gauges;
 mod known_failures;
 mod ledger;
 mod packed;
@@ -23,14 +25,16 @@ mod swarm;
 mod swarm_parts;
 mod swarm_state;
 mod tool_tally;
+mod wait;
 mod whole_session;
 
 use about::About;
 pub use active_time::{ActiveTime, LONGEST_PAUSE};
 pub use failure_note::FailureNote;
 pub(crate) use failure_note::{is_own_failure, last_failure, same_here, times_here};
+use gauges::Gauges;
 pub use known_failures::{FailureCount, FailureView, FailureWorker, KnownFailure, KnownFailures};
-pub use ledger::Ledger;
+pub use ledger::{Ledger, limited_tokens};
 pub use record::CallRecord;
 pub use ring::Ring;
 pub use spawn_tree::{Nesting, SpawnTotals, SpawnTree, SpawnView};
@@ -39,6 +43,7 @@ pub use swarm::Swarm;
 pub use swarm_parts::SwarmParts;
 pub use swarm_state::{SwarmCall, SwarmFingerprint, SwarmState, SwarmWorker};
 pub use tool_tally::ToolTally;
+pub use wait::{Wait, WaitCost};
 pub use whole_session::WholeSession;
 
 /// Number of calls in a history: enough for three laps of a cycle of fourteen.
@@ -49,6 +54,8 @@ const OF_A_TURN: usize = 8;
 const MORE: usize = 120;
 /// Number of calls whose descriptions are kept.
 const KEPT: usize = 11;
+/// A message in the same words that comes after this many milliseconds without activity is a timer's.
+const BEAT: u64 = 10 * 60_000;
 /// Number of characters by which a refusal is recognized.
 const REFUSAL: usize = 80;
 /// The history of one agent of one session: ring buffers and tallies, a few KiB, however long it runs.
@@ -86,6 +93,18 @@ pub struct History {
     /// The current stretch without progress.
     #[serde(default, skip_serializing_if = "Stretch::is_empty")]
     stretch: Stretch,
+    /// What waiting has cost.
+    #[serde(default, skip_serializing_if = "Wait::is_empty")]
+    wait: Wait,
+    /// The numbers in the outcomes of failing calls.
+    #[serde(default, skip_serializing_if = "Gauges::is_empty")]
+    gauges: Gauges,
+    /// Number of calls before a person last wrote.
+    #[serde(default)]
+    spoke: u64,
+    /// When the last message to the agent came, or its last result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    active: Option<Millis>,
     /// The tools used, in the order of first use.
     tools: Vec<ToolTally>,
 }
@@ -114,6 +133,10 @@ impl Default for History {
             kept: Ring::default(),
             refusal: Box::default(),
             stretch: Stretch::default(),
+            wait: Wait::default(),
+            gauges: Gauges::default(),
+            spoke: 0,
+            active: None,
             tools: Vec::new(),
         }
     }
@@ -172,27 +195,54 @@ impl History {
     /// Returns whether a message asks for something new. The same words from a program don't, nor do the same words
     /// from a person for the third time in a row. Numbers may differ: "continue (3 of 10)".
     #[must_use]
-    pub fn is_request(&self, user: &UserText) -> bool {
+    pub fn is_request(&self, user: &UserText, ts: Option<Millis>) -> bool {
         let (words, empty) = request_words(&user.text);
         let patience = match user.origin {
             Origin::Human => 2,
-            Origin::Harness | Origin::Notice | Origin::Schedule => 1,
+            Origin::Harness => 1,
+            Origin::Notice => return false,
+            Origin::Schedule => return true,
         };
-        !empty && (words != self.request.0 || self.request.1 < patience)
+        !empty && (words != self.request.0 || self.request.1 < patience || self.is_late(ts))
     }
 
-    pub(crate) fn push_request(&mut self, user: &UserText) {
-        if self.is_request(user) {
+    /// Returns whether so much time has passed since the agent was last active that a timer may have sent what comes now.
+    fn is_late(&self, ts: Option<Millis>) -> bool {
+        ts.zip(self.active).is_some_and(|(now, then)| now.since(then) >= BEAT)
+    }
+
+    pub(crate) fn push_request(&mut self, user: &UserText, ts: Option<Millis>) {
+        let (words, empty) = request_words(&user.text);
+        let again = words == self.request.0;
+        // Whoever asks the same thing every half hour is a timer.
+        let beat = user.origin == Origin::Schedule || again && self.is_late(ts);
+        if beat {
+            self.push_beat();
+        } else if user.origin == Origin::Human && !again && !empty {
+            self.wait = Wait::default();
+        }
+        if self.is_request(user, ts) {
             self.requests = self.requests.wrapping_add(1);
             self.stretch.start_over();
+        } else if user.origin == Origin::Notice {
+            self.stretch.informed();
         } else {
             self.stretch.prompted();
         }
-        let (words, empty) = request_words(&user.text);
-        if !empty {
-            let times = if words == self.request.0 { self.request.1.saturating_add(1) } else { 1 };
+        if !empty && user.origin != Origin::Notice {
+            let times = if again { self.request.1.saturating_add(1) } else { 1 };
             self.request = (words, times);
         }
+        if user.origin == Origin::Human {
+            self.spoke = self.calls;
+        }
+        self.active = ts.or(self.active);
+    }
+
+    /// Returns whether a call was made since a person last wrote, whatever they wrote.
+    #[must_use]
+    pub fn is_since_person(&self, record: &CallRecord) -> bool {
+        u64::from(record.ordinal) >= self.spoke
     }
 
     /// Returns whether a call with this id was seen before: a resumed run repeats the calls before its interruption.
@@ -202,7 +252,7 @@ impl History {
     #[must_use]
     pub fn is_known(&self, call: &Call, signature: u64, over: Option<u32>) -> bool {
         self.with_id_of(call)
-            .is_some_and(|earlier| earlier.signature == signature && Some(earlier.turn) != over)
+            .is_some_and(|earlier| earlier.exact == exact(signature) && Some(earlier.turn) != over)
     }
 
     /// Returns the index of the latest turn with calls, if all of them have results.
@@ -246,12 +296,12 @@ impl History {
         ts: Option<Millis>,
         mut record: CallRecord,
     ) -> CallRecord {
-        let same_id = self.with_id_of(call).is_some_and(|earlier| earlier.signature != record.signature);
+        let same_id = self.with_id_of(call).is_some_and(|earlier| earlier.exact != record.exact);
         self.ids_repeat |= same_id;
         record.tool = tool_tally::count(&mut self.tools, &call.tool);
         record.ordinal = u32::try_from(self.calls).unwrap_or(u32::MAX);
         record.changes = self.changes;
-        record.requests = self.requests;
+        record.requests = self.requests.to_le_bytes()[0];
         record.turn = u32::try_from(self.turns.saturating_sub(1)).unwrap_or(u32::MAX);
         self.origin = self.origin.or(ts);
         (record.at, record.took) = (self.tenths(ts).unwrap_or(u32::MAX), u16::MAX);
@@ -285,7 +335,7 @@ impl History {
 
     /// Returns the calls with results since the last new request, newest first.
     pub fn of_this_request(&self) -> impl Iterator<Item = &CallRecord> {
-        let requests = self.requests;
+        let requests = self.requests.to_le_bytes()[0];
         self.recent.iter().rev().take_while(move |r| r.requests == requests).filter(|r| r.ending.tells())
     }
 
@@ -336,7 +386,8 @@ impl History {
         if record.answered() && record.outcome != Some(Outcome::Running) {
             return None;
         }
-        let reading = read_result(&record, result, vocabulary);
+        let text = output_text(result);
+        let reading = read_result(&record, result, &text, vocabulary);
         let outcome = result.ended();
         record.outcome = outcome;
         record.ending = if self.is_refusal(&record, result) { Ending::CalledOff } else { reading.ending };
@@ -345,7 +396,19 @@ impl History {
         record.failure = reading.failure;
         let took = self.tenths(ts).and_then(|now| now.checked_sub(record.at));
         record.took = took.map_or(u16::MAX, |t| u16::try_from(t).unwrap_or(u16::MAX - 1));
-        record.progress = progress(&record, self.recent.iter().take(at).rev());
+        let before = || self.recent.iter().take(at).rev();
+        record.look = look(&record, before(), |words| is_pending(&text, words, vocabulary));
+        let last = before().find(|r| r.signature == record.signature && r.answered());
+        let failed = record.ending.in_vain();
+        let again = last.is_some();
+        let moved = (failed || again) && self.gauges.enter(record.signature, &reading.masked);
+        record.shape = if again { shape(&reading.masked) } else { 0 };
+        let news = moved || last.is_some_and(|last| last.output != record.output);
+        if record.look == Look::Waiting {
+            record.ending = Ending::Running;
+        }
+        record.progress = progress(&record, moved, before());
+        self.active = ts.or(self.active);
         if record.progress == Progress::Changed {
             self.changes = self.changes.saturating_add(1);
         }
@@ -355,6 +418,7 @@ impl History {
             tally.failures += 1;
         }
         *self.recent.get_mut(at)? = record;
+        self.push_look(&record, news);
         self.stretch.add_call(&record, &self.recent.iter().take(at).rev());
         let shown =
             !matches!(record.progress, Progress::New | Progress::None) || record.ending == Ending::Empty;
@@ -364,6 +428,18 @@ impl History {
         }
         Some(record)
     }
+}
+
+/// Shortens the hash of a tool and all of its arguments: enough to compare two calls with the same id.
+#[expect(clippy::cast_possible_truncation, reason = "enough to compare two calls")]
+pub(crate) fn exact(signature: u64) -> u16 {
+    signature as u16
+}
+
+/// Returns the hash of an output without its numbers, never 0.
+fn shape(masked: &[u8]) -> u8 {
+    let words: Vec<u8> = masked.iter().copied().filter(|b| !b.is_ascii_digit() && *b != b'~').collect();
+    short_hash(&words).to_le_bytes()[0].max(1)
 }
 
 /// Returns the hashed words of a message, without numbers, and whether there are none.

@@ -2,13 +2,13 @@ use deloop_types::Outcome;
 use serde::{Deserialize, Serialize};
 
 use crate::reading::Effect;
-use crate::{Ending, Progress, ToolKind};
+use crate::{Ending, Look, Progress, ToolKind};
 
 /// The record of one call: what it is, how it ended and its evidence. Contains no arguments and no output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "CallRow", into = "CallRow")]
 pub struct CallRecord {
-    /// Hash of the tool and its arguments.
+    /// Hash of the tool and its arguments, without those that describe or limit the call.
     pub signature: u64,
     /// Its index in the history, from 0.
     pub ordinal: u32,
@@ -32,10 +32,16 @@ pub struct CallRecord {
     pub(crate) took: u16,
     /// Length of the result without its volatile parts, in bytes.
     pub length: u16,
-    /// Number of requests before it; see [`History::requests`](crate::History::requests).
-    pub requests: u16,
+    /// Hash of the result without its numbers, if the call was made before; else 0.
+    pub(crate) shape: u8,
+    /// Hash of the tool and all of its arguments, also those that aren't part of `signature`.
+    pub(crate) exact: u16,
+    /// Number of requests before it, modulo 256; see [`History::requests`](crate::History::requests).
+    pub requests: u8,
     /// The index of its tool; see [`History::tool`](crate::History::tool).
     pub tool: u8,
+    /// Hash of the arguments that limit it, such as a time limit; 0 without any.
+    pub(crate) limits: u8,
     /// The kind of tool.
     pub kind: ToolKind,
     /// Its effect when it succeeds.
@@ -46,10 +52,14 @@ pub struct CallRecord {
     pub file_operation: bool,
     /// Whether deloop refused it.
     pub refused: bool,
+    /// Whether it shows something that isn't on this machine, or nothing says where that is.
+    pub outside: bool,
     /// How it ended, as reported by the agent; `None` without a result, or when the result doesn't say.
     pub outcome: Option<Outcome>,
     /// How it ended, as far as progress is concerned.
     pub ending: Ending,
+    /// What repeating it can bring.
+    pub look: Look,
     /// Its evidence.
     pub progress: Progress,
 }
@@ -85,6 +95,21 @@ impl CallRecord {
         self.effect == Effect::Searches || self.kind == ToolKind::Search
     }
 
+    /// Returns whether the same call ran into a limit before that it no longer has.
+    #[must_use]
+    pub(crate) fn is_less_limited(&self, earlier: &Self) -> bool {
+        self.limits != earlier.limits && matches!(earlier.ending, Ending::TimedOut | Ending::Refused)
+    }
+
+    /// Returns whether the failure of an earlier call can be the same as this one's. If the same call was made again after a
+    /// change, that takes the same text: the change may have moved the failure to another place.
+    #[must_use]
+    pub fn is_comparable(&self, earlier: &Self) -> bool {
+        self.signature != earlier.signature
+            || self.changes == earlier.changes
+            || self.output == earlier.output
+    }
+
     /// Returns whether two calls had the same result.
     #[must_use]
     pub fn came_back_as(&self, other: &Self) -> bool {
@@ -98,10 +123,10 @@ struct CallRow(
     u64,
     [u32; 9],
     [u16; 3],
-    u8,
+    [u8; 4],
     (ToolKind, Effect),
-    [bool; 3],
-    (Option<Outcome>, Ending, Progress),
+    [bool; 4],
+    (Option<Outcome>, Ending, Look, Progress),
 );
 
 impl From<CallRecord> for CallRow {
@@ -109,20 +134,28 @@ impl From<CallRecord> for CallRow {
         Self(
             r.signature,
             [r.ordinal, r.step, r.turn, r.id, r.program, r.changes, r.output, r.failure, r.at],
-            [r.took, r.length, r.requests],
-            r.tool,
+            [r.took, r.length, r.exact],
+            [r.tool, r.limits, r.shape, r.requests],
             (r.kind, r.effect),
-            [r.tests, r.file_operation, r.refused],
-            (r.outcome, r.ending, r.progress),
+            [r.tests, r.file_operation, r.refused, r.outside],
+            (r.outcome, r.ending, r.look, r.progress),
         )
     }
 }
 
 impl From<CallRow> for CallRecord {
     fn from(row: CallRow) -> Self {
-        let CallRow(signature, numbers, [took, length, requests], tool, (kind, effect), flags, end) = row;
+        let CallRow(
+            signature,
+            numbers,
+            [took, length, exact],
+            [tool, limits, shape, requests],
+            (kind, effect),
+            flags,
+            end,
+        ) = row;
         let [ordinal, step, turn, id, program, changes, output, failure, at] = numbers;
-        let ([tests, file_operation, refused], (outcome, ending, progress)) = (flags, end);
+        let ([tests, file_operation, refused, outside], (outcome, ending, look, progress)) = (flags, end);
         Self {
             signature,
             ordinal,
@@ -136,15 +169,20 @@ impl From<CallRow> for CallRecord {
             at,
             took,
             length,
+            shape,
+            exact,
             requests,
             tool,
+            limits,
             kind,
             effect,
             tests,
             file_operation,
             refused,
+            outside,
             outcome,
             ending,
+            look,
             progress,
         }
     }
@@ -167,7 +205,7 @@ mod tests {
             ..CallRecord::default()
         };
         let text = serde_json::to_string(&record).unwrap();
-        assert!(text.starts_with("[18446744073709551615,[1,0,") && text.len() < 130, "{text}");
+        assert!(text.starts_with("[18446744073709551615,[1,0,") && text.len() < 150, "{text}");
         assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), record);
     }
 

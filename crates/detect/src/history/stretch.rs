@@ -1,10 +1,10 @@
+use deloop_types::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{History, Ring, request_words};
 use crate::fingerprint::{half, short_hash};
-use crate::reading::Effect;
-use crate::{CallRecord, Ending, Progress, ToolKind};
+use crate::{CallRecord, Ending, Look, Progress};
 
 /// Number of calls of which at most one may bring something new, or the stretch ends.
 const RARE: u32 = 10;
@@ -30,15 +30,13 @@ pub struct Stretch {
     pub notes: u32,
     /// The step of the first of them.
     pub notes_since: u32,
-    /// Number of waiting calls that came back as before. They aren't part of `calls`.
-    pub polls: u32,
     /// Number of automatic messages in it, all in words that were used before.
     pub prompts: u32,
     /// The step of its first call.
     pub since: u32,
     /// The step of the first repeated reply.
     pub replies_since: u32,
-    /// Whether the failure of some of the calls was inferred from words.
+    /// Whether the failure of some of the calls was inferred from words, or something outside may change what they return.
     pub inferred: bool,
     /// What its requests to the model cost, in dollars, without those that waited for a running process.
     pub usd: f64,
@@ -73,31 +71,29 @@ impl Stretch {
         self.prompts += u32::from(self.begun());
     }
 
+    /// Notes a program's news: what the agent replies to it is a new reply.
+    pub(super) fn informed(&mut self) {
+        (self.replies, self.said) = (0, Ring::default());
+    }
+
     /// Adds a call whose result has just been judged, after the calls `before` it (newest first).
     pub(super) fn add_call<'a>(
         &mut self,
         record: &CallRecord,
         before: &(impl Iterator<Item = &'a CallRecord> + Clone),
     ) {
-        let last = || before.clone().find(|r| r.signature == record.signature && r.ending.tells());
         self.waiting = !record.ending.tells();
         match record.progress {
             Progress::Changed => self.end(),
             Progress::Same | Progress::FailedAgain => {
-                self.inferred |= record.ending.in_vain() && record.outcome.is_none();
+                self.inferred |=
+                    record.look == Look::Unknown || record.ending.in_vain() && record.outcome.is_none();
                 self.extend(record.turn, record.step);
             }
             Progress::New if read_before(record, before.clone()) => self.extend(record.turn, record.step),
-            Progress::New | Progress::Failed => self.something_new(),
+            Progress::New | Progress::Failed | Progress::Moved => self.something_new(),
             // A wait, a note or a receipt. What isn't known is no evidence.
-            Progress::None if !record.ending.tells() || record.kind == ToolKind::Talk => {}
-            Progress::None => match last() {
-                Some(last) if last.came_back_as(record) => {
-                    self.begin(record.step);
-                    self.polls += 1;
-                }
-                _ => self.something_new(),
-            },
+            Progress::None => {}
         }
     }
 
@@ -132,11 +128,8 @@ impl Stretch {
 
     /// Returns the step of the first call, reply or note.
     pub(crate) fn began(&self) -> u32 {
-        let parts = [
-            (self.calls + self.polls, self.since),
-            (self.replies, self.replies_since),
-            (self.notes, self.notes_since),
-        ];
+        let parts =
+            [(self.calls, self.since), (self.replies, self.replies_since), (self.notes, self.notes_since)];
         parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, since)| since).min().unwrap_or(0)
     }
 
@@ -148,11 +141,11 @@ impl Stretch {
     }
 
     fn begun(&self) -> bool {
-        self.calls > 0 || self.polls > 0 || self.replies > 0 || self.notes > 0
+        self.calls > 0 || self.replies > 0 || self.notes > 0
     }
 
     fn begin(&mut self, step: u32) {
-        if self.calls == 0 && self.polls == 0 {
+        if self.calls == 0 {
             self.since = step;
         }
     }
@@ -187,8 +180,9 @@ impl History {
     }
 
     /// Adds what a request to the model cost, in dollars.
-    pub(crate) fn push_cost(&mut self, usd: f64) {
-        self.stretch.charge(usd);
+    pub(crate) fn push_cost(&mut self, usage: &Usage) {
+        self.stretch.charge(usage.cost_usd.unwrap_or(0.0));
+        self.charge_wait(usage);
     }
 
     /// Adds a note that the agent makes with a call, such as a thought or a list. It is a reply that nobody gets. Numbers that
@@ -220,7 +214,7 @@ fn without_numbers(args: &Value) -> Value {
 
 /// Returns whether a read or a search returned what an earlier call of the same tool had returned, or again nothing.
 fn read_before<'a>(record: &CallRecord, mut before: impl Iterator<Item = &'a CallRecord>) -> bool {
-    let reads = matches!(record.effect, Effect::Looks | Effect::Searches) && !record.tests;
+    let reads = record.effect.reads() && !record.tests;
     let known = record.length >= SAYS_SOMETHING || record.ending == Ending::Empty;
     reads && known && before.any(|r| r.tool == record.tool && r.came_back_as(record) && r.ending.tells())
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// The arguments that contain the command line of a shell tool, as agents name them.
-const KEYS: &[&str] = &["command", "cmd", "script", "input", "bash", "commands"];
+pub(crate) const COMMAND_ARGUMENTS: &[&str] = &["command", "cmd", "script", "input", "bash", "commands"];
 
 /// Returns the command line in a shell tool's arguments.
 ///
@@ -14,7 +14,7 @@ const KEYS: &[&str] = &["command", "cmd", "script", "input", "bash", "commands"]
 pub fn command_line(args: &Value) -> Option<Cow<'_, str>> {
     match args {
         Value::String(text) => Some(Cow::Borrowed(text)),
-        Value::Object(map) => KEYS.iter().find_map(|key| match map.get(*key)? {
+        Value::Object(map) => COMMAND_ARGUMENTS.iter().find_map(|key| match map.get(*key)? {
             Value::String(text) => Some(Cow::Borrowed(text.as_str())),
             Value::Array(words) => from_words(words),
             _ => None,
@@ -28,12 +28,23 @@ fn from_words(words: &[Value]) -> Option<Cow<'_, str>> {
     let words: Vec<&str> = words.iter().map(Value::as_str).collect::<Option<_>>()?;
     match words.as_slice() {
         [shell, flag, script, ..]
-            if is_shell_program(shell) && flag.starts_with('-') && flag.ends_with('c') =>
+            if is_shell_program(shell) && flag.starts_with('-') && flag.ends_with('c')
+                || is_windows_shell(shell, flag) =>
         {
             Some(Cow::Borrowed(script))
         }
         [] => None,
         words => Some(Cow::Owned(words.join(" "))),
+    }
+}
+
+/// Returns whether `cmd /c` or `powershell -Command` runs the next word.
+fn is_windows_shell(program: &str, flag: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
+    match name.strip_suffix(".exe").unwrap_or(&name) {
+        "cmd" => flag.eq_ignore_ascii_case("/c"),
+        "powershell" | "pwsh" => ["-command", "-c"].contains(&flag.to_ascii_lowercase().as_str()),
+        _ => false,
     }
 }
 
@@ -108,6 +119,8 @@ mod tests {
         assert_eq!(command_line(&json!({"cmd": ["bash", "-lc", "ls -a"]})).as_deref(), Some("ls -a"));
         assert_eq!(command_line(&json!(["git", "status"])).as_deref(), Some("git status"));
         assert_eq!(command_line(&json!({"path": "x"})), None);
+        assert_eq!(command_line(&json!({"command": ["cmd.exe", "/c", "dir"]})).as_deref(), Some("dir"));
+        assert_eq!(command_line(&json!(["pwsh", "-Command", "Get-Date"])).as_deref(), Some("Get-Date"));
     }
 
     #[test]

@@ -169,6 +169,10 @@ fn volatile_end(text: &[u8], token: &Range<usize>, at: usize) -> Option<(usize, 
     if last.eq_ignore_ascii_case(b"id") && token.len() >= 4 {
         return Some((start, end));
     }
+    // Spring Boot logs `ERROR 21207 --- [main]`, with the process id.
+    if matches!(before, b"ERROR" | b"WARN" | b"INFO" | b"DEBUG") && text[end..].starts_with(b" ---") {
+        return Some((start, end));
+    }
     if before == b"line" && text.get(end) == Some(&b':') && text[..start].ends_with(b": line ") {
         return Some((start, end));
     }
@@ -317,6 +321,7 @@ mod tests {
             ("ran for 1700000000123", "ran for ~"),
             ("commit 4f5e6d7c8b9a0f1e2d3c", "commit ~"),
             ("took 15µs", "took ~"),
+            ("ERROR 21207 --- [main] x", "ERROR ~ --- [main] x"),
             (r#"{"took_ms": 598, "count": 3}"#, r#"{"took_ms": ~, "count": 3}"#),
             (r#""checkedAt":17, "elapsed":3"#, r#""checkedAt":~, "elapsed":~"#),
             ("screenshot 05-09-45.png", "screenshot ~.png"),

@@ -26,6 +26,18 @@ pub enum PatternOf {
     Started,
     /// States of a task that is over.
     Done,
+    /// Fields that hold the state of something.
+    StateField,
+    /// States that pass by themselves, and fields that are true as long as one lasts.
+    Pending,
+    /// Fields that are false until something is ready.
+    Ready,
+    /// Arguments that describe a call, and aren't part of what it does.
+    Description,
+    /// Arguments that limit a call or ask for more rights. They matter only if it ran into the limit.
+    Limit,
+    /// Arguments that name a place on this machine.
+    LocalPlace,
 }
 
 /// Names of one kind.

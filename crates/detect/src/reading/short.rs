@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use deloop_types::{ShortCall, limits};
 use serde_json::Value;
 
+use super::command::{COMMAND_ARGUMENTS, command_line};
 use super::redaction::{SECRET, is_secret_name, redact};
 
 /// The arguments that describe a call best, best first.
@@ -85,6 +86,12 @@ pub(crate) fn telling(args: &Value) -> Cow<'_, str> {
         Value::Object(map) if map.is_empty() => String::new(),
         other => args_text(other),
     };
+    if let Value::Object(map) = args
+        && COMMAND_ARGUMENTS.iter().any(|name| map.get(*name).is_some_and(Value::is_array))
+        && let Some(command) = command_line(args)
+    {
+        return command;
+    }
     let (key, value) = match args {
         Value::Object(map) => {
             let known = TELLING.iter().find_map(|key| map.get_key_value(*key).filter(|(_, v)| scalar(v)));

@@ -78,6 +78,10 @@ pub enum Effect {
     Looks,
     /// Looks for something.
     Searches,
+    /// Builds or checks the sources and leaves them unchanged. What it returns depends on them alone.
+    Checks,
+    /// Asks another machine or a service, and changes nothing here.
+    Remote,
     /// Unknown.
     Unknown,
     /// Waits for something that runs elsewhere, or shows its status.
@@ -123,6 +127,10 @@ pub enum Meaning {
     Failure,
     /// A short output that starts with it means that nothing was found.
     Nothing,
+    /// A short output whose lines all contain one means that what was asked for isn't there.
+    Absent,
+    /// An output that contains it reports a state that passes by itself.
+    Pending,
 }
 
 /// Phrases with the same meaning.
@@ -152,6 +160,7 @@ pub struct Vocabulary {
     /// Programs that run another program, with the subcommands that do; empty means always.
     wrappers: Index<Vec<String>>,
     failure: AhoCorasick,
+    pending: AhoCorasick,
 }
 
 /// Looks up names by hash. A call needs only a few lookups, and the standard hasher would cost more than they do.
@@ -175,6 +184,14 @@ impl<T> Index<T> {
 impl Default for Vocabulary {
     fn default() -> Self {
         Self::new(&Lists::default())
+    }
+}
+
+impl Effect {
+    /// Returns whether it only reads what is on this machine.
+    #[must_use]
+    pub fn reads(self) -> bool {
+        matches!(self, Self::Looks | Self::Searches | Self::Checks)
     }
 }
 
@@ -225,15 +242,9 @@ impl Vocabulary {
             let subcommands = wrappers.entry(program.to_owned()).or_default();
             subcommands.extend((!then.is_empty()).then(|| then.to_owned()));
         }
-        let failures: Vec<&String> =
-            lists.phrases.iter().filter(|l| l.meaning == Meaning::Failure).flat_map(|l| &l.texts).collect();
-        // Only this kind of automaton scans many bytes at once, and only for a single letter case.
-        let failure =
-            AhoCorasick::builder().match_kind(aho_corasick::MatchKind::LeftmostFirst).build(failures);
-        #[expect(clippy::expect_used, reason = "the automaton of a few dozen words is far below its limits")]
-        let failure = failure.expect("few words");
+        let (failure, pending) = (automaton(&lists, Meaning::Failure), automaton(&lists, Meaning::Pending));
         let (names, programs, wrappers) = (Index::new(names), Index::new(programs), Index::new(wrappers));
-        Self { names, programs, wrappers, failure, lists }
+        Self { names, programs, wrappers, failure, pending, lists }
     }
 
     /// Returns the lists it was built from.
@@ -301,9 +312,33 @@ impl Vocabulary {
             && self.texts(Meaning::Nothing).any(|words| start.starts_with(words.as_str()))
     }
 
+    /// Returns whether each line of a short output says that something isn't there.
+    pub(crate) fn says_absent(&self, text: &str) -> bool {
+        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+        lines.all(|line| {
+            let line = line.to_lowercase();
+            self.texts(Meaning::Absent).any(|words| line.contains(words.as_str()))
+        })
+    }
+
+    /// Returns whether lower-case text reports a state that passes by itself.
+    pub(crate) fn says_pending(&self, lower: &str) -> bool {
+        self.pending.is_match(lower)
+    }
+
     fn texts(&self, meaning: Meaning) -> impl Iterator<Item = &String> {
         self.lists.phrases.iter().filter(move |l| l.meaning == meaning).flat_map(|l| &l.texts)
     }
+}
+
+/// Returns an automaton that finds the phrases of this meaning.
+fn automaton(lists: &Lists, meaning: Meaning) -> AhoCorasick {
+    let texts: Vec<&String> =
+        lists.phrases.iter().filter(|l| l.meaning == meaning).flat_map(|l| &l.texts).collect();
+    // Only this kind of automaton scans many bytes at once, and only for a single letter case.
+    let built = AhoCorasick::builder().match_kind(aho_corasick::MatchKind::LeftmostFirst).build(texts);
+    #[expect(clippy::expect_used, reason = "the automaton of a few dozen words is far below its limits")]
+    built.expect("few words")
 }
 
 fn indexes(lists: &[CommandList], program: &str) -> Vec<usize> {
@@ -359,6 +394,8 @@ mod tests {
                 let said = match list.meaning {
                     Meaning::Failure => vocabulary.failure_words().is_match(&example.to_lowercase()),
                     Meaning::Nothing => vocabulary.found_nothing(example),
+                    Meaning::Absent => vocabulary.says_absent(example),
+                    Meaning::Pending => vocabulary.says_pending(&example.to_lowercase()),
                 };
                 assert!(said, "{}: {example}", list.name);
             }

@@ -26,6 +26,8 @@ struct Counts<'a> {
     #[serde(borrow)]
     cache_creation_input_tokens: Field<'a>,
     #[serde(borrow)]
+    cache_creation: Field<'a>,
+    #[serde(borrow)]
     cost: Field<'a>,
 }
 
@@ -38,6 +40,14 @@ struct Details<'a> {
     cache_creation_tokens: Field<'a>,
     #[serde(borrow)]
     cache_write_tokens: Field<'a>,
+}
+
+/// The parts of `cache_creation_input_tokens`, by how long they are kept.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CacheCreation<'a> {
+    #[serde(borrow)]
+    ephemeral_1h_input_tokens: Field<'a>,
 }
 
 /// Reads a usage object of Chat Completions, Responses or Messages; `None` when there is none.
@@ -59,6 +69,8 @@ pub(crate) fn usage(field: Field<'_>, model: Option<String>) -> Option<Usage> {
         made.output_tokens = field::count(counts.completion_tokens.or(counts.output_tokens));
         made.cache_read_tokens = cached;
         made.cache_write_tokens = written;
+        let kept: Option<CacheCreation<'_>> = field::object(counts.cache_creation);
+        made.cache_write_1h_tokens = kept.map_or(0, |kept| field::count(kept.ephemeral_1h_input_tokens));
         made.cost_usd = field::number(counts.cost);
         made
     })
@@ -95,5 +107,14 @@ mod tests {
         let json = r#"{"input_tokens":1200,"output_tokens":40,"cache_read_input_tokens":800,
             "cache_creation_input_tokens":100}"#;
         assert_eq!(read(json), (1200, 40, 800, 100));
+    }
+
+    #[test]
+    fn writes_for_an_hour_are_counted_apart() {
+        let json = r#"{"input_tokens":1,"cache_creation_input_tokens":100,
+            "cache_creation":{"ephemeral_5m_input_tokens":40,"ephemeral_1h_input_tokens":60}}"#;
+        let raw = serde_json::value::RawValue::from_string(json.to_owned()).unwrap();
+        let usage = usage(Some(&raw), None).unwrap();
+        assert_eq!((usage.cache_write_tokens, usage.cache_write_1h_tokens), (100, 60));
     }
 }

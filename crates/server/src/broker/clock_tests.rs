@@ -22,7 +22,7 @@ impl JumpingServer {
         let broker = Broker::open(
             BrokerStore::File(&file),
             engine,
-            Arc::new(|_| None),
+            Arc::new(|_| {}),
             BudgetLimits::default(),
             false,
             Millis(0),

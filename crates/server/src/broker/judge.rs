@@ -14,12 +14,12 @@ use crate::money::{Money, SessionMoney, SessionTally};
 use crate::project::Project;
 
 /// Returns the cost of a request to a model, in dollars.
-pub type CostFn = Arc<dyn Fn(&Usage) -> Option<f64> + Send + Sync>;
+pub type PriceFn = Arc<dyn Fn(&mut Usage) + Send + Sync>;
 
 /// Decides about steps.
 pub(crate) struct Judge {
     pub(crate) engine: Engine,
-    pub(crate) cost: CostFn,
+    pub(crate) price: PriceFn,
 }
 
 /// What was decided about a step.
@@ -39,7 +39,7 @@ pub(crate) struct JudgedStep {
 impl Judge {
     /// Returns a judge with other options.
     pub(super) fn with_options(&self, options: Options) -> Self {
-        Self { engine: self.engine.with_options(options), cost: Arc::clone(&self.cost) }
+        Self { engine: self.engine.with_options(options), price: Arc::clone(&self.price) }
     }
 
     /// Returns the options as they are logged with each step, so that it can be decided about again.
@@ -145,10 +145,8 @@ impl Judge {
     /// Adds the time and the cost if the step has none.
     pub(super) fn complete(&self, step: &mut Step, now: Millis) {
         step.ts = step.ts.or(Some(now));
-        if let Body::Usage(usage) = &mut step.body
-            && usage.cost_usd.is_none()
-        {
-            usage.cost_usd = (self.cost)(usage);
+        if let Body::Usage(usage) = &mut step.body {
+            (self.price)(usage);
         }
     }
 }

@@ -44,9 +44,9 @@ use crate::shared::{ServerNotice, TellFn};
 use backend::Backend;
 use declared_swarms::DeclaredSwarms;
 use follow_up::FollowUp;
-pub use judge::CostFn;
 use judge::Judge;
 pub(crate) use judge::JudgedStep;
+pub use judge::PriceFn;
 use recovery::ReplayedStep;
 pub(crate) use session_report::SessionReport;
 use view::ProjectView;
@@ -97,13 +97,13 @@ impl Broker {
     pub fn open(
         store: BrokerStore<'_>,
         engine: Engine,
-        cost: CostFn,
+        price: PriceFn,
         budgets: BudgetLimits,
         off: bool,
         now: Millis,
         tell: TellFn,
     ) -> Result<Self, StoreError> {
-        let judge = Judge { engine, cost };
+        let judge = Judge { engine, price };
         let mut replayed = Vec::new();
         let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) =
             match store {

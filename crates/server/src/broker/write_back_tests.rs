@@ -24,9 +24,10 @@ impl TestServer {
     fn open(folder: &Path) -> Self {
         let engine = Engine::new(Profile::named("default").unwrap(), Options::default());
         let (file, tell): (_, TellFn) = (folder.join("server.db"), Arc::new(|_| {}));
-        let cost: CostFn = Arc::new(|_| None);
+        let price: PriceFn = Arc::new(|_| {});
         let budgets = BudgetLimits::default();
-        let broker = Broker::open(BrokerStore::File(&file), engine, cost, budgets, false, NOW, tell).unwrap();
+        let broker =
+            Broker::open(BrokerStore::File(&file), engine, price, budgets, false, NOW, tell).unwrap();
         let (project, actor) = (Project::default(), Arc::from("test"));
         Self { broker, requester: Requester { project, actor, all_projects: true, allowance: None } }
     }

@@ -125,8 +125,14 @@ pub(super) struct Line<'a> {
     /// On usage: tokens written to the cache.
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     cache_write_tokens: Option<WholeNumber>,
+    /// On usage: the part of `cache_write_tokens` that was written for one hour.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    cache_write_1h_tokens: Option<WholeNumber>,
     /// On usage: the cost in dollars.
     cost_usd: Option<f64>,
+    /// On usage: all tokens as input tokens of the same price. Set by deloop.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    weighted_tokens: Option<WholeNumber>,
     /// On a delivery or embedding: the step of the decision it refers to.
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     step: Option<WholeNumber>,
@@ -276,7 +282,9 @@ impl Line<'_> {
                 output_tokens: self.output_tokens.map_or(0, |number| number.0),
                 cache_read_tokens: self.cache_read_tokens.map_or(0, |number| number.0),
                 cache_write_tokens: self.cache_write_tokens.map_or(0, |number| number.0),
+                cache_write_1h_tokens: self.cache_write_1h_tokens.map_or(0, |number| number.0),
                 cost_usd: self.cost_usd,
+                weighted_tokens: self.weighted_tokens.map(|number| number.0),
             }),
             "chunk" => Body::Chunk(self.text.ok_or_else(|| missing("text"))?),
             "compact" => Body::Compact,

@@ -47,7 +47,10 @@ impl Serialize for Step {
                 map.serialize_entry("cache_read_tokens", &usage.cache_read_tokens)?;
                 let written = Some(usage.cache_write_tokens).filter(|n| *n > 0);
                 put(&mut map, "cache_write_tokens", written)?;
+                let for_an_hour = Some(usage.cache_write_1h_tokens).filter(|n| *n > 0);
+                put(&mut map, "cache_write_1h_tokens", for_an_hour)?;
                 put(&mut map, "cost_usd", usage.cost_usd)?;
+                put(&mut map, "weighted_tokens", usage.weighted_tokens)?;
             }
             Body::Chunk(text) => map.serialize_entry("text", text)?,
             Body::Delivery(delivery) => {

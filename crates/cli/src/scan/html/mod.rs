@@ -19,6 +19,7 @@ use crate::safe_file;
 use crate::scan::numbers::{bytes, cost, count, dollars, plural};
 use crate::scan::report::ScanReport;
 use crate::scan::table::and_time;
+use crate::scan::table::unpriced_note;
 use crate::sessions::SessionInput;
 
 const STYLE: &str = include_str!("report.css");
@@ -156,7 +157,7 @@ fn foot(report: &ScanReport) -> Markup {
             p {
                 "Judged by the profile " code { (report.profile) } ". Costs, tokens and time are those of the turns that repeat; the first time and \
                  other work in between don't count. Costs are the transcripts' own figures, or list prices of " (report.prices) "; models without a price \
-                 are not in them. Keys and tokens are masked. This page makes no network requests."
+                 are not in them" @if let Some(note) = unpriced_note(report) { ": " (note) } ". Keys and tokens are masked. This page makes no network requests."
             }
         }
     }

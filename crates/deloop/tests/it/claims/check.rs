@@ -80,7 +80,9 @@ pub(super) fn check(finding: &Finding, now: &Now, seen: &Seen) -> Checked {
             }
         }
         Repeats::Request => at_least(count, agent.turns.iter().filter(|(_, calls)| !calls).count() as u64),
-        Repeats::Swarm | Repeats::Budget => Ok(()),
+        // The looks may be older than what is recorded here, and so may what they cost.
+        Repeats::Swarm | Repeats::Budget | Repeats::Wait => Ok(()),
+        Repeats::EmptyTurn => at_least(count, agent.turns.iter().filter(|(_, calls)| !calls).count() as u64),
         other => Err(format!("`default` doesn't look for {other:?}")),
     }
 }
@@ -228,7 +230,9 @@ fn fits(made: &Made, outcome: Option<CameBack>) -> bool {
     match (outcome, result.outcome) {
         (Some(CameBack::Refused), declared) => matches!(declared, None | Some(Outcome::Denied)),
         (Some(CameBack::TimedOut), declared) => matches!(declared, None | Some(Outcome::Timeout)),
-        (Some(CameBack::SameFailure | CameBack::Failures), _) => made.may_have_failed(),
+        (Some(CameBack::SameFailure | CameBack::SimilarFailure | CameBack::Failures), _) => {
+            made.may_have_failed()
+        }
         (Some(CameBack::SameOutput), declared) => matches!(declared, None | Some(Outcome::Ok)),
         // `grep` fails when it finds nothing.
         (Some(CameBack::Nothing), _) => result.text().len() < 600,

@@ -31,8 +31,19 @@ impl Answer {
 }
 
 impl Made {
+    /// Whether it is the same call, whatever describes or limits it.
     pub(super) fn is_same_call(&self, other: &Self) -> bool {
-        self.call.tool == other.call.tool && self.args == other.args
+        self.call.tool == other.call.tool && self.essence() == other.essence()
+    }
+
+    fn essence(&self) -> Value {
+        let mut args = self.call.args.clone();
+        if let Value::Object(args) = &mut args {
+            let beside =
+                ["description", "justification", "timeout", "permission", "yield_time_ms", "max_output"];
+            args.retain(|name, _| !beside.iter().any(|word| name.contains(word)));
+        }
+        args
     }
 
     /// How it ended, where the agent says so.

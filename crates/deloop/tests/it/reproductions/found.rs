@@ -119,14 +119,14 @@ fn assert_told_then_refused(agent: &Agent) {
 
 #[test]
 fn forty_identical_failing_calls_in_each_turn() {
-    let call = fails("curl -fsS localhost:8080/health", "curl: (7) Failed to connect to localhost port 8080");
+    let call = fails("bin/health 8080", "health: cannot connect to localhost port 8080");
     assert_told_then_refused(&many_a_turn(&|_| vec![call.clone(); 40]));
 }
 
 fn batch(size: usize) -> Vec<Done> {
     let one = |n: usize| {
-        let output = format!("curl: (7) Failed to connect to svc-{n} port 80{n:02}");
-        fails(&format!("curl -fsS svc-{n}:80{n:02}/health"), &output)
+        let output = format!("health: cannot connect to svc-{n} port 80{n:02}");
+        fails(&format!("bin/health svc-{n}:80{n:02}"), &output)
     };
     (0..size).map(one).collect()
 }

@@ -113,13 +113,16 @@ pub(super) fn request(message: &Text<'_>, request: &Text<'_>) -> Option<u64> {
 }
 
 /// What a request used.
-pub(super) fn counted(tokens: &ClaudeTokens, model: &Text<'_>, cost_usd: Option<f64>) -> Usage {
+pub(super) fn counted(tokens: &ClaudeTokens<'_>, model: &Text<'_>, cost_usd: Option<f64>) -> Usage {
     let mut made = Usage::default();
     made.model = model.get().map(str::to_owned);
     made.input_tokens = tokens.input_tokens.count();
     made.output_tokens = tokens.output_tokens.count();
     made.cache_read_tokens = tokens.cache_read_input_tokens.count();
     made.cache_write_tokens = tokens.cache_creation_input_tokens.count();
+    if let Shaped::Object(parts) = &tokens.cache_creation {
+        made.cache_write_1h_tokens = parts.ephemeral_1h_input_tokens.count();
+    }
     made.cost_usd = cost_usd;
     made
 }

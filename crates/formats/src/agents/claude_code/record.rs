@@ -69,7 +69,7 @@ pub(super) struct ClaudeMessage<'a> {
     #[serde(borrow)]
     pub(super) content: Shaped<'a, ClaudeBlock<'a>>,
     #[serde(borrow)]
-    pub(super) usage: Shaped<'a, ClaudeTokens>,
+    pub(super) usage: Shaped<'a, ClaudeTokens<'a>>,
 }
 
 /// A piece of a message: text, a call or a result.
@@ -115,11 +115,20 @@ struct ClaudeImageSource<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ClaudeTokens {
+pub(super) struct ClaudeTokens<'a> {
     pub(super) input_tokens: Number,
     pub(super) output_tokens: Number,
     pub(super) cache_read_input_tokens: Number,
     pub(super) cache_creation_input_tokens: Number,
+    #[serde(borrow)]
+    pub(super) cache_creation: Shaped<'a, ClaudeCacheCreation>,
+}
+
+/// The parts of what was written to the cache, by how long they are kept.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ClaudeCacheCreation {
+    pub(super) ephemeral_1h_input_tokens: Number,
 }
 
 /// What the agent noted about a result beside what the model saw of it.

@@ -26,7 +26,8 @@ const REFUSED: [&str; 9] = [
 const CALLED_OFF: [&str; 2] = ["aborted", "user cancelled "];
 
 /// How an output begins that says that the call could not be made.
-const FAILED: [&str; 12] = [
+const FAILED: [&str; 13] = [
+    "error: ",
     "exec_command failed",
     "write_stdin failed",
     "apply_patch verification failed",
@@ -111,28 +112,61 @@ pub(super) fn outcome_from_answer(output: &str) -> Option<Outcome> {
 
 /// Versions of 2025 give the model a JSON object.
 fn outcome_from_json(output: &str) -> Option<Outcome> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct CommandResult<'a> {
-        #[serde(borrow)]
-        output: Text<'a>,
-        #[serde(borrow)]
-        metadata: Shaped<'a, CommandMetadata>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct CommandMetadata {
-        exit_code: Number,
-    }
     let result: CommandResult<'_> = tolerant::read(output.as_bytes()).ok()?;
     let code = result.metadata.object()?.exit_code.whole()?;
     Some(exited(code, result.output.as_str()))
 }
 
+/// What the command in such an object printed.
+fn inner_output(output: &str) -> Option<String> {
+    if !output.starts_with('{') {
+        return None;
+    }
+    let result: CommandResult<'_> = tolerant::read(output.as_bytes()).ok()?;
+    let CommandResult { output, metadata } = result;
+    metadata.object()?.exit_code.whole()?;
+    output.get().map(str::to_owned)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CommandResult<'a> {
+    #[serde(borrow)]
+    output: Text<'a>,
+    #[serde(borrow)]
+    metadata: Shaped<'a, CommandMetadata>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CommandMetadata {
+    exit_code: Number,
+}
+
 /// Returns how a command ended that exited with `code`.
 pub(super) fn exited(code: i64, output: &str) -> Outcome {
-    if code == 0 { Outcome::Ok } else { refine(Outcome::Error, output) }
+    match code {
+        0 => Outcome::Ok,
+        TIME_LIMIT => Outcome::Timeout,
+        _ => refine(Outcome::Error, output),
+    }
 }
+
+/// What a command printed, without the lines that Codex puts before it or the object that it puts around it.
+pub(super) fn printed(output: String) -> String {
+    const HEADS: [&str; 5] = ["Exit code: ", "Chunk ID: ", "Wall time", "Process ", "Command: "];
+    let has_head = HEADS.iter().any(|head| output.starts_with(head));
+    let head = output.get(..output.len().min(LONGEST_HEAD)).unwrap_or(&output);
+    match head.find("\nOutput:\n").filter(|_| has_head) {
+        Some(at) => output[at + "\nOutput:\n".len()..].to_owned(),
+        None => inner_output(&output).unwrap_or(output),
+    }
+}
+
+/// The exit code that Codex gives a command that ran into its time limit.
+const TIME_LIMIT: i64 = 124;
+/// The longest head that Codex puts before an output, in bytes.
+const LONGEST_HEAD: usize = 2000;
 
 /// The call that an event is about and how it ended, if the event says so.
 pub(super) fn outcome_from_event(event: Payload<'_>) -> Option<(String, Outcome)> {

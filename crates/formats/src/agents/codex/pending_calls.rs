@@ -8,7 +8,9 @@ use crate::recent::RecentMap;
 
 use super::call::{call, code};
 use super::code_mode::{self, CodexScript, ScriptOutput};
-use super::outcome::{answers_with_json, outcome_from_answer, outcome_from_event, outcome_from_output};
+use super::outcome::{
+    answers_with_json, outcome_from_answer, outcome_from_event, outcome_from_output, printed,
+};
 use super::record::{CodexPart, Payload, output, shown_parts};
 
 /// A call whose result is read in its own way.
@@ -75,7 +77,7 @@ impl PendingCalls {
             (_, special) => {
                 let text = output(item.output);
                 let json = text.as_deref().filter(|_| special.is_some()).and_then(outcome_from_answer);
-                (json.or_else(|| text.as_deref().and_then(outcome_from_output)), text)
+                (json.or_else(|| text.as_deref().and_then(outcome_from_output)), text.map(printed))
             }
         };
         let ended = match told {

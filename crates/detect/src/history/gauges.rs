@@ -1,0 +1,181 @@
+use serde::{Deserialize, Serialize};
+
+use super::Ring;
+use crate::fingerprint::short_hash;
+
+/// Number of failing calls whose numbers are remembered.
+const CALLS: usize = 6;
+/// Number of numbers remembered of an outcome, the last ones.
+const NUMBERS: usize = 3;
+/// A number of these isn't progress: a log grows and attempts are counted whatever comes of them.
+const NOT_PROGRESS: [&str; 16] = [
+    "bytes",
+    "kb",
+    "kib",
+    "mb",
+    "mib",
+    "gb",
+    "gib",
+    "lines",
+    "chars",
+    "characters",
+    "attempt",
+    "attempts",
+    "retries",
+    "times",
+    "tries",
+    "tokens",
+];
+
+/// The numbers that the last outcomes of some calls counted, so that one that moves shows progress where the words stay.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Gauges(Ring<CallGauges>);
+
+/// The numbers of one call's last outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct CallGauges {
+    call: u64,
+    numbers: [Gauge; NUMBERS],
+}
+
+/// A number and what it counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+struct Gauge {
+    /// Hash of the word that says what it counts; 0 if there is no number.
+    of: u16,
+    value: u32,
+    /// The direction in which it has moved: 1, -1, or 0 if it hasn't. 2 if it has moved in both.
+    direction: i8,
+}
+
+/// A direction in which nothing moves any more.
+const BOTH: i8 = 2;
+
+impl Gauges {
+    /// Returns whether nothing is remembered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Enters an outcome of `call`, without its volatile parts. Returns whether a number in it moved for the second time or
+    /// more, always in the same direction.
+    pub(super) fn enter(&mut self, call: u64, masked: &[u8]) -> bool {
+        let mut now = numbers(masked);
+        if now[0].of == 0 {
+            return false;
+        }
+        let mut moved = false;
+        if let Some(before) = self.0.iter().find(|g| g.call == call) {
+            for gauge in now.iter_mut().filter(|gauge| gauge.of != 0) {
+                let Some(last) = before.numbers.iter().find(|last| last.of == gauge.of) else { continue };
+                let step = i8::from(gauge.value > last.value) - i8::from(gauge.value < last.value);
+                gauge.direction = match (last.direction, step) {
+                    (direction, 0) => direction,
+                    (0, step) => step,
+                    (direction, step) if direction == step => step,
+                    _ => BOTH,
+                };
+                moved |= step != 0 && gauge.direction == last.direction && gauge.direction != BOTH;
+            }
+        }
+        self.0.retain(|g| g.call != call);
+        self.0.push(CallGauges { call, numbers: now }, CALLS);
+        moved
+    }
+}
+
+/// Returns the last numbers that stand before what they count: `412 problems`, `3 failed`, `34 %`, `1 of 3`, `1/3`.
+fn numbers(text: &[u8]) -> [Gauge; NUMBERS] {
+    let mut found = [Gauge::default(); NUMBERS];
+    let mut count = 0;
+    let mut end = text.len();
+    while count < NUMBERS
+        && let Some(last) = text[..end].iter().rposition(u8::is_ascii_digit)
+    {
+        let start = text[..last].iter().rposition(|b| !b.is_ascii_digit()).map_or(0, |n| n + 1);
+        if let Some(gauge) = gauge(text, start, last + 1)
+            && !found.iter().any(|known| known.of == gauge.of)
+        {
+            found[count] = gauge;
+            count += 1;
+        }
+        end = start;
+    }
+    found
+}
+
+fn gauge(text: &[u8], start: usize, end: usize) -> Option<Gauge> {
+    // `1.25`, `a:12:5` and `v12` count nothing.
+    if start > 0
+        && matches!(text[start - 1], b'.' | b':' | b'-' | b'_' | b'#' | b'/' | b'a'..=b'z' | b'A'..=b'Z')
+    {
+        return None;
+    }
+    let value: u32 = std::str::from_utf8(&text[start..end]).ok()?.parse().ok()?;
+    let rest = &text[end..text.len().min(end + 24)];
+    let spaced = rest.first() == Some(&b' ');
+    let behind = &rest[usize::from(spaced)..];
+    let of = match behind.first()? {
+        b'%' => short_hash(b"%"),
+        b'/' if !spaced && behind.get(1).is_some_and(u8::is_ascii_digit) => short_hash(b"of"),
+        byte if spaced && byte.is_ascii_alphabetic() => {
+            let length = behind.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+            let word = behind[..length].to_ascii_lowercase();
+            let next = behind[length..].split(|b| !b.is_ascii_alphabetic()).find(|w| !w.is_empty());
+            let is_size = |w: &[u8]| NOT_PROGRESS.iter().any(|size| w.eq_ignore_ascii_case(size.as_bytes()));
+            (!is_size(&word) && !next.is_some_and(is_size)).then(|| short_hash(&word))?
+        }
+        _ => return None,
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "enough to tell a few words apart")]
+    Some(Gauge { of: (of as u16).max(1), value, direction: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::linear::assert_linear;
+
+    fn has_none(text: &str) -> bool {
+        numbers(text.as_bytes())[0].of == 0
+    }
+
+    fn moves(outputs: &[&str]) -> Vec<bool> {
+        let mut gauges = Gauges::default();
+        outputs.iter().map(|text| gauges.enter(1, text.as_bytes())).collect()
+    }
+
+    #[test]
+    fn a_number_that_moves_in_one_direction_is_progress() {
+        let lint =
+            ["✖ 412 problems (300 errors)", "✖ 380 problems (300 errors)", "✖ 251 problems (300 errors)"];
+        assert_eq!(moves(&lint), [false, false, true]);
+        assert_eq!(
+            moves(&["1 of 9 ready", "2 of 9 ready", "2 of 9 ready", "4 of 9 ready"]),
+            [false, false, false, true]
+        );
+        assert_eq!(moves(&["at 34 %", "at 57 %", "at 80 %"]), [false, false, true]);
+        assert_eq!(moves(&["3 failed", "2 failed", "3 failed", "2 failed"]), [false; 4]);
+    }
+
+    #[test]
+    fn places_sizes_and_attempts_are_none() {
+        for pair in [
+            ["src/a.rs:10:20: error", "src/a.rs:41:20: error"],
+            ["read 100 bytes", "read 200 bytes"],
+            ["after 3 attempts", "after 4 attempts"],
+            ["1402 prompt tokens", "1880 prompt tokens"],
+            ["score 0.8123 of it", "score 0.9 of it"],
+        ] {
+            assert!(pair.into_iter().all(has_none), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_input_stays_linear() {
+        assert_linear(&["1", "1 a", "1 of ", "9%"], |text| {
+            numbers(text.as_bytes());
+        });
+    }
+}

@@ -1,0 +1,178 @@
+//! Waiting or stuck: what a call is that comes again, judged once when its result arrives.
+
+use deloop_types::Outcome;
+use serde::{Deserialize, Serialize};
+
+use crate::reading::Effect;
+use crate::{CallRecord, Ending, ToolKind};
+
+/// What repeating a call can bring.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Look {
+    /// Nothing outside can change the outcome: an edit, a test of unchanged files, a call with wrong arguments, a
+    /// refused permission, a file that is read again at once.
+    #[default]
+    Stuck,
+    /// Something outside may change it, and there is evidence that the agent waits for that. It is judged by its rate and
+    /// its cost, not by its count.
+    Waiting,
+    /// Something outside may change it, and nothing shows whether the agent waits. It can lead to a message, never to a
+    /// refusal.
+    Unknown,
+}
+
+/// A call that takes at least this many seconds and returns the same result waits for something.
+const BLOCKS: f64 = 5.0;
+/// A pause shorter than this, in tenths of a second, doesn't show that the agent waits.
+const SHORTEST_PAUSE: u32 = 150;
+/// How many times longer than the session's usual pause a pause is that shows that the agent waits.
+const LONGER: u32 = 4;
+/// The usual pause, in tenths of a second, while the session doesn't show one.
+const USUAL_PAUSE: u32 = 100;
+
+/// Fewer pauses than this don't show what is usual.
+const FEW: usize = 3;
+
+/// Judges `record`, whose result has just been read, after the calls `before` it (newest first). `is_pending` returns whether
+/// the result itself reports a state that passes, such as `pending`: in a field, or, if it is given `true`, in its words. It
+/// is asked only where that can matter.
+pub(crate) fn look<'a>(
+    record: &CallRecord,
+    before: impl Iterator<Item = &'a CallRecord> + Clone,
+    is_pending: impl FnOnce(bool) -> bool,
+) -> Look {
+    let certain = record.ending == Ending::Refused
+        || record.outcome == Some(Outcome::Invalid)
+        || record.kind == ToolKind::Write
+        || record.tests;
+    if record.ending == Ending::Running {
+        return Look::Waiting;
+    }
+    if certain || !record.ending.tells() {
+        return Look::Stuck;
+    }
+    let last = before.clone().find(|r| r.signature == record.signature && r.answered());
+    let failed = record.ending.in_vain();
+    if record.waits() && !failed {
+        return Look::Waiting;
+    }
+    let Some(last) = last else { return Look::Stuck };
+    // In the output of a local command, words such as "in progress" can be about anything.
+    let is_elsewhere = record.waits() || record.outside || record.effect == Effect::Unknown;
+    let repeated = failed || record.came_back_as(last) || last.look == Look::Waiting;
+    if repeated && record.effect != Effect::Checks && is_pending(is_elsewhere) {
+        return Look::Waiting;
+    }
+    // What a build or a check returns depends on files that only the agent changes.
+    // A process that can't be polled any more doesn't come back.
+    let gone = failed && record.kind == ToolKind::Poll;
+    let passes_with_time = record.effect < Effect::Changes && record.effect != Effect::Checks && !gone;
+    let blocks =
+        !failed && is_elsewhere && record.came_back_as(last) && record.seconds().is_some_and(|s| s >= BLOCKS);
+    // A program here that fails again after a pause has merely failed again.
+    let paused = || {
+        before.clone().next().is_some_and(|previous| {
+            let long = || is_long(idle(record, previous), before.clone(), record);
+            previous.waits() || (!failed || record.waits() || record.outside) && long()
+        })
+    };
+    let waited = passes_with_time && (blocks || paused());
+    match waited {
+        true => Look::Waiting,
+        false if record.waits() => Look::Unknown,
+        false if record.outside || !failed && record.kind == ToolKind::Other => Look::Unknown,
+        false => Look::Stuck,
+    }
+}
+
+/// Returns the time between the end of a call and the next one in tenths of a second, if both are known.
+fn idle(later: &CallRecord, earlier: &CallRecord) -> Option<u32> {
+    let known = later.at != u32::MAX && earlier.at != u32::MAX;
+    let took = if earlier.took == u16::MAX { 0 } else { u32::from(earlier.took) };
+    known.then(|| later.at.saturating_sub(earlier.at).saturating_sub(took))
+}
+
+/// Returns whether a pause before `record` is much longer than those between other calls of the session.
+fn is_long<'a>(
+    pause: Option<u32>,
+    before: impl Iterator<Item = &'a CallRecord>,
+    record: &CallRecord,
+) -> bool {
+    let Some(long) = pause.filter(|pause| *pause >= SHORTEST_PAUSE) else { return false };
+    let mut pauses: Vec<u32> = Vec::with_capacity(crate::WINDOW);
+    let mut later: Option<&CallRecord> = None;
+    for earlier in before {
+        let of_others = later.filter(|r| r.signature != record.signature && r.turn != earlier.turn);
+        pauses.extend(of_others.and_then(|r| idle(r, earlier)));
+        later = Some(earlier);
+    }
+    let middle = pauses.len() / 2;
+    let usual = match pauses.len() {
+        // A slow model pauses before every call, and what is on this machine rarely changes by itself.
+        0..FEW if record.effect.reads() => return false,
+        0 => USUAL_PAUSE,
+        _ => *pauses.select_nth_unstable(middle).1,
+    };
+    long >= usual.saturating_mul(LONGER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(at: u32, signature: u64) -> CallRecord {
+        CallRecord {
+            signature,
+            at,
+            took: u16::MAX,
+            ordinal: at,
+            turn: at,
+            kind: ToolKind::Run,
+            ending: Ending::Brought,
+            effect: Effect::Unknown,
+            ..CallRecord::default()
+        }
+    }
+
+    fn judged(record: &CallRecord, before: &[CallRecord], pending: bool) -> Look {
+        look(record, before.iter().rev(), |_| pending)
+    }
+
+    #[test]
+    fn a_pause_counts_against_the_usual_one() {
+        let slow = [call(0, 1), call(600, 2), call(1200, 1)];
+        assert_eq!(judged(&call(1800, 1), &slow, false), Look::Stuck);
+        let quick = [call(0, 1), call(20, 2), call(40, 3), call(60, 1)];
+        assert_eq!(judged(&call(660, 1), &quick, false), Look::Waiting);
+        assert_eq!(judged(&call(100, 1), &quick, false), Look::Stuck);
+        // A lap of other calls takes long without a pause.
+        let lap = [call(0, 1), call(200, 2), call(400, 3), call(600, 4)];
+        assert_eq!(judged(&call(620, 1), &lap, false), Look::Stuck);
+    }
+
+    #[test]
+    fn without_times_only_a_state_shows_a_wait() {
+        let unknown = |signature| CallRecord { at: u32::MAX, ..call(1, signature) };
+        let before = [unknown(1)];
+        assert_eq!(judged(&unknown(1), &before, false), Look::Stuck);
+        assert_eq!(judged(&unknown(1), &before, true), Look::Waiting);
+        let failed = |record: CallRecord| CallRecord { ending: Ending::Failed, ..record };
+        assert_eq!(judged(&failed(call(10_000, 1)), &[failed(call(0, 1))], false), Look::Stuck);
+    }
+
+    #[test]
+    fn a_test_a_refusal_and_an_edit_never_wait() {
+        let before = [call(0, 1)];
+        let late = call(100_000, 1);
+        let refused = CallRecord { ending: Ending::Refused, ..late };
+        let test = CallRecord { tests: true, ..late };
+        let edit = CallRecord { kind: ToolKind::Write, ..late };
+        let build = CallRecord { effect: Effect::Checks, ..late };
+        let invalid = CallRecord { outcome: Some(Outcome::Invalid), ..late };
+        for record in [refused, test, edit, invalid] {
+            assert_eq!(judged(&record, &before, true), Look::Stuck, "{record:?}");
+        }
+        assert_eq!(judged(&build, &before, false), Look::Stuck);
+    }
+}
