@@ -39,7 +39,7 @@ const FEW: usize = 3;
 /// is asked only where that can matter.
 pub(crate) fn look<'a>(
     record: &CallRecord,
-    before: impl Iterator<Item = &'a CallRecord> + Clone,
+    before: &(impl Iterator<Item = &'a CallRecord> + Clone),
     is_pending: impl FnOnce(bool) -> bool,
 ) -> Look {
     let certain = record.ending == Ending::Refused
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn judged(record: &CallRecord, before: &[CallRecord], pending: bool) -> Look {
-        look(record, before.iter().rev(), |_| pending)
+        look(record, &before.iter().rev(), |_| pending)
     }
 
     #[test]

@@ -74,8 +74,8 @@ pub(crate) fn climb<'a>(
             ladder.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
         }
     };
-    let (level, rung, began) = match profile.rules {
-        Rules::Counter => watch.ladder.reach(count).map(|(level, rung)| (level, rung, None))?,
+    let reached = match profile.rules {
+        Rules::Counter => watch.ladder.reach(count).map(Reached::of_rung)?,
         Rules::Episodes if finding.is_budget() => {
             let (level, rung) = watch.ladder.reach(count)?;
             // A person is asked about a call, and about every call until one is allowed.
@@ -85,86 +85,76 @@ pub(crate) fn climb<'a>(
             if (known && !asks) || (asks && found.call.is_none()) || !fits(rung.action, found) {
                 return None;
             }
-            (level, rung, None)
+            Reached::of_rung((level, rung))
         }
         Rules::Episodes if watch.ladder.by == RungUnit::Severity => {
             by_severity(watch, found, ladder, context)?
         }
-        Rules::Episodes => {
-            let told = ladder.told(context.turns, context.step);
-            let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
-            let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
-            episode.rounds |= evidence.rounds;
-            if let Some((level, rung)) = reminded(&watch.ladder, episode, found, count, context) {
-                if told {
-                    return None;
-                }
-                (episode.count, episode.turn, episode.step) = (count, context.turns, context.step);
-                episode.messages += 1;
-                let warning = Reminder { warning: episode.messages, usd: context.usd - episode.usd };
-                let began = Some(episode.began);
-                return Some(Candidate {
-                    found: index,
-                    level,
-                    action: Action::Nudge,
-                    rung,
-                    reminder: Some(warning),
-                    episode: began,
-                });
-            }
-            let ends = evidence.rounds && context.mode == Mode::Enforce && !context.attended;
-            let rung = rung_at(&watch.ladder.rungs, next as usize, ends && episode.watch != number)?;
-            // A round may end without a turn.
-            let another_round = evidence.rounds && context.step > episode.step;
-            let had_a_turn =
-                episode.rung == 0 || context.turns >= episode.turn + rung.after.max(1) || another_round;
-            // One message per turn is enough, whatever its other calls show.
-            let enough = told && rung.action == Action::Nudge && !another_round;
-            if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {
-                return None;
-            }
-            if episode.rung == 0 {
-                episode.began = context.step;
-            }
-            if rung.action == Action::Nudge {
-                if episode.messages == 0 {
-                    episode.usd = context.usd;
-                }
-                episode.messages += u32::from(!episode.lost);
-                episode.count = count;
-            }
-            episode.rung = next + 1;
-            episode.turn = context.turns;
-            episode.step = context.step;
-            episode.lost = false;
-            (next + 1, rung, Some(episode.began))
-        }
+        Rules::Episodes => by_count(watch, found, ladder, context)?,
     };
     if !ladder.take(number, watch.ladder.limit) {
         return None;
     }
+    let Reached { level, rung, episode, reminder } = reached;
     let action = match rung.action {
         Action::Stop if context.attended && evidence.rounds => Action::Warn,
         Action::Block | Action::Stop if context.attended && profile.rules == Rules::Episodes => Action::Ask,
         action => action,
     };
-    (action > Action::Continue).then_some(Candidate {
-        found: index,
-        level,
-        action,
-        rung,
-        reminder: None,
-        episode: began,
-    })
+    let candidate = Candidate { found: index, level, action, rung, reminder, episode };
+    (action > Action::Continue).then_some(candidate)
 }
 
-/// Returns the rung whose message is due again: mode `nudge` allows nothing stronger, all messages were given, and the count has
-/// doubled since the last one.
-fn reminded<'a>(
+/// The rung of a ladder that is reached.
+struct Reached<'a> {
+    level: u32,
+    rung: &'a Rung,
+    episode: Option<u64>,
+    reminder: Option<Reminder>,
+}
+
+impl<'a> Reached<'a> {
+    fn of_rung((level, rung): (u32, &'a Rung)) -> Self {
+        Self { level, rung, episode: None, reminder: None }
+    }
+}
+
+/// Returns the next rung of a finding's episode, if its count reaches it and the agent had a turn since the last one.
+fn by_count<'a>(
+    watch: &'a Watch,
+    found: &DetectorHit,
+    ladder: &mut LadderState,
+    context: &DecisionContext<'_>,
+) -> Option<Reached<'a>> {
+    let finding = &found.finding;
+    let (evidence, count, number) = (&finding.evidence, finding.count, number(found));
+    let told = ladder.told(context.turns, context.step);
+    let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
+    let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
+    episode.rounds |= evidence.rounds;
+    if let Some(rung) = last_nudge(&watch.ladder, episode, found, context) {
+        return (!told).then(|| remind(rung, episode, count, context));
+    }
+    let ends = evidence.rounds && context.mode == Mode::Enforce && !context.attended;
+    let rung = rung_at(&watch.ladder.rungs, next as usize, ends && episode.watch != number)?;
+    // A round may end without a turn.
+    let another_round = evidence.rounds && context.step > episode.step;
+    let had_a_turn = episode.rung == 0 || context.turns >= episode.turn + rung.after.max(1) || another_round;
+    // One message per turn is enough, whatever its other calls show.
+    let enough = told && rung.action == Action::Nudge && !another_round;
+    if count < rung.at || !had_a_turn || enough || !fits(rung.action, found) {
+        return None;
+    }
+    episode.climb(next + 1, rung.action, count, context);
+    Some(Reached { level: next + 1, rung, episode: Some(episode.began), reminder: None })
+}
+
+/// Returns the last rung that messages the agent, if its message is due again: mode `nudge` allows nothing stronger, all messages
+/// were given, and the count has doubled since the last one.
+fn last_nudge<'a>(
     ladder: &'a Ladder,
     episode: &Episode,
     found: &DetectorHit,
-    count: u64,
     context: &DecisionContext<'_>,
 ) -> Option<(u32, &'a Rung)> {
     let nudges = ladder.rungs.iter().take_while(|rung| rung.action == Action::Nudge).count();
@@ -174,9 +164,22 @@ fn reminded<'a>(
         && !episode.lost
         && !found.finding.evidence.pending
         && episode.count > 0
-        && count >= episode.count.saturating_mul(2);
+        && found.finding.count >= episode.count.saturating_mul(2);
     let last = ladder.rungs.get(nudges.checked_sub(1)?)?;
     due.then_some((u32::try_from(nudges).unwrap_or(u32::MAX), last))
+}
+
+/// Messages the agent once more, and notes that in the episode.
+fn remind<'a>(
+    (level, rung): (u32, &'a Rung),
+    episode: &mut Episode,
+    count: u64,
+    context: &DecisionContext<'_>,
+) -> Reached<'a> {
+    let climbed = episode.rung;
+    episode.climb(climbed, Action::Nudge, count, context);
+    let reminder = Reminder { warning: episode.messages, usd: context.usd - episode.usd };
+    Reached { level, rung, episode: Some(episode.began), reminder: Some(reminder) }
 }
 
 /// Returns the number of a hit's detector in the state of the ladders.
@@ -197,9 +200,9 @@ fn by_severity<'a>(
     found: &DetectorHit,
     ladder: &mut LadderState,
     context: &DecisionContext<'_>,
-) -> Option<(u32, &'a Rung, Option<u64>)> {
+) -> Option<Reached<'a>> {
     let evidence = &found.finding.evidence;
-    let number = number(found);
+    let (number, count) = (number(found), found.finding.count);
     // Several agents take turns in a session, so its steps stand for turns.
     let turn = if watch.detector.whole_session() { context.step } else { context.turns };
     let (reached, _) = watch.ladder.reach(evidence.severity)?;
@@ -208,15 +211,18 @@ fn by_severity<'a>(
     let given = if episode.lost { episode.rung.saturating_sub(1) } else { episode.rung };
     let level = if episode.turn == turn && given > 0 { reached.min(given) } else { reached };
     let rung = watch.ladder.rungs.get((level - 1) as usize)?;
-    let known = rung.action < Action::Ask && (level <= given || told);
-    if known || !fits(rung.action, found) {
+    // A run that may not be stopped is reported once.
+    let once = rung.action < Action::Ask || rung.action == Action::Stop && context.mode != Mode::Enforce;
+    if once && (level <= given || told) {
+        let rung = last_nudge(&watch.ladder, episode, found, context).filter(|_| !told)?;
+        return Some(remind(rung, episode, count, context));
+    }
+    if !fits(rung.action, found) {
         return None;
     }
-    if episode.rung == 0 {
-        episode.began = context.step;
-    }
-    (episode.rung, episode.turn, episode.step, episode.lost) = (level.max(given), turn, context.step, false);
-    Some((level, rung, Some(episode.began)))
+    let turns = DecisionContext { turns: turn, ..*context };
+    episode.climb(level.max(given), rung.action, count, &turns);
+    Some(Reached { level, rung, episode: Some(episode.began), reminder: None })
 }
 
 /// Returns whether a finding justifies this action. Refusing needs a call to refuse and strong evidence; messages wait

@@ -110,17 +110,10 @@ pub fn decide(
             let limit = ladders.of(watch).limit_episode(number(one), one.finding.evidence.pattern);
             limit.rung = best.level;
         }
-        let variant = one.finding.evidence.variant.and_then(|v| best.rung.variants.get(v));
-        let message = variant.unwrap_or(&best.rung.message);
         decision.action = best.action;
         decision.level = best.level;
         decision.rung.clone_from(&best.rung.name);
-        decision.message = match best.reminder {
-            Some(reminder) => Some(remind(&watch.ladder.reminder, reminder, one, watch, context)),
-            None => {
-                (!message.is_empty()).then(|| render(message, &one.finding, &watch.params, context.tools))
-            }
-        };
+        decision.message = message(best, one, watch, context);
         match (best.action, best.rung.action) {
             (Action::Ask, wanted) if wanted != Action::Ask && one.call.is_some() => {
                 decision.message = Some(question(&one.finding));
@@ -156,20 +149,24 @@ pub fn decide(
     Decided { by, episode, of_limit, ..done(decision, why, clear, mode) }
 }
 
-/// Returns the text of a message that is given again.
-fn remind(
-    text: &str,
-    reminder: Reminder,
+/// Returns the text of a rung's message, or of its reminder.
+fn message(
+    best: &Candidate<'_>,
     hit: &DetectorHit,
     watch: &Watch,
     context: &DecisionContext<'_>,
-) -> String {
-    let mut finding = hit.finding.clone();
-    let cost = format!(" Since the first one, this session has cost ${:.2}.", reminder.usd);
-    let since = if reminder.usd >= 0.005 { cost } else { String::new() };
-    finding.evidence.fields.push(("warning", reminder.warning.to_string()));
-    finding.evidence.fields.push(("since", since));
-    render(text, &finding, &watch.params, context.tools)
+) -> Option<String> {
+    if let Some(Reminder { warning, usd }) = best.reminder {
+        let mut finding = hit.finding.clone();
+        let cost = format!(" Since the first one, this session has cost ${usd:.2}.");
+        let since = if usd >= 0.005 { cost } else { String::new() };
+        finding.evidence.fields.push(("warning", warning.to_string()));
+        finding.evidence.fields.push(("since", since));
+        return Some(render(&watch.ladder.reminder, &finding, &watch.params, context.tools));
+    }
+    let variant = hit.finding.evidence.variant.and_then(|v| best.rung.variants.get(v));
+    let text = variant.unwrap_or(&best.rung.message);
+    (!text.is_empty()).then(|| render(text, &hit.finding, &watch.params, context.tools))
 }
 
 /// Returns the stop of an earlier step for this one, with what was found at it.

@@ -1,5 +1,7 @@
-use deloop_types::Decision;
+use deloop_types::{Action, Decision};
 use serde::{Deserialize, Serialize};
+
+use crate::decide::DecisionContext;
 
 /// Number of turns without a pattern that end its episode.
 const GAP: u64 = 8;
@@ -65,6 +67,23 @@ pub(crate) struct Episode {
     /// Whether it is about a limit, not about a loop. Then it lasts until the limit is raised.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_limit: bool,
+}
+
+impl Episode {
+    /// Notes that its `rung` is reached with this `count`, and what that does.
+    pub(crate) fn climb(&mut self, rung: u32, action: Action, count: u64, context: &DecisionContext<'_>) {
+        if self.rung == 0 {
+            self.began = context.step;
+        }
+        if action == Action::Nudge {
+            if self.messages == 0 {
+                self.usd = context.usd;
+            }
+            self.messages += u32::from(!self.lost);
+            self.count = count;
+        }
+        (self.rung, self.turn, self.step, self.lost) = (rung, context.turns, context.step, false);
+    }
 }
 
 impl LadderState {

@@ -9,7 +9,7 @@ use super::update::LARGEST;
 use crate::exit::Failure;
 
 /// How long the whole download may take.
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns whether this is an address and not a file.
 pub(super) fn is_url(from: &str) -> bool {

@@ -397,7 +397,7 @@ impl History {
         let took = self.tenths(ts).and_then(|now| now.checked_sub(record.at));
         record.took = took.map_or(u16::MAX, |t| u16::try_from(t).unwrap_or(u16::MAX - 1));
         let before = || self.recent.iter().take(at).rev();
-        record.look = look(&record, before(), |words| is_pending(&text, words, vocabulary));
+        record.look = look(&record, &before(), |words| is_pending(&text, words, vocabulary));
         let last = before().find(|r| r.signature == record.signature && r.answered());
         let failed = record.ending.in_vain();
         let again = last.is_some();

@@ -12,10 +12,11 @@ const PASSING: [u64; 6] = [202, 409, 423, 425, 429, 503];
 /// Returns whether an output reports such a state: in a field if it is data, else in its `words`.
 pub(crate) fn is_pending(text: &str, words: bool, vocabulary: &Vocabulary) -> bool {
     let text = text.trim();
-    if text.starts_with('{') && text.len() <= 4 * READ {
-        if let Ok(Value::Object(fields)) = serde_json::from_str(text) {
-            return reports_pending(&fields, vocabulary);
-        }
+    if text.starts_with('{')
+        && text.len() <= 4 * READ
+        && let Ok(Value::Object(fields)) = serde_json::from_str(text)
+    {
+        return reports_pending(&fields, vocabulary);
     }
     if !words {
         return false;

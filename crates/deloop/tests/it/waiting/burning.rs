@@ -37,6 +37,20 @@ fn polls_of_empty_output_are_ended_before_30_dollars() {
     expect(&[], &empty_output(), |_, decisions| is_ended_by_cost_within(599, decisions));
 }
 
+/// Mode `nudge` stops nothing: the agent is reminded at doubling distances, and the limit is reported once.
+#[test]
+fn polls_of_empty_output_in_mode_nudge() {
+    expect(&["--mode", "nudge"], &empty_output(), |_, decisions| {
+        let (nudges, rest): (Vec<_>, Vec<_>) = decisions.iter().partition(|d| d.action() == "nudge");
+        let at: Vec<usize> = nudges.iter().map(|d| d.look).collect();
+        let doubled = at.len() >= 4 && at.windows(2).all(|pair| pair[1] >= pair[0] * 2);
+        match rest.as_slice() {
+            [limit] if doubled && limit.action() == "warn" => Ok(()),
+            _ => Err(format!("messages at looks {at:?} and {} other decisions", rest.len())),
+        }
+    });
+}
+
 fn codex(model: &str) -> Vec<Session> {
     let usage =
         json!({"model": model, "input_tokens": 1_500, "cache_read_tokens": 238_000, "output_tokens": 300});
