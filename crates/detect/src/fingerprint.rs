@@ -2,7 +2,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::reading::write_canonical;
+use crate::reading::{write_canonical, write_canonical_entries};
 
 /// Identifies the hash function and the version of its input. A stored history records the one it was made with.
 /// XXH3-128, because its output is frozen upstream: it is the same on every platform and in every release.
@@ -32,6 +32,15 @@ impl Fingerprint {
         text.push_str(tool);
         text.push('\0');
         write_canonical(args, &mut text);
+        Self::of_bytes(text.as_bytes())
+    }
+
+    /// Hashes a tool and some of its arguments.
+    pub(crate) fn of_entries(tool: &str, entries: &mut [(&String, &Value)]) -> Self {
+        let mut text = String::with_capacity(256);
+        text.push_str(tool);
+        text.push('\0');
+        write_canonical_entries(entries, &mut text);
         Self::of_bytes(text.as_bytes())
     }
 

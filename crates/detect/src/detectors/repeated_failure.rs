@@ -133,11 +133,9 @@ impl Detector for RepeatedFailure {
         let mut still = |r: &CallRecord| !std::mem::replace(&mut moved, r.progress == Progress::Moved);
         let in_vain: Vec<&CallRecord> = history
             .of_this_request()
-            .take_while(|r| r.signature != record.signature || r.ending.in_vain())
-            .take_while(|r| r.signature != record.signature || still(r))
-            .filter(|r| r.signature == record.signature)
+            .take_while(|r| r.signature != record.signature || r.ending.in_vain() && still(r))
+            .filter(|r| r.signature == record.signature && !record.is_less_limited(r))
             .collect();
-        let in_vain: Vec<&CallRecord> = in_vain.into_iter().filter(|r| !record.is_less_limited(r)).collect();
         let last = *in_vain.first()?;
         let near = |r: &&&CallRecord, within: u32| r.turn.saturating_add(within) > record.turn;
         let mut unchanged: Vec<&CallRecord> =

@@ -7,6 +7,8 @@ use crate::fingerprint::short_hash;
 const CALLS: usize = 6;
 /// Number of numbers remembered of an outcome, the last ones.
 const NUMBERS: usize = 3;
+/// Maximum number of numbers examined in an outcome, from its end: summaries come last.
+const EXAMINED: usize = 16;
 /// A number of these isn't progress: a log grows and attempts are counted whatever comes of them.
 const NOT_PROGRESS: [&str; 16] = [
     "bytes",
@@ -89,9 +91,10 @@ impl Gauges {
 fn numbers(text: &[u8]) -> [Gauge; NUMBERS] {
     let mut found = [Gauge::default(); NUMBERS];
     let mut count = 0;
-    let mut end = text.len();
+    let (mut end, mut examined) = (text.len(), 0);
     while count < NUMBERS
-        && let Some(last) = text[..end].iter().rposition(u8::is_ascii_digit)
+        && examined < EXAMINED
+        && let Some(last) = last_digit(&text[..end])
     {
         let start = text[..last].iter().rposition(|b| !b.is_ascii_digit()).map_or(0, |n| n + 1);
         if let Some(gauge) = gauge(text, start, last + 1)
@@ -100,9 +103,25 @@ fn numbers(text: &[u8]) -> [Gauge; NUMBERS] {
             found[count] = gauge;
             count += 1;
         }
-        end = start;
+        (end, examined) = (start, examined + 1);
     }
     found
+}
+
+/// Returns the index of the last digit. It looks at whole pieces first, which takes a fraction of the instructions.
+fn last_digit(text: &[u8]) -> Option<usize> {
+    const PIECE: usize = 64;
+    let mut end = text.len();
+    while end > 0 {
+        let start = end.saturating_sub(PIECE);
+        let piece = &text[start..end];
+        let has_one = piece.iter().fold(0, |any, byte| any | u8::from(byte.is_ascii_digit()));
+        if has_one != 0 {
+            return piece.iter().rposition(u8::is_ascii_digit).map(|at| start + at);
+        }
+        end = start;
+    }
+    None
 }
 
 fn gauge(text: &[u8], start: usize, end: usize) -> Option<Gauge> {

@@ -402,10 +402,13 @@ impl History {
         let failed = record.ending.in_vain();
         let again = last.is_some();
         let moved = (failed || again) && self.gauges.enter(record.signature, &reading.masked);
-        record.shape = if again { shape(&reading.masked) } else { 0 };
-        let news = moved || last.is_some_and(|last| last.output != record.output);
+        record.shape = if again && !failed { shape(&reading.masked) } else { 0 };
+        let mut news = moved || last.is_some_and(|last| last.output != record.output);
         if record.look == Look::Waiting {
             record.ending = Ending::Running;
+            // Each look at the same thing may have an id of its own.
+            let unseen = || !before().any(|r| r.output == record.output);
+            news |= last.is_none() && self.wait.looks > 0 && record.length > 0 && unseen();
         }
         record.progress = progress(&record, moved, before());
         self.active = ts.or(self.active);

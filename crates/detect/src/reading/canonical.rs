@@ -38,6 +38,14 @@ pub fn write_canonical(value: &Value, out: &mut String) {
     }
 }
 
+/// Writes some entries of an object as [`write_canonical`] writes the whole object.
+pub(crate) fn write_canonical_entries(entries: &mut [(&String, &Value)], out: &mut String) {
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    out.push('{');
+    write_entries(entries.iter().copied(), out);
+    out.push('}');
+}
+
 fn write_entries<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, out: &mut String) {
     for (i, (key, value)) in entries.enumerate() {
         if i > 0 {

@@ -1,9 +1,9 @@
 use deloop_types::Call;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::command::{COMMAND_ARGUMENTS, command_line};
 use super::{PatternOf, Vocabulary};
-use crate::{Fingerprint, ToolKind};
+use crate::{Fingerprint, ToolKind, short_hash};
 
 /// What identifies a call among others for `default`, if that isn't all of its arguments.
 pub(crate) struct Identity {
@@ -16,34 +16,38 @@ pub(crate) struct Identity {
 /// Returns what identifies a call, if that isn't all of its arguments.
 pub(crate) fn identity(call: &Call, kind: ToolKind, vocabulary: &Vocabulary) -> Option<Identity> {
     let Value::Object(args) = &call.args else { return None };
-    let limits = |name: &str| vocabulary.is_a(PatternOf::Limit, name);
-    let describes = |name: &str| vocabulary.is_a(PatternOf::Description, name) || limits(name);
-    let carried = (kind == ToolKind::Run)
+    let carried = (kind == ToolKind::Run && args.values().any(Value::is_array))
         .then(|| COMMAND_ARGUMENTS.iter().find(|name| args.get(**name).is_some_and(Value::is_array)))
         .flatten();
-    if carried.is_none() && !args.keys().any(|name| describes(name)) {
+    let mut own = Vec::with_capacity(args.len());
+    let (mut described, mut limited) = (false, 0);
+    let command = carried.map(|_| command_line(&call.args).map_or(Value::Null, Value::from));
+    for (name, value) in args {
+        let kinds = vocabulary.kinds(name);
+        let (limits, describes) = (kinds.has(PatternOf::Limit), kinds.has(PatternOf::Description));
+        described |= limits || describes;
+        match &command {
+            _ if limits => limited ^= limit_hash(name, value),
+            _ if describes => {}
+            Some(command) if carried.is_some_and(|carries| carries == name) => own.push((name, command)),
+            _ => own.push((name, value)),
+        }
+    }
+    if !described && carried.is_none() {
         return None;
     }
-    let mut own: Map<String, Value> = Map::new();
-    for (name, value) in args.iter().filter(|(name, _)| !describes(name)) {
-        let value = match carried {
-            Some(carries) if carries == name => command_line(&call.args).map_or(Value::Null, Value::from),
-            _ => value.clone(),
-        };
-        own.insert(name.clone(), value);
-    }
-    let limited: Map<String, Value> = args
-        .iter()
-        .filter(|(name, _)| limits(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let limits = match limited.is_empty() {
-        true => 0,
-        false => Fingerprint::of_call("", &Value::Object(limited)).short().to_le_bytes()[0].max(1),
-    };
+    let limits = if limited == 0 { 0 } else { limited.to_le_bytes()[0].max(1) };
     // A tool whose arguments all describe is known by them.
-    (!own.is_empty())
-        .then(|| Identity { signature: Fingerprint::of_call(&call.tool, &Value::Object(own)), limits })
+    (!own.is_empty()).then(|| Identity { signature: Fingerprint::of_entries(&call.tool, &mut own), limits })
+}
+
+/// Hashes an argument that limits a call. Most are numbers.
+fn limit_hash(name: &str, value: &Value) -> u64 {
+    let value = match value {
+        Value::Number(number) if number.is_u64() => short_hash(&number.as_u64().unwrap_or(0).to_le_bytes()),
+        other => Fingerprint::of_call("", other).short(),
+    };
+    short_hash(name.as_bytes()) ^ value
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod vocabulary;
 mod words;
 
 pub use canonical::write_canonical;
+pub(crate) use canonical::write_canonical_entries;
 pub use command::command_line;
 pub(crate) use command::is_file_operation;
 pub(crate) use edits::file_edits;

@@ -1,5 +1,7 @@
 //! Names that deloop recognizes: test files, plan files, tools for plans and subagents, and the states of a task.
 
+use std::collections::HashMap;
+
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,30 +62,79 @@ pub struct PatternList {
     pub examples: Vec<String>,
 }
 
+impl PatternOf {
+    /// Returns whether these are names of files, which are compared by wildcards.
+    fn of_files(self) -> bool {
+        matches!(self, Self::TestFile | Self::PlanFile)
+    }
+
+    fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
 impl PatternList {
-    fn fits(&self, text: &str) -> bool {
-        match self.of {
-            PatternOf::TestFile | PatternOf::PlanFile => {
-                let mut parts = text.rsplit(['/', '\\']);
-                let name = parts.next().unwrap_or_default();
-                self.patterns.iter().any(|pattern| matches_wildcard(pattern, name))
-                    || parts.any(|folder| self.folders.iter().any(|f| f == folder))
-            }
-            _ => {
-                // The name of an MCP tool includes its server: mcp__SERVER__TOOL.
-                let own = text.rsplit("__").next().unwrap_or(text);
-                let letters =
-                    || own.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase());
-                self.patterns.iter().any(|pattern| letters().eq(pattern.bytes()))
-            }
+    fn fits_file(&self, path: &str) -> bool {
+        let mut parts = path.rsplit(['/', '\\']);
+        let name = parts.next().unwrap_or_default();
+        self.patterns.iter().any(|pattern| matches_wildcard(pattern, name))
+            || parts.any(|folder| self.folders.iter().any(|f| f == folder))
+    }
+}
+
+/// What a tool, an argument, a field or a state is by its name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NameKinds(u16);
+
+impl NameKinds {
+    pub(crate) fn has(self, of: PatternOf) -> bool {
+        self.0 & of.bit() != 0
+    }
+}
+
+/// The longest name that is looked up, in letters and digits.
+const LONGEST_NAME: usize = 40;
+
+/// Returns the kinds of all names in the lists, for [`Vocabulary::kinds`].
+pub(super) fn name_kinds(lists: &[PatternList]) -> HashMap<String, NameKinds> {
+    let mut kinds: HashMap<String, NameKinds> = HashMap::new();
+    for list in lists.iter().filter(|list| !list.of.of_files()) {
+        for name in &list.patterns {
+            kinds.entry(name.clone()).or_default().0 |= list.of.bit();
         }
     }
+    kinds
 }
 
 impl Vocabulary {
     /// Returns whether a name is of this kind.
     pub(crate) fn is_a(&self, of: PatternOf, name: &str) -> bool {
-        self.lists().patterns.iter().any(|list| list.of == of && list.fits(name))
+        if of.of_files() {
+            return self.lists().patterns.iter().any(|list| list.of == of && list.fits_file(name));
+        }
+        self.kinds(name).has(of)
+    }
+
+    /// Returns all kinds that a name is of, but those of files.
+    pub(crate) fn kinds(&self, name: &str) -> NameKinds {
+        // Most names are written as the lists write them.
+        if name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            return self.name_kinds().get(name.as_bytes()).copied().unwrap_or_default();
+        }
+        let (mut letters, mut length, mut last) = ([0; LONGEST_NAME], 0, 0);
+        for byte in name.bytes() {
+            if byte == b'_' && last == b'_' {
+                // The name of an MCP tool includes its server: mcp__SERVER__TOOL.
+                length = 0;
+            } else if byte.is_ascii_alphanumeric() {
+                if let Some(letter) = letters.get_mut(length) {
+                    *letter = byte.to_ascii_lowercase();
+                }
+                length += 1;
+            }
+            last = byte;
+        }
+        letters.get(..length).and_then(|name| self.name_kinds().get(name)).copied().unwrap_or_default()
     }
 }
 
@@ -117,7 +168,7 @@ mod tests {
         for list in &vocabulary.lists().patterns {
             assert!(!list.why.is_empty() && !list.examples.is_empty(), "{}", list.name);
             for example in &list.examples {
-                assert!(list.fits(example) && vocabulary.is_a(list.of, example), "{}: {example}", list.name);
+                assert!(vocabulary.is_a(list.of, example), "{}: {example}", list.name);
             }
         }
         for no in ["src/latest.java", "src/contest.go", "testing.md", "src/spec.rs", "inspect/a.rb"] {

@@ -87,6 +87,7 @@ pub(crate) fn telling(args: &Value) -> Cow<'_, str> {
         other => args_text(other),
     };
     if let Value::Object(map) = args
+        && map.values().any(Value::is_array)
         && COMMAND_ARGUMENTS.iter().any(|name| map.get(*name).is_some_and(Value::is_array))
         && let Some(command) = command_line(args)
     {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PatternList;
+use super::patterns::{NameKinds, name_kinds};
 use super::shell::program_name;
 use super::tools::{ToolKind, name_words};
 use crate::short_hash;
@@ -159,13 +160,15 @@ pub struct Vocabulary {
     programs: Index<Vec<usize>>,
     /// Programs that run another program, with the subcommands that do; empty means always.
     wrappers: Index<Vec<String>>,
+    /// What tools, arguments, fields and states are by their names.
+    kinds: Index<NameKinds>,
     failure: AhoCorasick,
     pending: AhoCorasick,
 }
 
 /// Looks up names by hash. A call needs only a few lookups, and the standard hasher would cost more than they do.
 #[derive(Debug)]
-struct Index<T>(Vec<(u64, T)>);
+pub(super) struct Index<T>(Vec<(u64, T)>);
 
 impl<T> Index<T> {
     fn new(entries: HashMap<String, T>) -> Self {
@@ -175,7 +178,7 @@ impl<T> Index<T> {
         Self(all)
     }
 
-    fn get(&self, name: &[u8]) -> Option<&T> {
+    pub(super) fn get(&self, name: &[u8]) -> Option<&T> {
         let hash = short_hash(name);
         self.0.binary_search_by_key(&hash, |(known, _)| *known).ok().map(|at| &self.0[at].1)
     }
@@ -244,7 +247,15 @@ impl Vocabulary {
         }
         let (failure, pending) = (automaton(&lists, Meaning::Failure), automaton(&lists, Meaning::Pending));
         let (names, programs, wrappers) = (Index::new(names), Index::new(programs), Index::new(wrappers));
-        Self { names, programs, wrappers, failure, pending, lists }
+        Self {
+            names,
+            programs,
+            wrappers,
+            kinds: Index::new(name_kinds(&lists.patterns)),
+            failure,
+            pending,
+            lists,
+        }
     }
 
     /// Returns the lists it was built from.
@@ -298,6 +309,10 @@ impl Vocabulary {
             words = &words[taken + skipped..];
         }
         words
+    }
+
+    pub(super) fn name_kinds(&self) -> &Index<NameKinds> {
+        &self.kinds
     }
 
     /// Returns the phrases that report a failure, for a search in lower-case text.
