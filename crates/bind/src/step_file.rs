@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use deloop_formats::{FORMATS, Format, ReadError, find, read_file, sniff};
+use deloop_formats::{FORMATS, Format, OwnFiles, ReadError, find, read_file, sniff};
 use deloop_types::Step;
 
 use crate::BindError;
@@ -154,12 +154,19 @@ impl FileSource {
             self.format.or_else(|| sniff(head))
         };
         let bytes = UntilCancelled { inner: self.file.take(size), cancelled: self.cancelled };
-        let read = read_file(Box::new(bytes), size, Some(&self.path), &choose, &mut |item, _| {
-            batch.push(item.step);
-            if batch.len() == BATCH {
-                hand_over(&mut batch);
-            }
-        });
+        let read = read_file(
+            Box::new(bytes),
+            size,
+            Some(&self.path),
+            &choose,
+            &OwnFiles::default(),
+            &mut |item, _| {
+                batch.push(item.step);
+                if batch.len() == BATCH {
+                    hand_over(&mut batch);
+                }
+            },
+        );
         hand_over(&mut batch);
         match read {
             Ok(read) => Ok(read.notes.into_iter().collect()),

@@ -1,4 +1,6 @@
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use deloop_types::Step;
 
@@ -24,6 +26,11 @@ pub trait Format: Send + Sync {
 
     /// Returns whether a file that starts with these bytes (up to 64 KiB, possibly cut within a line) has this format.
     fn sniff(&self, head: &[u8]) -> bool;
+
+    /// Returns the subagent that a file holds the messages of, if its name says so and other files repeat them.
+    fn subagent<'a>(&self, _path: &'a Path) -> Option<&'a str> {
+        None
+    }
 
     /// Creates a reader for one file.
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader>;
@@ -53,10 +60,16 @@ impl<'a> Source<'a> {
     }
 }
 
+/// The subagents whose messages are read from files of their own.
+pub type OwnFiles = Arc<HashSet<String>>;
+
 /// Turns one file's bytes into Steps. State that spans lines is kept in the reader.
 pub trait Reader {
     /// Reads one line or document.
     fn read(&mut self, bytes: &[u8], out: &mut Sink<'_>);
+
+    /// Leaves out what the file repeats of these subagents, because their own files are read as well.
+    fn leave_to_own_files(&mut self, _subagents: &OwnFiles) {}
 
     /// Writes what was held back until the end of the file.
     fn finish(&mut self, _out: &mut Sink<'_>) {}

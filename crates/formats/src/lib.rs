@@ -28,8 +28,8 @@ mod text;
 mod timeout;
 
 pub use agents::opencode::read_storage as read_opencode_storage;
-pub use file::{FileNotes, FileRead, InputLine, LONGEST, Lines, ReadError, read_file};
-pub use format::{Format, Item, Reader, Report, Shape, Sink, Source, read};
+pub use file::{FileNotes, FileRead, InputLine, LONGEST, Lines, ReadError, read_file, subagent_of};
+pub use format::{Format, Item, OwnFiles, Reader, Report, Shape, Sink, Source, read};
 pub use json::bounded::{bound_lines, read_json, read_step};
 pub use location::{Base, Place};
 pub use registry::{FORMATS, find, sniff};

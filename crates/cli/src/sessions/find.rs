@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use deloop_formats::{FORMATS, Format};
+use deloop_formats::{FORMATS, Format, OwnFiles, subagent_of};
 use deloop_types::Millis;
 
 use super::Problem;
@@ -52,6 +52,8 @@ pub(crate) struct SessionInput {
     pub(crate) forced: Option<&'static dyn Format>,
     /// Whether the user named it, so that it is a problem if it contains no session.
     pub(crate) named: bool,
+    /// The subagents that have files of their own among the inputs.
+    pub(crate) own_files: OwnFiles,
 }
 
 /// Where the bytes come from.
@@ -71,7 +73,14 @@ impl SessionInput {
     /// Returns an input for a file that somebody named.
     pub(crate) fn file(path: &Path) -> Self {
         let size = std::fs::metadata(path).map_or(0, |about| about.len());
-        Self { source: InputSource::File(path.to_owned()), size, likely: None, forced: None, named: true }
+        Self {
+            source: InputSource::File(path.to_owned()),
+            size,
+            likely: None,
+            forced: None,
+            named: true,
+            own_files: OwnFiles::default(),
+        }
     }
 
     /// Returns the path to print for it.
@@ -98,6 +107,13 @@ pub(crate) struct FoundInputs {
 }
 
 impl FoundInputs {
+    /// Tells every input which subagents have files of their own, so that none of their messages is read twice.
+    fn leave_to_own_files(&mut self) {
+        let own_files: HashSet<String> = self.inputs.iter().filter_map(|i| subagent_of(i.path())).collect();
+        let own_files = Arc::new(own_files);
+        self.inputs.iter_mut().for_each(|input| input.own_files = Arc::clone(&own_files));
+    }
+
     /// Copies standard input, if it is to be read, so that it can be read twice.
     pub(crate) fn keep_stdin(&mut self) -> std::io::Result<()> {
         for input in self.inputs.iter_mut().filter(|i| matches!(i.source, InputSource::Stdin)) {
@@ -123,6 +139,7 @@ pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> FoundInputs {
     }
     let mut found = finder.found;
     found.problems.extend(finder.walk.problems);
+    found.leave_to_own_files();
     found
 }
 
@@ -134,6 +151,7 @@ pub(crate) fn examples() -> Vec<SessionInput> {
         likely: None,
         forced: None,
         named: true,
+        own_files: OwnFiles::default(),
     };
     EXAMPLES.into_iter().map(input).collect()
 }
@@ -175,6 +193,7 @@ impl Finder {
                 likely: None,
                 forced: self.forced,
                 named: true,
+                own_files: OwnFiles::default(),
             };
             return self.found.inputs.push(input);
         }
@@ -231,6 +250,7 @@ impl Finder {
                 likely,
                 forced: self.forced,
                 named,
+                own_files: OwnFiles::default(),
             });
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn read(
         _ => Some(input.path()),
     };
     let raw = Box::new(ProgressReader { inner: raw, progress });
-    let mut read = read_file(raw, size, path, &|head| choose(input, head), emit)?;
+    let mut read = read_file(raw, size, path, &|head| choose(input, head), &input.own_files, emit)?;
     if let InputSource::File(path) = &input.source
         && std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() != size)
     {
@@ -77,6 +77,7 @@ impl<R: Read> Read for ProgressReader<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use deloop_formats::OwnFiles;
     use std::io::Write;
 
     /// An agent that is still running keeps writing while its file is read.
@@ -93,6 +94,7 @@ mod tests {
             likely: None,
             forced: None,
             named: true,
+            own_files: OwnFiles::default(),
         };
         let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
         let mut seen = 0;

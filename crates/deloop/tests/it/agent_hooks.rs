@@ -200,7 +200,7 @@ fn the_default_profile_tells_refuses_and_stops() {
 }
 
 /// Makes the same failing call until the run is ended; in how many calls.
-fn until_stopped(agent: &mut Agent, more: &Value) -> Option<u32> {
+pub(crate) fn until_stopped(agent: &mut Agent, more: &Value) -> Option<u32> {
     (1..=10).find(|n| {
         let mut call = json!({"tool_name": "Bash", "tool_input": {"command": "make check"}, "tool_use_id": format!("x{n}")});
         call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

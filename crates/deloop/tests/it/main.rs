@@ -31,6 +31,7 @@ mod judging;
 mod known_failures;
 mod limits;
 mod live;
+mod origins;
 mod pages;
 mod parallel;
 mod prices;

@@ -14,7 +14,7 @@ use self::encoding::{Encoding, decoded, repaired};
 pub use self::lines::{InputLine, LONGEST, Lines};
 pub use self::notes::FileNotes;
 use self::unpack::{fill, unpack};
-use crate::{Format, Item, Reader, Report, Shape, Sink, Source};
+use crate::{Format, Item, OwnFiles, Reader, Report, Shape, Sink, Source};
 
 /// Number of bytes used to detect the format.
 const HEAD: usize = 64 * 1024;
@@ -54,7 +54,8 @@ impl std::convert::From<io::Error> for ReadError {
 /// Reads the bytes of a file and hands out each item with the number of its line, from 1; 0 where there are no lines.
 ///
 /// The bytes may be compressed (gzip or Zstandard) and `size` is how many there are, 0 if unknown. `choose` returns the
-/// format of a file that begins with the given bytes; [`sniff`](crate::sniff) does that.
+/// format of a file that begins with the given bytes; [`sniff`](crate::sniff) does that. What the file repeats of the
+/// subagents in `own_files` is left out.
 ///
 /// # Errors
 /// When the file has no known format, or its beginning can't be read. What can't be read later is a note.
@@ -63,6 +64,7 @@ pub fn read_file(
     size: u64,
     path: Option<&Path>,
     choose: &dyn Fn(&[u8]) -> Option<&'static dyn Format>,
+    own_files: &OwnFiles,
     emit: &mut dyn FnMut(Item, u64),
 ) -> Result<FileRead, ReadError> {
     let unpacked = unpack(packed, size)?;
@@ -84,7 +86,8 @@ pub fn read_file(
         .and_then(|head| choose(head))
         .ok_or(ReadError::UnknownFormat)?;
     let path = path.map(unpacked_name);
-    let reader = format.reader(&Source { path: path.as_deref() });
+    let mut reader = format.reader(&Source { path: path.as_deref() });
+    reader.leave_to_own_files(own_files);
     let mut pump = Pump { reader, notes: FileNotes::default(), bytes: 0, lossy: 0, emit };
     let whole = Box::new(io::Cursor::new(head).chain(Broken(broken)).chain(text));
     let report = match format.shape() {
@@ -111,6 +114,12 @@ pub fn read_file(
         ));
     }
     Ok(FileRead { format, report, notes, bytes })
+}
+
+/// Returns the subagent that a file holds the messages of, if its name says so and other files repeat them.
+pub fn subagent_of(path: &Path) -> Option<String> {
+    let path = unpacked_name(path);
+    crate::FORMATS.iter().find_map(|format| format.subagent(&path)).map(str::to_owned)
 }
 
 /// Returns the path without `.gz` or `.zst`: formats read names and projects from paths.

@@ -114,6 +114,8 @@ pub enum PromptAuthor {
     Human,
     /// The program itself.
     Harness,
+    /// The program itself, which only reports something.
+    Notice,
     /// A person if it starts a turn, else the program itself.
     HumanWhenNew,
     /// A person, or the program itself if a hook kept the agent going with the same words before.
@@ -151,7 +153,8 @@ impl HookEvent {
             }
             HookKind::Prompt => {
                 if let Some(prompt) = &self.prompt {
-                    let origin = if self.is_human(seen) { Origin::Human } else { Origin::Harness };
+                    let origin = self.origin(prompt, seen);
+                    seen.prompted(&prompt.text);
                     bodies.push(Body::User(UserText::new(prompt.text.clone(), origin)));
                     if prompt.by == PromptAuthor::HumanUntilContinued {
                         seen.begin_prompt(&prompt.text);
@@ -183,12 +186,30 @@ impl HookEvent {
     /// Returns whether a person writes to the agent in this event.
     #[must_use]
     pub fn is_human(&self, seen: &Seen) -> bool {
-        self.prompt.as_ref().is_some_and(|prompt| match prompt.by {
-            PromptAuthor::Human => true,
-            PromptAuthor::Harness => false,
-            PromptAuthor::HumanWhenNew => seen.is_new_turn(self.turn.as_deref()),
-            PromptAuthor::HumanUntilContinued => !seen.has_continued(&prompt.text),
-        })
+        self.prompt.as_ref().is_some_and(|prompt| self.origin(prompt, seen) == Origin::Human)
+    }
+
+    /// Returns the sender of the message of this event. What the agent had put on a timer comes from the timer.
+    fn origin(&self, prompt: &HookPrompt, seen: &Seen) -> Origin {
+        let by_program = match prompt.by {
+            PromptAuthor::Notice => return Origin::Notice,
+            PromptAuthor::Human => false,
+            PromptAuthor::Harness => true,
+            PromptAuthor::HumanWhenNew => !seen.is_new_turn(self.turn.as_deref()),
+            PromptAuthor::HumanUntilContinued => seen.has_continued(&prompt.text),
+        };
+        match by_program {
+            true => Origin::Harness,
+            false if seen.is_scheduled(&prompt.text) => Origin::Schedule,
+            false => Origin::Human,
+        }
+    }
+
+    /// Marks the message of this event as a notice if its text is one.
+    pub(crate) fn mark_notice(&mut self, is_notice: impl Fn(&str) -> bool) {
+        if let Some(prompt) = self.prompt.as_mut().filter(|prompt| is_notice(&prompt.text)) {
+            prompt.by = PromptAuthor::Notice;
+        }
     }
 
     /// Returns the Steps that report these calls as refused.

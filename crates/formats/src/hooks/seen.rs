@@ -6,6 +6,11 @@ use xxhash_rust::xxh3::xxh3_64;
 const PROMPTS: usize = 4;
 /// Number of calls remembered: more than any agent has open at once.
 const MOST: usize = 96;
+/// Number of prompts on timers remembered.
+const TIMERS: usize = 16;
+/// Tools with which an agent puts the `prompt` of its arguments on a timer, and whether the timer goes off once.
+const SCHEDULERS: [(&str, bool); 3] =
+    [("ScheduleWakeup", true), ("CronCreate", false), ("cron_create", false)];
 
 /// The calls seen in a session, so that each is reported once. The same call comes with several events, some
 /// agents give calls no ids, and some calls are reported only when they are over.
@@ -23,6 +28,9 @@ pub struct Seen {
     /// Hashes of prompts with which hooks kept the agent going.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     continued: Vec<u64>,
+    /// Hashes of the prompts that the agent has put on timers, and whether each comes once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scheduled: Vec<(u64, bool)>,
 }
 
 impl Seen {
@@ -34,6 +42,7 @@ impl Seen {
             let is_new = !self.calls.iter().any(|(k, _, _)| *k == key);
             if is_new {
                 self.push(key, u64::MAX);
+                self.schedule(call);
             }
             return (id.clone(), is_new);
         }
@@ -45,6 +54,7 @@ impl Seen {
                 let number = self.next;
                 self.next += 1;
                 self.push(key, number);
+                self.schedule(call);
                 (name(number), true)
             }
         }
@@ -98,6 +108,33 @@ impl Seen {
     /// Returns whether a hook kept the agent going with this prompt before. Its numbers may have been others.
     pub(super) fn has_continued(&self, text: &str) -> bool {
         self.continued.contains(&words(text))
+    }
+
+    /// Remembers the prompt that a call puts on a timer.
+    fn schedule(&mut self, call: &Call) {
+        let Some((_, once)) = SCHEDULERS.iter().find(|(tool, _)| *tool == call.tool) else { return };
+        let Some(prompt) = call.args["prompt"].as_str().filter(|prompt| !prompt.trim().is_empty()) else {
+            return;
+        };
+        let once = *once || call.args["recurring"] == serde_json::Value::Bool(false);
+        let prompt = xxh3_64(prompt.trim().as_bytes());
+        self.scheduled.retain(|(known, _)| *known != prompt);
+        if self.scheduled.len() >= TIMERS {
+            self.scheduled.remove(0);
+        }
+        self.scheduled.push((prompt, once));
+    }
+
+    /// Returns whether the agent has put this prompt on a timer.
+    pub(super) fn is_scheduled(&self, text: &str) -> bool {
+        let prompt = xxh3_64(text.trim().as_bytes());
+        self.scheduled.iter().any(|(known, _)| *known == prompt)
+    }
+
+    /// Notes that a prompt came, so that a timer that goes off once is over.
+    pub(super) fn prompted(&mut self, text: &str) {
+        let prompt = xxh3_64(text.trim().as_bytes());
+        self.scheduled.retain(|(known, once)| *known != prompt || !once);
     }
 
     fn push(&mut self, key: u64, number: u64) {

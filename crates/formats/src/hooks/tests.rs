@@ -272,3 +272,56 @@ fn what_is_no_event_is_an_error_that_says_why() {
         assert_eq!(agent.decode(odd).unwrap().kind, HookKind::Other);
     }
 }
+
+/// The origins of the messages in these events of an agent.
+fn origins(name: &str, events: &[serde_json::Value]) -> Vec<Origin> {
+    let mut seen = Seen::default();
+    let event = |event: &serde_json::Value| {
+        let mut event = event.clone();
+        event["session_id"] = "s".into();
+        agent(name).decode(event.to_string().as_bytes()).unwrap()
+    };
+    let steps = events.iter().flat_map(|sent| {
+        let event = event(sent);
+        let human = event.kind == HookKind::Prompt && event.is_human(&seen);
+        let steps = event.steps(&mut seen);
+        let is_human = |step: &Step| matches!(&step.body, Body::User(user) if user.origin == Origin::Human);
+        assert_eq!(human, steps.iter().any(is_human));
+        steps
+    });
+    let user = |step: Step| match step.body {
+        Body::User(user) => Some(user.origin),
+        _ => None,
+    };
+    steps.filter_map(user).collect()
+}
+
+fn prompt(text: &str) -> serde_json::Value {
+    serde_json::json!({"hook_event_name": "UserPromptSubmit", "prompt": text})
+}
+
+#[test]
+fn a_notification_is_no_prompt_of_a_person() {
+    let task = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n</task-notification>";
+    let quoted = format!("{task}\nWhat does this mean?");
+    let said = [prompt(task), prompt(&quoted), prompt("What is a <task-notification>?")];
+    assert_eq!(origins("claude-code", &said), [Origin::Notice, Origin::Human, Origin::Human]);
+    assert_eq!(origins("qwen-code", &said[..1]), [Origin::Notice]);
+    let subagent =
+        "<subagent_notification>\n{\"status\":{\"completed\":\"Done.\"}}\n</subagent_notification>";
+    assert_eq!(origins("codex", &[prompt(subagent), prompt(task)]), [Origin::Notice, Origin::Human]);
+}
+
+#[test]
+fn what_the_agent_put_on_a_timer_comes_from_the_timer() {
+    let call = |id: &str, tool: &str, input: serde_json::Value| serde_json::json!({"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input, "tool_use_id": id});
+    let wake_up =
+        call("t1", "ScheduleWakeup", serde_json::json!({"delaySeconds": 90, "prompt": "/loop check CI"}));
+    let cron =
+        call("t2", "CronCreate", serde_json::json!({"cron": "*/5 * * * *", "prompt": "Check the deploy."}));
+    let (looped, checked) = (prompt("/loop check CI"), prompt("Check the deploy."));
+    let events =
+        [looped.clone(), wake_up, cron, looped.clone(), looped, checked.clone(), prompt("Fix it."), checked];
+    use Origin::{Human, Schedule};
+    assert_eq!(origins("claude-code", &events), [Human, Schedule, Human, Schedule, Human, Schedule]);
+}

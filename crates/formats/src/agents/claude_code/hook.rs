@@ -4,7 +4,7 @@ use deloop_types::{Action, Decision, Outcome, ToolResult};
 use serde_json::{Map, Value, json};
 
 use crate::Base;
-use crate::agents::claude_code::{of_failure, of_response, of_text};
+use crate::agents::claude_code::{is_task_notification, of_failure, of_response, of_text};
 use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind, text};
@@ -66,6 +66,7 @@ impl HookAgent for ClaudeCodeHook {
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent = Sent::read(bytes)?;
         let mut event = sent.event(PromptAuthor::Human, kind)?;
+        event.mark_notice(is_task_notification);
         event.attended = match sent.permission_mode.as_str() {
             Some("bypassPermissions" | "dontAsk") => Some(false),
             Some("default" | "acceptEdits" | "plan") => Some(true),

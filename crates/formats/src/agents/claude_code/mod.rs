@@ -8,9 +8,12 @@ mod record;
 mod skip;
 mod user_text;
 
+use std::path::Path;
+
 use memchr::memmem;
 
 pub(crate) use outcome::{of_failure, of_response, of_text};
+pub(crate) use user_text::is_task_notification;
 
 use crate::{Base, Format, Place, Reader, Shape, Source};
 
@@ -51,6 +54,10 @@ impl Format for ClaudeCode {
             .map(<[u8]>::trim_ascii)
             .filter(|line| line.starts_with(b"{"))
             .any(is_record)
+    }
+
+    fn subagent<'a>(&self, path: &'a Path) -> Option<&'a str> {
+        path.file_stem()?.to_str()?.strip_prefix("agent-")
     }
 
     fn reader(&self, source: &Source<'_>) -> Box<dyn Reader> {

@@ -1,24 +1,25 @@
 //! Lines into Steps: whose they are, which belong to one message, and which say what was said before.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use deloop_types::{Body, Millis, Step, Usage};
+use deloop_types::{Body, Millis, Origin, Step, Usage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::tolerant::{self, Shaped, Text};
 use crate::recent::{RecentMap, RecentSet};
 use crate::step_writer::StepWriter;
 use crate::text::append;
-use crate::{Reader, Sink, Source};
+use crate::{OwnFiles, Reader, Sink, Source};
 
 use super::message::{ClaudeOpenMessage, counted, is_result, read_tokens, request, result};
 use super::outcome::ClaudeOutcomeFields;
-use super::record::{Attachment, ClaudeMessage, ClaudeRecord, ResultDetails};
-use super::skip::{is_progress, result_details, split};
-use super::user_text::{texts, user_text};
+use super::record::{Attachment, ClaudeMessage, ClaudeProgress, ClaudeRecord, ResultDetails};
+use super::skip::{is_agent_progress, is_progress, result_details, split};
+use super::user_text::{declared, texts, user_text};
 
 /// Types of records that are known to say nothing about the session's steps.
-const SILENT: [&str; 17] = [
+const SILENT: [&str; 16] = [
     "agent-color",
     "agent-name",
     "ai-title",
@@ -32,7 +33,6 @@ const SILENT: [&str; 17] = [
     "mode",
     "permission-mode",
     "pr-link",
-    "progress",
     "queue-operation",
     "summary",
     "tag",
@@ -48,6 +48,10 @@ pub(super) struct ClaudeTranscript {
     /// The message that each agent has under way, by the agent's name.
     open: BTreeMap<String, ClaudeOpenMessage>,
     compacted: bool,
+    /// The uuid of the latest record that a timer went off.
+    fired: Option<u64>,
+    /// The subagents whose messages are read from files of their own.
+    own_files: OwnFiles,
     /// The memory that lines are put together in.
     spare: Vec<u8>,
 }
@@ -60,12 +64,14 @@ impl ClaudeTranscript {
             sidechains: RecentMap::default(),
             open: BTreeMap::new(),
             compacted: false,
+            fired: None,
+            own_files: OwnFiles::default(),
             spare: Vec::new(),
         }
     }
 
     fn is_repeated(&mut self, uuid: &Text<'_>) -> bool {
-        uuid.get().is_some_and(|uuid| !self.seen.insert(xxh3_64(uuid.as_bytes()), ()))
+        hash(uuid).is_some_and(|uuid| !self.seen.insert(uuid, ()))
     }
 
     /// Takes what the record says about the session as a whole.
@@ -94,7 +100,6 @@ impl ClaudeTranscript {
         if !record.is_sidechain.is_true() {
             return String::new();
         }
-        let hash = |uuid: &Text<'_>| uuid.get().map(|uuid| xxh3_64(uuid.as_bytes()));
         let known = hash(&record.parent_uuid).and_then(|parent| self.sidechains.get(&parent)).cloned();
         let agent = known.unwrap_or_else(|| {
             let start: String = record.uuid.as_str().chars().take(8).collect();
@@ -175,6 +180,16 @@ impl ClaudeTranscript {
         open.hand_out(counted, out);
     }
 
+    /// Hands out the open message with this call, so that a subagent comes after the call that started it.
+    fn close_caller(&mut self, call: &Text<'_>, out: &mut Sink<'_>) {
+        let calls =
+            |open: &ClaudeOpenMessage| open.turn.calls.iter().any(|made| made.id.as_deref() == call.get());
+        let caller = self.open.iter().find(|(_, open)| call.get().is_some() && calls(open));
+        if let Some(agent) = caller.map(|(agent, _)| agent.clone()) {
+            self.close(&agent, out);
+        }
+    }
+
     fn user(&mut self, record: ClaudeRecord<'_>, out: &mut Sink<'_>) {
         let agent = self.agent(&record);
         let ts = time(&record.timestamp);
@@ -182,10 +197,17 @@ impl ClaudeTranscript {
             self.compact(&agent, ts, out);
             return;
         }
-        let automatic = record.is_meta.is_true()
-            || !agent.is_empty()
-            || record.prompt_source.get() == Some("system")
-            || is_automatic(record.origin.object().and_then(|origin| origin.kind.take()).as_deref());
+        let automatic =
+            record.is_meta.is_true() || !agent.is_empty() || record.prompt_source.get() == Some("system");
+        // Versions that don't name the task have the prompt right behind the record that the timer went off.
+        let scheduled = record.scheduled_task_id.get().is_some()
+            || (automatic && self.fired.is_some() && hash(&record.parent_uuid) == self.fired);
+        let origin = if scheduled {
+            Some(Origin::Schedule)
+        } else {
+            let kind = record.origin.object().and_then(|origin| origin.kind.take());
+            declared(kind.as_deref()).or(automatic.then_some(Origin::Harness))
+        };
         let Shaped::Object(message) = record.message else { return };
         let words = match message.content {
             Shaped::List(blocks) => {
@@ -203,7 +225,7 @@ impl ClaudeTranscript {
             }
             content => texts(content),
         };
-        if let Some(user) = user_text(words, automatic) {
+        if let Some(user) = user_text(words, origin) {
             self.put(&agent, ts, Body::User(user), out);
         }
     }
@@ -217,20 +239,47 @@ impl ClaudeTranscript {
         if kind.get() != Some("queued_command") {
             return;
         }
-        let automatic = is_meta.is_true()
-            || !agent.is_empty()
-            || !matches!(command_mode.get(), None | Some("prompt"))
-            || is_automatic(origin.object().and_then(|origin| origin.kind.take()).as_deref());
-        if let Some(user) = user_text(texts(prompt), automatic) {
+        let automatic = is_meta.is_true() || !agent.is_empty();
+        let kind = origin.object().and_then(|origin| origin.kind.take());
+        let origin = match command_mode.get() {
+            Some("task-notification") => Some(Origin::Notice),
+            None | Some("prompt") => declared(kind.as_deref()).or(automatic.then_some(Origin::Harness)),
+            Some(_) => declared(kind.as_deref()).or(Some(Origin::Harness)),
+        };
+        if let Some(user) = user_text(texts(prompt), origin) {
             self.put(&agent, ts, Body::User(user), out);
         }
     }
 
     fn system(&mut self, record: &ClaudeRecord<'_>, out: &mut Sink<'_>) {
-        if matches!(record.subtype.get(), Some("compact_boundary" | "microcompact_boundary")) {
-            let agent = self.agent(record);
-            self.compact(&agent, time(&record.timestamp), out);
+        match record.subtype.as_str() {
+            "compact_boundary" | "microcompact_boundary" => {
+                let agent = self.agent(record);
+                self.compact(&agent, time(&record.timestamp), out);
+            }
+            "scheduled_task_fire" => self.fired = hash(&record.uuid),
+            _ => {}
         }
+    }
+
+    /// Reads the message of a subagent that a `progress` record holds. A subagent with a file of its own has it there.
+    fn progress<'a>(&mut self, record: ClaudeRecord<'a>, out: &mut Sink<'_>) {
+        let Shaped::Object(ClaudeProgress { kind, agent_id, message }) = record.data else { return };
+        let Shaped::Object(message) = message else { return };
+        let has_own_file = agent_id.get().is_none_or(|agent| self.own_files.contains(agent));
+        if kind.get() != Some("agent_progress") || has_own_file {
+            return;
+        }
+        self.close_caller(&record.parent_call, out);
+        let mut message: ClaudeRecord<'a> = *message;
+        message.agent_id = agent_id;
+        message.session_id = record.session_id;
+        message.cwd = record.cwd;
+        message.version = record.version;
+        if !matches!(record.tool_use_result, Shaped::Nothing) {
+            message.tool_use_result = record.tool_use_result;
+        }
+        self.step_of(message, out);
     }
 
     /// A boundary and the summary after it are one compaction.
@@ -244,7 +293,7 @@ impl ClaudeTranscript {
 
 impl Reader for ClaudeTranscript {
     fn read(&mut self, line: &[u8], out: &mut Sink<'_>) {
-        if is_progress(line) {
+        if is_progress(line) && !is_agent_progress(line) {
             return;
         }
         let Some((before, after, result)) = split(line) else {
@@ -256,6 +305,10 @@ impl Reader for ClaudeTranscript {
         rest.extend_from_slice(after);
         self.record(&rest, result_details(result), out);
         self.spare = rest;
+    }
+
+    fn leave_to_own_files(&mut self, subagents: &OwnFiles) {
+        self.own_files = Arc::clone(subagents);
     }
 
     fn finish(&mut self, out: &mut Sink<'_>) {
@@ -276,30 +329,35 @@ impl ClaudeTranscript {
             record.tool_use_result = details;
         }
         let kind = record.kind.as_str();
-        if SILENT.contains(&kind) {
-            return;
+        if kind == "progress" {
+            self.progress(record, out);
+        } else if matches!(kind, "assistant" | "user" | "system" | "attachment") {
+            self.step_of(record, out);
+        } else if !SILENT.contains(&kind) {
+            out.unknown(kind);
         }
-        if !matches!(kind, "assistant" | "user" | "system" | "attachment") {
-            return out.unknown(kind);
-        }
+    }
+
+    /// Reads a record that says something about the session's steps, unless it was there before.
+    fn step_of(&mut self, record: ClaudeRecord<'_>, out: &mut Sink<'_>) {
         if self.is_repeated(&record.uuid) {
             return;
         }
         self.note(&record, out);
-        match kind {
+        match record.kind.as_str() {
             "assistant" => self.assistant(record, out),
             "user" => self.user(record, out),
             "attachment" => self.attachment(record, out),
-            _ => self.system(&record, out),
+            "system" => self.system(&record, out),
+            _ => {}
         }
     }
 }
 
-fn time(timestamp: &Text<'_>) -> Option<Millis> {
-    timestamp.get().and_then(Millis::parse)
+fn hash(uuid: &Text<'_>) -> Option<u64> {
+    uuid.get().map(|uuid| xxh3_64(uuid.as_bytes()))
 }
 
-/// Returns whether a record's `origin` is something other than a person.
-fn is_automatic(origin: Option<&str>) -> bool {
-    origin.is_some_and(|kind| kind != "human")
+fn time(timestamp: &Text<'_>) -> Option<Millis> {
+    timestamp.get().and_then(Millis::parse)
 }

@@ -35,6 +35,9 @@ pub(super) struct ClaudeRecord<'a> {
     pub(super) prompt_source: Text<'a>,
     #[serde(borrow)]
     pub(super) tool_denial_kind: Text<'a>,
+    /// Of a prompt that a timer sent.
+    #[serde(borrow)]
+    pub(super) scheduled_task_id: Text<'a>,
     #[serde(borrow)]
     pub(super) origin: Shaped<'a, ClaudeOrigin<'a>>,
     pub(super) is_sidechain: Flag,
@@ -50,6 +53,24 @@ pub(super) struct ClaudeRecord<'a> {
     pub(super) tool_use_result: Shaped<'a, ResultDetails<'a>>,
     #[serde(borrow)]
     pub(super) attachment: Shaped<'a, Attachment<'a>>,
+    /// Of a record of type `progress`: the call that it is about.
+    #[serde(borrow, rename = "parentToolUseID")]
+    pub(super) parent_call: Text<'a>,
+    /// Of a record of type `progress`.
+    #[serde(borrow)]
+    pub(super) data: Shaped<'a, ClaudeProgress<'a>>,
+}
+
+/// What a `progress` record reports; of a subagent, one of its messages.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ClaudeProgress<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) agent_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) message: Shaped<'a, Box<ClaudeRecord<'a>>>,
 }
 
 #[derive(Default, Deserialize)]

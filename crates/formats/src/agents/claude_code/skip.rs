@@ -25,6 +25,11 @@ pub(super) fn is_progress(line: &[u8]) -> bool {
         .is_some_and(|before| memmem::find(before, b"\"message\":").is_none())
 }
 
+/// Returns whether a report of progress may hold a subagent's message.
+pub(super) fn is_agent_progress(line: &[u8]) -> bool {
+    memmem::find(line, b"\"type\":\"agent_progress\"").is_some()
+}
+
 /// Cuts the `toolUseResult` out of a user's record: the parts before and after it, and itself.
 pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (before, rest) = line.split_at_checked(memmem::find(line, RESULT)?)?;
@@ -66,6 +71,8 @@ mod tests {
     #[test]
     fn progress_is_not_what_a_message_quotes() {
         assert!(is_progress(br#"{"uuid":"u","type":"progress","data":{"type":"hook_progress"}}"#));
+        assert!(!is_agent_progress(br#"{"uuid":"u","type":"progress","data":{"type":"hook_progress"}}"#));
+        assert!(is_agent_progress(br#"{"type":"progress","data":{"message":{},"type":"agent_progress"}}"#));
         assert!(!is_progress(br#"{"message":{"input":{"type":"progress","data":{}}}}"#));
         assert!(!is_progress(br#"{"text":"\"type\":\"progress\",\"data\":{"}"#));
     }

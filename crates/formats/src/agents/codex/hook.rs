@@ -5,7 +5,7 @@ use deloop_types::{Action, Decision, ToolResult};
 use serde_json::{Map, Value, json};
 
 use crate::Base;
-use crate::agents::codex::outcome_from_output;
+use crate::agents::codex::{is_subagent_notification, outcome_from_output};
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind};
 use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
@@ -63,6 +63,7 @@ impl HookAgent for CodexHook {
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent = Sent::read(bytes)?;
         let mut event = sent.event(PromptAuthor::Human, kind)?;
+        event.mark_notice(is_subagent_notification);
         event.attended = match sent.permission_mode.as_str() {
             Some("bypassPermissions" | "dontAsk") => Some(false),
             Some("default" | "acceptEdits" | "plan") => Some(true),

@@ -4,7 +4,7 @@ use deloop_types::{Origin, UserText};
 use serde_json::Value;
 
 use crate::json::tolerant::Shaped;
-use crate::text::append;
+use crate::text::{append, is_element};
 
 use super::record::{CodexMetadata, CodexPart};
 
@@ -46,21 +46,28 @@ pub(super) fn user_text(
     };
     let kinds = metadata.object().map(|metadata| metadata.content_item_kinds);
     let kinds = kinds.as_ref().and_then(Value::as_array).filter(|kinds| kinds.len() == parts.len());
-    let (mut human, mut harness) = (String::new(), String::new());
+    // What a person says counts, else what Codex asks for or adds, else what is news.
+    let mut said = [Origin::Human, Origin::Harness, Origin::Notice].map(|origin| (origin, String::new()));
     for (at, part) in parts.into_iter().enumerate() {
         let kind = kinds.and_then(|kinds| kinds.get(at)).and_then(Value::as_str);
         let Some(text) = part.text.take().filter(|text| !text.trim().is_empty()) else { continue };
         let kind = kind.filter(|kind| !kind.is_empty() && *kind != "unknown");
         let from_harness = automatic || kind.map_or_else(|| is_context(&text), is_context_kind);
-        append(if from_harness { &mut harness } else { &mut human }, text);
+        let origin = match from_harness {
+            true if is_subagent_notification(&text) => Origin::Notice,
+            true => Origin::Harness,
+            false => Origin::Human,
+        };
+        if let Some((_, said)) = said.iter_mut().find(|(of, _)| *of == origin) {
+            append(said, text);
+        }
     }
-    if !human.is_empty() {
-        Some(UserText::new(human, Origin::Human))
-    } else if !harness.is_empty() {
-        Some(UserText::new(harness, Origin::Harness))
-    } else {
-        None
-    }
+    said.into_iter().find(|(_, said)| !said.is_empty()).map(|(origin, said)| UserText::new(said, origin))
+}
+
+/// Returns whether a text is nothing but the news of subagents: that one has ended, and with what.
+pub(crate) fn is_subagent_notification(text: &str) -> bool {
+    is_element(text, "subagent_notification")
 }
 
 fn is_context(text: &str) -> bool {
@@ -94,6 +101,18 @@ mod tests {
         assert_eq!(say(&texts, Some(&["skill.catalog", "user.text"]), false), human);
         assert_eq!(say(&texts, None, false).unwrap().1, Origin::Harness);
         assert_eq!(say(&texts, Some(&["user.text"]), false).unwrap().1, Origin::Harness);
+    }
+
+    #[test]
+    fn a_subagents_end_is_news() {
+        let news =
+            "<subagent_notification>\n{\"status\":{\"completed\":\"Done.\"}}\n</subagent_notification>";
+        assert_eq!(say(&[news], None, false).unwrap().1, Origin::Notice);
+        assert_eq!(say(&[news], None, true).unwrap().1, Origin::Notice);
+        assert_eq!(say(&[news, "Go on."], None, false), Some(("Go on.".to_owned(), Origin::Human)));
+        let cut = "<subagent_notification> is what it says. Why?";
+        assert_eq!(say(&[cut], None, false).unwrap().1, Origin::Harness);
+        assert_eq!(say(&[news], Some(&["user.text"]), false).unwrap().1, Origin::Human);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Events {
             "user.message" => self.user(agent, ts, data, out),
             "system.notification" => {
                 let text = data.content.owned().unwrap_or_default();
-                self.writer(agent, ts).user(text, Origin::Harness, out);
+                self.writer(agent, ts).user(text, Origin::Notice, out);
             }
             "permission.completed" => self.permission(&data),
             "session.compaction_complete" if data.success.0 == Some(false) => {}

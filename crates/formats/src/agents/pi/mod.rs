@@ -1,5 +1,6 @@
 //! pi's sessions.
 
+mod openclaw;
 mod reader;
 mod record;
 

@@ -8,6 +8,7 @@ use crate::step_writer::StepWriter;
 use crate::text::append;
 use crate::{Reader, Sink, Source};
 
+use super::openclaw;
 use super::record::{Entry, PiMessage, PiTokens, text};
 
 /// Types of entries that say nothing about the session's steps.
@@ -41,7 +42,11 @@ impl PiSession {
                 let id = message.tool_call_id.take().map(Into::into);
                 self.writer.result(id, Some(ended), output, out);
             }
-            "user" => self.writer.user(text(message.content), Origin::Human, out),
+            "user" => {
+                let words = text(message.content);
+                let origin = openclaw::origin(message.provenance, &words);
+                self.writer.user(words, origin, out);
+            }
             "custom" | "hookMessage" => self.writer.user(text(message.content), Origin::Harness, out),
             "bashExecution" => {
                 if !message.exclude_from_context.is_true() {

@@ -38,6 +38,10 @@ pub(super) struct PiMessage<'a> {
     pub(super) content: Shaped<'a, PiBlock<'a>>,
     pub(super) timestamp: Number,
 
+    // Of a message to the agent, in OpenClaw.
+    #[serde(borrow)]
+    pub(super) provenance: Shaped<'a, OpenClawProvenance<'a>>,
+
     // Of the model.
     #[serde(borrow)]
     pub(super) model: Text<'a>,
@@ -59,6 +63,16 @@ pub(super) struct PiMessage<'a> {
     #[serde(borrow)]
     pub(super) output: Text<'a>,
     pub(super) exclude_from_context: Flag,
+}
+
+/// Who sent a message, as OpenClaw declares it.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct OpenClawProvenance<'a> {
+    #[serde(borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) source_tool: Text<'a>,
 }
 
 /// A piece of a message.

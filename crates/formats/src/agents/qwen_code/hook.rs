@@ -10,6 +10,7 @@ use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind};
 use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
 use crate::hooks::{Encoded, HookAgent, HookError, HookEvent, HookKind, PromptAuthor};
+use crate::text::is_element;
 use crate::timeout::refine;
 
 pub(crate) struct QwenCodeHook;
@@ -66,6 +67,7 @@ impl HookAgent for QwenCodeHook {
     fn decode(&self, bytes: &[u8]) -> Result<HookEvent, HookError> {
         let sent = Sent::read(bytes)?;
         let mut event = sent.event(PromptAuthor::HumanWhenNew, kind)?;
+        event.mark_notice(|text| is_element(text, "task-notification"));
         event.attended = match sent.permission_mode.as_str() {
             Some("yolo" | "bypassPermissions") => Some(false),
             Some("default" | "plan" | "auto-edit" | "auto_edit" | "acceptEdits") => Some(true),

@@ -71,14 +71,20 @@ impl QwenChat {
     fn user(&self, record: QwenRecord<'_>, out: &mut Sink<'_>) {
         let writer = self.writer(&record);
         let automatic = record.agent_id.get().is_some()
-            || record.provenance.get().is_some_and(|provenance| provenance != "real_user")
-            || matches!(record.subtype.as_str(), "cron" | "notification" | "goal_runtime");
+            || record.provenance.get().is_some_and(|provenance| provenance != "real_user");
+        let origin = match record.subtype.as_str() {
+            "notification" => Origin::Notice,
+            "cron" => Origin::Schedule,
+            "goal_runtime" => Origin::Harness,
+            _ if automatic => Origin::Harness,
+            _ => Origin::Human,
+        };
         let typed = record.system_payload.object().and_then(|payload| payload.display_text.take());
         let text = match typed {
             Some(typed) => typed.into_owned(),
             None => turn(parts(record.message)).text,
         };
-        writer.user(text, if automatic { Origin::Harness } else { Origin::Human }, out);
+        writer.user(text, origin, out);
     }
 
     fn results(&self, record: QwenRecord<'_>, out: &mut Sink<'_>) {
