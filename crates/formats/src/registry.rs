@@ -1,5 +1,6 @@
 use crate::Format;
 use crate::agents::claude_code::ClaudeCode;
+use crate::agents::claude_code_stream::ClaudeCodeStream;
 use crate::agents::cline::Cline;
 use crate::agents::codex::Codex;
 use crate::agents::copilot_cli::CopilotCli;
@@ -23,6 +24,7 @@ use crate::native::Native;
 /// Every format, in the order in which [`sniff`] tries them: specific ones before general ones.
 pub static FORMATS: &[&dyn Format] = &[
     &ClaudeCode,
+    &ClaudeCodeStream,
     &Codex,
     &CopilotCli,
     &QwenCode,
