@@ -14,6 +14,7 @@ use crate::agents::pi::Pi;
 use crate::agents::qwen_code::QwenCode;
 use crate::agents::swe_agent::SweAgent;
 use crate::apis::anthropic_messages::AnthropicMessages;
+use crate::apis::atif::Atif;
 use crate::apis::openai_messages::OpenAiMessages;
 use crate::apis::openai_messages_jsonl::OpenAiMessagesJsonl;
 use crate::apis::openai_responses::OpenAiResponses;
@@ -38,6 +39,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &Cursor,
     &SweAgent,
     &MiniSweAgent,
+    &Atif,
     &OpenInference,
     &Otlp,
     &AnthropicMessages,

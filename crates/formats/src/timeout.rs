@@ -111,6 +111,10 @@ mod tests {
             r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"Command timed out after 30s"}]}]"#,
         ),
         (
+            "atif",
+            r#"{"schema_version":"ATIF-v1.6","agent":{"name":"claude-code"},"steps":[{"step_id":1,"source":"agent","tool_calls":[{"tool_call_id":"c","function_name":"Bash"}],"observation":{"results":[{"source_call_id":"c","content":"Command timed out after 2m 0s\n\n[error] tool reported failure"}]}}]}"#,
+        ),
+        (
             "openai-responses",
             r#"[{"type":"shell_call_output","call_id":"c","output":[{"stdout":"x","outcome":{"type":"timeout"}}]}]"#,
         ),

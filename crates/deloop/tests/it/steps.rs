@@ -15,6 +15,7 @@ fn a_session_of_any_format_becomes_steps() {
         "claude_code/fixtures/stuck.jsonl",
         "claude_code_stream/fixtures/stuck.jsonl",
         "opencode/fixtures/stuck.json",
+        "../apis/atif/fixtures/stuck.json",
     ] {
         let home = tempfile::tempdir().unwrap();
         let output = run(deloop(home.path()).arg("steps").arg(fixture(path)), b"");

@@ -81,7 +81,7 @@ impl StreamLog {
         self.pass_on(out, Reader::finish);
         let Some(all) = record.model_usage.0 else { return };
         let fresh = record.model_usage_since_last_result.0;
-        for usage in self.totals.result(all, fresh) {
+        for usage in self.totals.result(all, fresh.as_ref()) {
             let name = format!("{} {}", record.uuid.as_str(), usage.model.as_deref().unwrap_or_default());
             let key = record.uuid.get().is_some().then(|| xxh3_64(name.as_bytes()));
             self.writer.usage(usage, key, out);

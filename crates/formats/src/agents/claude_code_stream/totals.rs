@@ -43,9 +43,9 @@ impl StreamTotals {
 
     /// Returns what a result reports beyond what the messages before it did. `fresh` is what was used since the last
     /// result, which older versions don't report.
-    pub(super) fn result(&mut self, all: Models, fresh: Option<Models>) -> Vec<Usage> {
+    pub(super) fn result(&mut self, all: Models, fresh: Option<&Models>) -> Vec<Usage> {
         let mut beyond = Vec::new();
-        for (name, used) in fresh.as_ref().unwrap_or(&all) {
+        for (name, used) in fresh.unwrap_or(&all) {
             let (name, used) = (plain(name), used.0.unwrap_or_default());
             let is_fresh = fresh.is_some();
             let Some(totals) = self.model(name) else { continue };
@@ -145,8 +145,8 @@ mod tests {
         assert_eq!(tokens(&totals.result(models("m", 100, 40), None)), [("m", 0, 39)], "of another process");
         message(&mut totals, 100, 1);
         let fresh = models("m", 100, 40);
-        assert_eq!(tokens(&totals.result(models("m", 9_000, 900), Some(fresh))), [("m", 0, 39)], "resumed");
-        assert!(totals.result(models("m", 9_000, 900), Some(Models::new())).is_empty());
+        assert_eq!(tokens(&totals.result(models("m", 9_000, 900), Some(&fresh))), [("m", 0, 39)], "resumed");
+        assert!(totals.result(models("m", 9_000, 900), Some(&Models::new())).is_empty());
     }
 
     #[test]
