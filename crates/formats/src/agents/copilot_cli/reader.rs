@@ -19,6 +19,8 @@ pub(super) struct Events {
     /// Calls that a person or a rule refused.
     denied: RecentSet<u64>,
     totals: CopilotTotals,
+    /// When the message came that carries the event.
+    carried: Option<Millis>,
 }
 
 /// What the model said in one go; the response may be cut into several events.
@@ -39,12 +41,30 @@ impl Events {
         if let (Some("events"), Some(folder)) = (source.stem(), folder) {
             writer.session = SessionId::from(folder);
         }
-        Self { writer, held: None, denied: RecentSet::default(), totals: CopilotTotals::default() }
+        Self {
+            writer,
+            held: None,
+            denied: RecentSet::default(),
+            totals: CopilotTotals::default(),
+            carried: None,
+        }
+    }
+
+    /// Names the session.
+    pub(super) fn name(&mut self, session: &str) {
+        self.writer.session = SessionId::from(session);
+    }
+
+    /// Reads an event that came inside another message at this time.
+    pub(super) fn wrapped(&mut self, event: &[u8], carried: Option<Millis>, out: &mut Sink<'_>) {
+        self.carried = carried;
+        self.read(event, out);
+        self.carried = None;
     }
 
     fn event(&mut self, event: CopilotRecord<'_>, out: &mut Sink<'_>) {
         let data = event.data.0.unwrap_or_default();
-        let ts = event.timestamp.0;
+        let ts = event.timestamp.0.or(self.carried);
         let agent =
             [&event.agent_id, &data.parent_tool_call_id].iter().find_map(|id| id.get()).map(str::to_owned);
         let kind = event.kind.as_str();
@@ -195,6 +215,11 @@ fn long_winded(kind: &[u8]) -> bool {
     matches!(kind, b"hook.start" | b"hook.end" | b"system.message" | b"tool.execution_start")
 }
 
+/// Returns whether this agent has events of the type, or of its family.
+pub(super) fn is_known(kind: &str) -> bool {
+    kind.starts_with("user.") || quiet(kind)
+}
+
 /// Types that are known and say nothing about the session's steps.
 fn quiet(kind: &str) -> bool {
     const FAMILIES: [&str; 20] = [
@@ -220,5 +245,5 @@ fn quiet(kind: &str) -> bool {
         "user_input",
     ];
     let family = kind.split('.').next().unwrap_or(kind);
-    kind == "abort" || FAMILIES.contains(&family)
+    matches!(kind, "abort" | "result") || FAMILIES.contains(&family)
 }
