@@ -171,17 +171,19 @@ impl FileSource {
         match read {
             Ok(read) => Ok(read.notes.into_iter().collect()),
             Err(ReadError::Io(error)) => Err(StepFileError::Io(error)),
-            Err(ReadError::UnknownFormat) => Err(StepFileError::Format(BindError(if is_database.get() {
-                format!(
-                    "{}: a database; the command `deloop steps` reads those of opencode",
-                    self.path.display()
-                )
-            } else {
-                format!(
-                    "{}: unknown session format; `deloop formats` lists the known ones",
-                    self.path.display()
-                )
-            }))),
+            Err(ReadError::UnknownFormat(looks_like)) => {
+                Err(StepFileError::Format(BindError(if is_database.get() {
+                    format!(
+                        "{}: a database; the command `deloop steps` reads those of opencode",
+                        self.path.display()
+                    )
+                } else {
+                    format!(
+                        "{}: unknown session format: {looks_like}; `deloop formats` lists the known ones",
+                        self.path.display()
+                    )
+                })))
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 use crate::Format;
 use crate::agents::claude_code::ClaudeCode;
+use crate::agents::claude_code_stream::ClaudeCodeStream;
 use crate::agents::cline::Cline;
 use crate::agents::codex::Codex;
 use crate::agents::copilot_cli::CopilotCli;
@@ -13,6 +14,7 @@ use crate::agents::pi::Pi;
 use crate::agents::qwen_code::QwenCode;
 use crate::agents::swe_agent::SweAgent;
 use crate::apis::anthropic_messages::AnthropicMessages;
+use crate::apis::atif::Atif;
 use crate::apis::openai_messages::OpenAiMessages;
 use crate::apis::openai_messages_jsonl::OpenAiMessagesJsonl;
 use crate::apis::openai_responses::OpenAiResponses;
@@ -23,6 +25,7 @@ use crate::native::Native;
 /// Every format, in the order in which [`sniff`] tries them: specific ones before general ones.
 pub static FORMATS: &[&dyn Format] = &[
     &ClaudeCode,
+    &ClaudeCodeStream,
     &Codex,
     &CopilotCli,
     &QwenCode,
@@ -36,6 +39,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &Cursor,
     &SweAgent,
     &MiniSweAgent,
+    &Atif,
     &OpenInference,
     &Otlp,
     &AnthropicMessages,

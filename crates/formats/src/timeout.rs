@@ -51,6 +51,10 @@ mod tests {
             r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"Exit code 143\nCommand timed out after 2m 0s"}]}}"#,
         ),
         (
+            "claude-code-stream",
+            r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"Command timed out after 2m 0s"}]},"parent_tool_use_id":null,"session_id":"s"}"#,
+        ),
+        (
             "codex",
             r#"{"timestamp":"2026-03-01T10:00:00Z","type":"response_item","payload":{"type":"function_call_output","call_id":"c","output":"Exit code: 124\nWall time: 10 seconds\nOutput:\ncommand timed out after 10000 milliseconds"}}"#,
         ),
@@ -105,6 +109,10 @@ mod tests {
         (
             "anthropic-messages",
             r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"Command timed out after 30s"}]}]"#,
+        ),
+        (
+            "atif",
+            r#"{"schema_version":"ATIF-v1.6","agent":{"name":"claude-code"},"steps":[{"step_id":1,"source":"agent","tool_calls":[{"tool_call_id":"c","function_name":"Bash"}],"observation":{"results":[{"source_call_id":"c","content":"Command timed out after 2m 0s\n\n[error] tool reported failure"}]}}]}"#,
         ),
         (
             "openai-responses",

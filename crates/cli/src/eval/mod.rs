@@ -108,7 +108,7 @@ impl Sessions {
             false => ReplayScope::Actions,
         });
         let by_engine = vec![Vec::new(); engines.len()];
-        let mut all = Self { by_engine, problems: read.problems, missing: read.missing };
+        let mut all = Self { by_engine, problems: read.problems, missing: read.missing || read.nothing_read };
         for file in &read.files {
             let (set, labelled) = files[file.input];
             all.file(set, labelled, file, labelled_only);

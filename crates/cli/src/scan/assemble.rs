@@ -34,7 +34,7 @@ pub(crate) struct ReportContext<'a> {
 impl ScanReport {
     /// Puts together what the first of the engines found. Call [`settle`] first.
     pub(crate) fn new(read: &ReplayedFiles, skipped: u64, context: &ReportContext<'_>) -> Self {
-        let mut totals = ScanTotals::default();
+        let mut totals = ScanTotals { unread_files: read.unread, ..ScanTotals::default() };
         let (mut loops, mut sessions) = (Vec::new(), Vec::new());
         let mut unpriced: BTreeMap<String, u64> = BTreeMap::new();
         let (mut counted, mut looping) = (SessionCount::default(), SessionCount::default());

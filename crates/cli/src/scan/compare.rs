@@ -19,7 +19,7 @@ use crate::scan::comparison::{Comparison, LoopPair, LoopView, Side};
 use crate::scan::numbers::{cost, dollars, duration, plural};
 use crate::scan::table::{Screen, id, no_sessions};
 use crate::scan::{cutoff, judge, replay};
-use crate::sessions::{examples, find, print_problems};
+use crate::sessions::{examples, find, nothing_read, print_problems};
 
 /// Number of differences shown by default.
 const ROWS: usize = 20;
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8, Failure
         found.inputs = examples();
     }
     let mut read = replay(&mut found, &engines);
+    let is_failure = read.nothing_read && !args.source.paths.is_empty();
     let older = found.older + settle(&mut read.files, cutoff);
     let redaction = Redaction::new(args.redact);
     let context = ReportContext {
@@ -59,14 +60,17 @@ pub(crate) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8, Failure
         }
         serde_json::to_writer_pretty(&mut *out, &all)?;
         out.write_all(b"\n")?;
-    } else if all.sessions == 0 {
+    } else if all.sessions == 0 && !is_failure {
         let since = cutoff.map(|t| t.to_string());
         writeln!(out, "{}", no_sessions(since.as_deref(), older))?;
-    } else {
+    } else if !is_failure {
         all.print(args.top, Screen::here(), out)?;
     }
     out.flush()?;
     print_problems(&all.problems);
+    if is_failure {
+        return Err(nothing_read(read.unread));
+    }
     Ok(if found.missing || read.missing { exit::COULD_NOT_RUN } else { exit::OK })
 }
 

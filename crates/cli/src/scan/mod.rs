@@ -26,8 +26,11 @@ use crate::config::{self, Config};
 use crate::exit::{self, Failure};
 use crate::redaction::{Redaction, harmless};
 use crate::replay::{ReplayScope, ReplayedFiles, replay_all};
+use crate::scan::numbers::plural;
 use crate::sessions::since::{now, since};
-use crate::sessions::{FoundInputs, SessionInput, SourceArgs, examples, find, home_relative, print_problems};
+use crate::sessions::{
+    FoundInputs, SessionInput, SourceArgs, examples, find, home_relative, nothing_read, print_problems,
+};
 use args::ScanArgs;
 use assemble::{ReportContext, settle};
 use report::ScanReport;
@@ -50,7 +53,8 @@ pub(crate) fn run(args: &ScanArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let none = is_empty(&read) && found.older + older == 0;
     let show_examples = args.source.paths.is_empty() && !machine && none;
     if show_examples {
-        print_searched(&found, out)?;
+        print_searched(&found, read.unread, out)?;
+        print_problems(&read.problems);
         found.inputs = examples();
         read = replay_loops(&found.inputs, &engines);
         older = settle(&mut read.files, None);
@@ -69,6 +73,14 @@ pub(crate) fn run(args: &ScanArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let mut report = ScanReport::new(&read, older, &context);
     let failed =
         args.fail_on.is_some_and(|level| report.loops.iter().any(|l| level.reached(l.action, l.level)));
+    if read.nothing_read && !args.source.paths.is_empty() {
+        if machine {
+            print_report(args, &report, out)?;
+            out.flush()?;
+        }
+        print_problems(&report.problems);
+        return Err(nothing_read(read.unread));
+    }
     if let Some(path) = &args.html {
         html::write(path, &report, &read, &found.inputs, &engines[0], &redaction)?;
     }
@@ -130,10 +142,13 @@ fn is_empty(read: &ReplayedFiles) -> bool {
     read.files.iter().all(|f| f.sessions.is_empty())
 }
 
-fn print_searched(found: &FoundInputs, out: &mut dyn Write) -> Result<(), Failure> {
+fn print_searched(found: &FoundInputs, unread: u64, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "No sessions found. deloop searched these folders:\n")?;
     for (format, folder) in &found.searched {
         writeln!(out, "  {format:<16} {}", home_relative(folder))?;
+    }
+    if unread > 0 {
+        writeln!(out, "\n{} there couldn't be read.", plural(unread, "file"))?;
     }
     writeln!(out, "\nTo read sessions from somewhere else, run `deloop scan PATH`.")?;
     writeln!(out, "Here is what deloop finds in its example sessions:\n")?;

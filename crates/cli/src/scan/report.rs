@@ -40,6 +40,9 @@ pub(crate) struct ScanTotals {
     pub(crate) files: u64,
     /// Uncompressed size of these files, in bytes.
     pub(crate) bytes: u64,
+    /// Number of files of which nothing was read. Folders also contain files that aren't sessions: only if nothing else
+    /// was read are these problems.
+    pub(crate) unread_files: u64,
     /// Number of sessions. A session's subagents may have files of their own.
     pub(crate) sessions: u64,
     /// Number of sessions with at least one loop.

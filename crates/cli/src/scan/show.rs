@@ -18,7 +18,9 @@ use crate::scan::numbers::{cost, count, minute, plural};
 use crate::scan::report::{LoopRow, ScanReport, SessionRow};
 use crate::scan::table::{Screen, and_time, place, shortened, spent};
 use crate::scan::{cutoff, judge, replay_loops};
-use crate::sessions::{FoundInputs, InputSource, ReadError, SessionInput, examples, find, print_problems};
+use crate::sessions::{
+    FoundInputs, InputSource, ReadError, SessionInput, examples, find, nothing_read, print_problems,
+};
 
 /// A longer session is cut off.
 const SIZE: TranscriptSize = TranscriptSize { steps: 200_000, room: 600 };
@@ -54,8 +56,13 @@ pub(crate) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let (likely, others): (Vec<SessionInput>, Vec<SessionInput>) =
         found.inputs.into_iter().partition(|i| may_hold(i, &args.session));
     let mut scanned = scan(likely);
+    scanned.report.problems.extend(found.problems);
     if scanned.matching(&args.session).is_empty() {
-        scanned = scan(others);
+        let first = std::mem::replace(&mut scanned, scan(others));
+        scanned.report.problems.extend(first.report.problems);
+        scanned.read.unread += first.read.unread;
+        let is_empty = first.report.sessions.is_empty() && scanned.report.sessions.is_empty();
+        scanned.read.nothing_read = is_empty && scanned.read.unread > 0;
     }
     let rows = scanned.chosen(&args.session, &redaction)?;
     let mut printer =
@@ -129,6 +136,9 @@ impl Scanned {
         let mut rows = self.matching(session);
         let Some(first) = rows.first().copied() else {
             print_problems(&self.report.problems);
+            if self.read.nothing_read {
+                return Err(nothing_read(self.read.unread));
+            }
             return Err(Failure::new(format!(
                 "no session `{}`; `deloop scan` lists sessions with loops, and you can name any session by its file",
                 redaction.line(session, 100)
@@ -172,7 +182,7 @@ impl SessionPrinter<'_> {
         let input = scanned.input(row);
         let transcript = transcript(input, &replay.session, self.engine, &selection, self.redaction, SIZE)
             .map_err(|e| match e {
-                ReadError::UnknownFormat => Failure::new("the session is gone"),
+                ReadError::UnknownFormat(_) => Failure::new("the session is gone"),
                 ReadError::Io(error) => Failure::from(error),
             })?;
         let mut next = loops.iter().enumerate().peekable();

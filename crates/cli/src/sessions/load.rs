@@ -33,7 +33,7 @@ pub(crate) fn load(path: &Path, session: &str) -> Result<Vec<Step>, Failure> {
         }
     })
     .map_err(|error| match error {
-        ReadError::UnknownFormat => failed(&"unknown session format"),
+        ReadError::UnknownFormat(looks_like) => failed(&format_args!("unknown session format: {looks_like}")),
         ReadError::Io(error) => failed(&error),
     })?;
     let steps = if named.is_empty() { first } else { named };

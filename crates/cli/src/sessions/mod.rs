@@ -11,6 +11,7 @@ mod parallel;
 mod problem;
 mod read;
 pub(crate) mod since;
+mod unread;
 mod walk;
 
 pub(crate) use deloop_formats::ReadError;
@@ -19,3 +20,4 @@ pub(crate) use load::load;
 pub(crate) use parallel::{InputOutcome, each};
 pub(crate) use problem::{Problem, home_relative, print_problems};
 pub(crate) use read::read;
+pub(crate) use unread::{UnreadFiles, nothing_read, without_steps};

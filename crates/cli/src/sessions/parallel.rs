@@ -16,8 +16,8 @@ const WORTH_A_BAR: u64 = 64 << 20;
 pub(crate) enum InputOutcome<T> {
     /// It was read.
     Read(T),
-    /// It has no format that deloop knows.
-    UnknownFormat,
+    /// It has no format that deloop knows, which may be no problem: folders also hold files that aren't sessions.
+    UnknownFormat(Problem),
     /// It couldn't be read.
     Lost(Problem),
 }
@@ -43,7 +43,9 @@ pub(crate) fn each<T: Send>(
                     let done = catch_unwind(AssertUnwindSafe(|| work(index, input, &progress)));
                     let outcome = match done {
                         Ok(Ok(read)) => InputOutcome::Read(read),
-                        Ok(Err(ReadError::UnknownFormat)) => InputOutcome::UnknownFormat,
+                        Ok(Err(ReadError::UnknownFormat(looks_like))) => {
+                            InputOutcome::UnknownFormat(Problem::unknown_format(input.path(), &looks_like))
+                        }
                         Ok(Err(ReadError::Io(error))) => {
                             InputOutcome::Lost(Problem::unread(input.path(), &error))
                         }

@@ -43,8 +43,8 @@ impl Problem {
     }
 
     /// Reports a file of a format that deloop doesn't know.
-    pub(crate) fn unknown_format(path: &Path) -> Self {
-        Self::lost(path, "unknown session format; `deloop formats` lists those deloop reads")
+    pub(crate) fn unknown_format(path: &Path, looks_like: &str) -> Self {
+        Self::lost(path, format!("unknown session format: {looks_like}; see `deloop formats`"))
     }
 }
 

@@ -163,6 +163,52 @@ fn what_is_named_and_not_there_is_said_and_the_rest_is_read() {
     }
 }
 
+/// A scan that read nothing is no scan without loops.
+#[test]
+fn a_folder_in_which_nothing_can_be_read_is_a_failure() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name);
+    std::fs::create_dir_all(path("runs/empty")).unwrap();
+    std::fs::write(path("runs/a.jsonl"), "{\"stamp\":1,\"payload\":{}}\n{\"stamp\":2}\n").unwrap();
+    std::fs::write(path("runs/b.json"), "buy milk").unwrap();
+    let first = "deloop: runs/a.jsonl: unknown session format: JSON lines with the keys `stamp`, `payload`";
+    for arguments in
+        [&["scan", "runs"][..], &["steps", "runs"], &["show", "s1", "runs"], &["compare", "runs"]]
+    {
+        let extra: &[&str] =
+            if arguments[0] == "compare" { &["--a", "default", "--b", "signature"] } else { &[] };
+        let output = run(deloop(home.path()).args(arguments).args(extra), b"");
+        let said = said(&output);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}: {said}");
+        assert!(
+            said.starts_with(first) && said.contains("runs/b.json: unknown session format: not JSON"),
+            "{said}"
+        );
+        assert!(said.contains("couldn't read any of the 2 files found. If you know the format"), "{said}");
+        assert!(said.contains("`--format`") && said.contains("`deloop formats`"), "{said}");
+    }
+    let output = run(deloop(home.path()).args(["scan", "--json", "runs"]), b"");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &report["totals"]["unread_files"]), (Some(2), &json!(2)));
+    let problems = report["problems"].as_array().unwrap();
+    assert_eq!((problems.len(), &problems[0]["lost"]), (2, &json!(true)), "{report}");
+    let forced = run(deloop(home.path()).args(["scan", "runs/a.jsonl", "--format", "codex"]), b"");
+    assert_eq!(forced.status.code(), Some(2));
+    assert!(said(&forced).contains("read as `codex`, but contains no steps"), "{}", said(&forced));
+    let page = run(deloop(home.path()).args(["scan", "runs", "--html", "report.html"]), b"");
+    assert!(
+        page.status.code() == Some(2) && !path("report.html").exists(),
+        "an old report isn't overwritten"
+    );
+
+    let none = run(deloop(home.path()).args(["scan", "runs/empty"]), b"");
+    assert_eq!((none.status.code(), none.stdout), (Some(0), b"No sessions found.\n".to_vec()));
+    std::fs::write(path("runs/s.jsonl"), stuck("s1", "m", 4)).unwrap();
+    let mixed = run(deloop(home.path()).args(["scan", "runs"]), b"");
+    assert_eq!((mixed.status.code(), said(&mixed).as_str()), (Some(0), ""));
+    assert_eq!(scan(home.path(), &["runs"])["totals"]["unread_files"], 2);
+}
+
 #[test]
 fn exit_codes_follow_fail_on() {
     let home = tempfile::tempdir().unwrap();

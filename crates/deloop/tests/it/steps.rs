@@ -11,7 +11,12 @@ fn fixture(path: &str) -> PathBuf {
 /// The canonical stuck session, from a document and from lines, is the same conversation.
 #[test]
 fn a_session_of_any_format_becomes_steps() {
-    for path in ["claude_code/fixtures/stuck.jsonl", "opencode/fixtures/stuck.json"] {
+    for path in [
+        "claude_code/fixtures/stuck.jsonl",
+        "claude_code_stream/fixtures/stuck.jsonl",
+        "opencode/fixtures/stuck.json",
+        "../apis/atif/fixtures/stuck.json",
+    ] {
         let home = tempfile::tempdir().unwrap();
         let output = run(deloop(home.path()).arg("steps").arg(fixture(path)), b"");
         assert_eq!(output.status.code(), Some(0), "{path}: {}", said(&output));

@@ -1,6 +1,7 @@
 //! One folder per agent: its transcripts become Steps, its hook events too, and a Decision becomes its reply.
 
 pub(crate) mod claude_code;
+pub(crate) mod claude_code_stream;
 pub(crate) mod cline;
 pub(crate) mod codex;
 pub(crate) mod copilot_cli;

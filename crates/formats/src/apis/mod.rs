@@ -1,6 +1,7 @@
 //! One folder per API or trace format: its messages become Steps.
 
 pub(crate) mod anthropic_messages;
+pub(crate) mod atif;
 pub(crate) mod conversations;
 pub(crate) mod dialect;
 pub(crate) mod incremental;

@@ -4,6 +4,7 @@ mod encoding;
 mod lines;
 mod notes;
 mod unpack;
+mod unrecognized;
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -39,8 +40,8 @@ pub struct FileRead {
 
 /// Why nothing of an input was read.
 pub enum ReadError {
-    /// It has no format that deloop knows.
-    UnknownFormat,
+    /// It has no format that deloop knows. The text describes what it looks like: "a JSON object with the key `a`".
+    UnknownFormat(String),
     /// It couldn't be opened, or its beginning couldn't be read.
     Io(io::Error),
 }
@@ -84,7 +85,7 @@ pub fn read_file(
     let format = Some(&head)
         .filter(|head| !head.trim_ascii().is_empty())
         .and_then(|head| choose(head))
-        .ok_or(ReadError::UnknownFormat)?;
+        .ok_or_else(|| ReadError::UnknownFormat(unrecognized::describe(&head)))?;
     let path = path.map(unpacked_name);
     let mut reader = format.reader(&Source { path: path.as_deref() });
     reader.leave_to_own_files(own_files);

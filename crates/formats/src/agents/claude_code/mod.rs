@@ -3,8 +3,8 @@
 pub(crate) mod hook;
 mod message;
 mod outcome;
-mod reader;
-mod record;
+pub(super) mod reader;
+pub(super) mod record;
 mod skip;
 mod user_text;
 

@@ -39,7 +39,7 @@ const SILENT: [&str; 16] = [
 ];
 
 /// Reads one transcript.
-pub(super) struct ClaudeTranscript {
+pub(in crate::agents) struct ClaudeTranscript {
     writer: StepWriter,
     /// The uuids of the records and the names of the requests that were there before.
     seen: RecentSet<u64>,
@@ -57,7 +57,7 @@ pub(super) struct ClaudeTranscript {
 }
 
 impl ClaudeTranscript {
-    pub(super) fn new(source: &Source<'_>) -> Self {
+    pub(in crate::agents) fn new(source: &Source<'_>) -> Self {
         Self {
             writer: StepWriter::for_file(source),
             seen: RecentSet::default(),
@@ -328,6 +328,11 @@ impl ClaudeTranscript {
         if !matches!(details, Shaped::Nothing) {
             record.tool_use_result = details;
         }
+        self.accept(record, out);
+    }
+
+    /// Reads a parsed record.
+    pub(in crate::agents) fn accept(&mut self, record: ClaudeRecord<'_>, out: &mut Sink<'_>) {
         let kind = record.kind.as_str();
         if kind == "progress" {
             self.progress(record, out);

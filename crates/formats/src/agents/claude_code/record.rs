@@ -10,47 +10,47 @@ use crate::text::stand_in;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct ClaudeRecord<'a> {
+pub(in crate::agents) struct ClaudeRecord<'a> {
     #[serde(borrow, rename = "type")]
-    pub(super) kind: Text<'a>,
+    pub(in crate::agents) kind: Text<'a>,
     #[serde(borrow)]
-    pub(super) subtype: Text<'a>,
+    pub(in crate::agents) subtype: Text<'a>,
     #[serde(borrow)]
-    pub(super) uuid: Text<'a>,
+    pub(in crate::agents) uuid: Text<'a>,
     #[serde(borrow)]
     pub(super) parent_uuid: Text<'a>,
     #[serde(borrow)]
-    pub(super) session_id: Text<'a>,
+    pub(in crate::agents) session_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) agent_id: Text<'a>,
+    pub(in crate::agents) agent_id: Text<'a>,
     #[serde(borrow)]
     pub(super) request_id: Text<'a>,
     #[serde(borrow)]
-    pub(super) timestamp: Text<'a>,
+    pub(in crate::agents) timestamp: Text<'a>,
     #[serde(borrow)]
-    pub(super) cwd: Text<'a>,
+    pub(in crate::agents) cwd: Text<'a>,
     #[serde(borrow)]
-    pub(super) version: Text<'a>,
+    pub(in crate::agents) version: Text<'a>,
     #[serde(borrow)]
     pub(super) prompt_source: Text<'a>,
     #[serde(borrow)]
-    pub(super) tool_denial_kind: Text<'a>,
+    pub(in crate::agents) tool_denial_kind: Text<'a>,
     /// Of a prompt that a timer sent.
     #[serde(borrow)]
     pub(super) scheduled_task_id: Text<'a>,
     #[serde(borrow)]
     pub(super) origin: Shaped<'a, ClaudeOrigin<'a>>,
     pub(super) is_sidechain: Flag,
-    pub(super) is_meta: Flag,
+    pub(in crate::agents) is_meta: Flag,
     pub(super) is_compact_summary: Flag,
     pub(super) is_api_error_message: Flag,
     #[serde(rename = "costUSD")]
     pub(super) cost_usd: Number,
     #[serde(borrow)]
-    pub(super) message: Shaped<'a, ClaudeMessage<'a>>,
+    pub(in crate::agents) message: Shaped<'a, ClaudeMessage<'a>>,
     /// Left out when [`split`](super::skip::split) has cut it out.
     #[serde(borrow)]
-    pub(super) tool_use_result: Shaped<'a, ResultDetails<'a>>,
+    pub(in crate::agents) tool_use_result: Shaped<'a, ResultDetails<'a>>,
     #[serde(borrow)]
     pub(super) attachment: Shaped<'a, Attachment<'a>>,
     /// Of a record of type `progress`: the call that it is about.
@@ -82,7 +82,7 @@ pub(super) struct ClaudeOrigin<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ClaudeMessage<'a> {
+pub(in crate::agents) struct ClaudeMessage<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
@@ -155,7 +155,7 @@ pub(super) struct ClaudeCacheCreation {
 /// What the agent noted about a result beside what the model saw of it.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct ResultDetails<'a> {
+pub(in crate::agents) struct ResultDetails<'a> {
     pub(super) interrupted: Flag,
     #[serde(borrow)]
     pub(super) background_task_id: Text<'a>,

@@ -16,9 +16,13 @@ pub(super) struct Events {
     writer: StepWriter,
     /// The last message, of which more may follow.
     held: Option<PendingMessage>,
+    /// What the request of the next message used, by the request's name.
+    used: Option<(String, Usage)>,
     /// Calls that a person or a rule refused.
     denied: RecentSet<u64>,
     totals: CopilotTotals,
+    /// When the message came that carries the event.
+    carried: Option<Millis>,
 }
 
 /// What the model said in one go; the response may be cut into several events.
@@ -30,6 +34,7 @@ struct PendingMessage {
     calls: Vec<Call>,
     model: Option<String>,
     written: u64,
+    used: Option<Usage>,
 }
 
 impl Events {
@@ -39,12 +44,31 @@ impl Events {
         if let (Some("events"), Some(folder)) = (source.stem(), folder) {
             writer.session = SessionId::from(folder);
         }
-        Self { writer, held: None, denied: RecentSet::default(), totals: CopilotTotals::default() }
+        Self {
+            writer,
+            held: None,
+            used: None,
+            denied: RecentSet::default(),
+            totals: CopilotTotals::default(),
+            carried: None,
+        }
+    }
+
+    /// Names the session.
+    pub(super) fn name(&mut self, session: &str) {
+        self.writer.session = SessionId::from(session);
+    }
+
+    /// Reads an event that came inside another message at this time.
+    pub(super) fn wrapped(&mut self, event: &[u8], carried: Option<Millis>, out: &mut Sink<'_>) {
+        self.carried = carried;
+        self.read(event, out);
+        self.carried = None;
     }
 
     fn event(&mut self, event: CopilotRecord<'_>, out: &mut Sink<'_>) {
         let data = event.data.0.unwrap_or_default();
-        let ts = event.timestamp.0;
+        let ts = event.timestamp.0.or(self.carried);
         let agent =
             [&event.agent_id, &data.parent_tool_call_id].iter().find_map(|id| id.get()).map(str::to_owned);
         let kind = event.kind.as_str();
@@ -54,6 +78,7 @@ impl Events {
         match kind {
             "session.start" | "session.resume" => self.started(data, out),
             "assistant.message" => self.said(agent, ts, data, out),
+            "assistant.usage" => self.used(data, out),
             "tool.execution_complete" => self.done(agent, ts, data, out),
             "user.message" => self.user(agent, ts, data, out),
             "system.notification" => {
@@ -98,6 +123,7 @@ impl Events {
         if !goes_on {
             self.flush(out);
         }
+        let used = self.used.take_if(|(request, _)| response.as_ref() == Some(request));
         let said = self.held.get_or_insert_with(|| PendingMessage {
             agent,
             response: response.or_else(|| data.message_id.owned()),
@@ -106,7 +132,9 @@ impl Events {
             calls: Vec::new(),
             model: data.model.owned(),
             written: 0,
+            used: None,
         });
+        said.used = used.map(|(_, usage)| usage).or(said.used.take());
         // The parts of one response tell its tokens each, or only one of them does.
         said.written = said.written.max(data.output_tokens.0);
         said.texts.extend(data.content.owned());
@@ -121,12 +149,37 @@ impl Events {
         let Some(said) = self.held.take() else { return };
         let writer = self.writer(said.agent, said.ts);
         writer.turn(said.texts.join("\n"), said.calls, out);
-        self.totals.message(said.model.as_deref().unwrap_or_default(), said.written);
-        let mut usage = Usage::default();
-        usage.model = said.model;
-        usage.output_tokens = said.written;
+        let usage = said.used.unwrap_or_else(|| {
+            let mut usage = Usage::default();
+            usage.model = said.model;
+            usage.output_tokens = said.written;
+            usage
+        });
+        self.totals.message(&usage);
         let key = said.response.map(|id| xxh3_64(id.as_bytes()));
         writer.usage(usage, key, out);
+    }
+
+    /// What a request used comes before its message, in logs that programs keep.
+    fn used(&mut self, data: Data<'_>, out: &mut Sink<'_>) {
+        self.without_message(out);
+        let (read, write) = (data.cache_read_tokens.0, data.cache_write_tokens.0);
+        let input = data.input_tokens.0;
+        let mut usage = Usage::default();
+        usage.input_tokens = input.checked_sub(read.saturating_add(write)).unwrap_or(input);
+        usage.output_tokens = data.output_tokens.0;
+        usage.cache_read_tokens = read;
+        usage.cache_write_tokens = write;
+        usage.model = data.model.owned();
+        self.used = Some((data.api_call_id.owned().unwrap_or_default(), usage));
+    }
+
+    /// Writes the usage of a request whose message never came.
+    fn without_message(&mut self, out: &mut Sink<'_>) {
+        let Some((request, usage)) = self.used.take() else { return };
+        self.totals.message(&usage);
+        let key = (!request.is_empty()).then(|| xxh3_64(request.as_bytes()));
+        self.writer.usage(usage, key, out);
     }
 
     fn done(&mut self, agent: Option<String>, ts: Option<Millis>, data: Data<'_>, out: &mut Sink<'_>) {
@@ -159,6 +212,7 @@ impl Events {
     }
 
     fn shut_down(&mut self, id: &str, ts: Option<Millis>, data: Data<'_>, out: &mut Sink<'_>) {
+        self.without_message(out);
         for (model, metric) in data.model_metrics.0.unwrap_or_default() {
             let usage = self.totals.told(&model, &metric.0.unwrap_or_default());
             let key = xxh3_64(format!("{id}/{model}").as_bytes());
@@ -181,6 +235,7 @@ impl Reader for Events {
 
     fn finish(&mut self, out: &mut Sink<'_>) {
         self.flush(out);
+        self.without_message(out);
     }
 }
 
@@ -193,6 +248,11 @@ fn kind(line: &[u8]) -> Option<&[u8]> {
 /// Types that say nothing of use and make up half of a file: not worth parsing.
 fn long_winded(kind: &[u8]) -> bool {
     matches!(kind, b"hook.start" | b"hook.end" | b"system.message" | b"tool.execution_start")
+}
+
+/// Returns whether this agent has events of the type, or of its family.
+pub(super) fn is_known(kind: &str) -> bool {
+    kind.starts_with("user.") || quiet(kind)
 }
 
 /// Types that are known and say nothing about the session's steps.
@@ -220,5 +280,5 @@ fn quiet(kind: &str) -> bool {
         "user_input",
     ];
     let family = kind.split('.').next().unwrap_or(kind);
-    kind == "abort" || FAMILIES.contains(&family)
+    matches!(kind, "abort" | "result") || FAMILIES.contains(&family)
 }

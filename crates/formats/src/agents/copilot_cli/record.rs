@@ -43,7 +43,10 @@ pub(super) struct Data<'a> {
     pub(super) message_id: Text<'a>,
     #[serde(borrow)]
     pub(super) model: Text<'a>,
+    pub(super) input_tokens: Count,
     pub(super) output_tokens: Count,
+    pub(super) cache_read_tokens: Count,
+    pub(super) cache_write_tokens: Count,
     #[serde(borrow)]
     pub(super) tool_requests: Objects<ToolRequest<'a>>,
     /// The call that started the subagent, in older versions.

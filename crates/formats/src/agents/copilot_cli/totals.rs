@@ -16,19 +16,23 @@ pub(super) struct CopilotTotals {
 struct Counted {
     /// Messages since the last totals.
     messages: u64,
-    /// The tokens these messages wrote.
-    written: u64,
+    /// The tokens these messages reported.
+    reported: Usage,
     /// The last totals.
     requests: u64,
     usage: Usage,
 }
 
 impl CopilotTotals {
-    /// A message wrote these tokens.
-    pub(super) fn message(&mut self, model: &str, written: u64) {
-        let counted = self.models.entry(model.to_owned()).or_default();
+    /// A message reported these tokens: mostly only those that it wrote.
+    pub(super) fn message(&mut self, usage: &Usage) {
+        let counted = self.models.entry(usage.model.clone().unwrap_or_default()).or_default();
         counted.messages += 1;
-        counted.written = counted.written.saturating_add(written);
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut counted.reported.input_tokens, usage.input_tokens);
+        add(&mut counted.reported.output_tokens, usage.output_tokens);
+        add(&mut counted.reported.cache_read_tokens, usage.cache_read_tokens);
+        add(&mut counted.reported.cache_write_tokens, usage.cache_write_tokens);
     }
 
     /// Totals were told: gives what they hold beyond what was counted before.
@@ -41,13 +45,15 @@ impl CopilotTotals {
         let before = if of_all { std::mem::take(&mut counted.usage) } else { Usage::default() };
         let mut fresh = Usage::default();
         fresh.model = usage.model.clone();
-        fresh.input_tokens = usage.input_tokens.saturating_sub(before.input_tokens);
-        fresh.output_tokens =
-            usage.output_tokens.saturating_sub(before.output_tokens).saturating_sub(counted.written);
-        fresh.cache_read_tokens = usage.cache_read_tokens.saturating_sub(before.cache_read_tokens);
-        fresh.cache_write_tokens = usage.cache_write_tokens.saturating_sub(before.cache_write_tokens);
+        let reported = &counted.reported;
+        let beyond =
+            |of: fn(&Usage) -> u64| of(&usage).saturating_sub(of(&before)).saturating_sub(of(reported));
+        fresh.input_tokens = beyond(|u| u.input_tokens);
+        fresh.output_tokens = beyond(|u| u.output_tokens);
+        fresh.cache_read_tokens = beyond(|u| u.cache_read_tokens);
+        fresh.cache_write_tokens = beyond(|u| u.cache_write_tokens);
         fresh.cost_usd = None;
-        *counted = Counted { messages: 0, written: 0, requests, usage };
+        *counted = Counted { messages: 0, reported: Usage::default(), requests, usage };
         fresh
     }
 }
@@ -78,6 +84,13 @@ mod tests {
         crate::json::tolerant::read(json.as_bytes()).unwrap()
     }
 
+    fn wrote(totals: &mut CopilotTotals, output: u64) {
+        let mut usage = Usage::default();
+        usage.model = Some("m".to_owned());
+        usage.output_tokens = output;
+        totals.message(&usage);
+    }
+
     fn tokens(usage: &Usage) -> (u64, u64, u64) {
         (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
     }
@@ -85,16 +98,26 @@ mod tests {
     #[test]
     fn totals_of_a_resumed_session_are_not_counted_twice() {
         let mut totals = CopilotTotals::default();
-        totals.message("m", 10);
-        totals.message("m", 10);
+        wrote(&mut totals, 10);
+        wrote(&mut totals, 10);
         assert_eq!(tokens(&totals.told("m", &metric(2, 1_000, 25, 400))), (600, 5, 400));
-        totals.message("m", 10);
+        wrote(&mut totals, 10);
         assert_eq!(
             tokens(&totals.told("m", &metric(3, 1_500, 35, 700))),
             (200, 0, 300),
             "totals of all of it"
         );
-        totals.message("m", 10);
+        wrote(&mut totals, 10);
         assert_eq!(tokens(&totals.told("m", &metric(1, 500, 10, 0))), (500, 0, 0), "of the rest only");
+    }
+
+    #[test]
+    fn tokens_that_messages_reported_are_not_counted_twice() {
+        let mut totals = CopilotTotals::default();
+        let mut usage = Usage::default();
+        usage.model = Some("m".to_owned());
+        (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) = (600, 25, 400);
+        totals.message(&usage);
+        assert_eq!(tokens(&totals.told("m", &metric(1, 1_000, 25, 400))), (0, 0, 0));
     }
 }

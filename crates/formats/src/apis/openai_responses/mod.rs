@@ -1,7 +1,7 @@
 //! Items of OpenAI's Responses API, as programs save them.
 
 pub(crate) mod items;
-mod output;
+pub(crate) mod output;
 mod reader;
 
 use crate::apis::conversations::Conversations;

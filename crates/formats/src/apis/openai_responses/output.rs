@@ -71,7 +71,7 @@ fn printed(output: Field<'_>) -> impl Iterator<Item = Printed<'_>> {
 }
 
 /// The exit code that shells' wrappers state in their output.
-fn exit_code(text: &str) -> Option<i64> {
+pub(crate) fn exit_code(text: &str) -> Option<i64> {
     if text.starts_with('{') {
         let value: Value = serde_json::from_str(text).ok()?;
         let code = value.pointer("/metadata/exit_code").or_else(|| value.get("exit_code"));
