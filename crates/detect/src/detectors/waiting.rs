@@ -84,8 +84,11 @@ impl Detector for Waiting {
             let minutes = wait.minutes().filter(|m| *m >= 1.0).map_or(String::new(), |m| format!("{m:.0}"));
             let spent = match (cost.usd, cost.tokens) {
                 (usd, tokens) if usd < 0.005 && tokens < 1000.0 => String::new(),
-                (usd, tokens) if usd < 0.005 => {
+                (usd, tokens) if usd < 0.005 && tokens < 1e6 => {
                     format!("about {:.0},000 tokens, weighted by price", tokens / 1000.0)
+                }
+                (usd, tokens) if usd < 0.005 => {
+                    format!("about {:.1} million tokens, weighted by price", tokens / 1e6)
                 }
                 (usd, _) => format!("${usd:.2}"),
             };
