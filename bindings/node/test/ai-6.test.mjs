@@ -54,7 +54,7 @@ test("attended: a call is refused unless onDecision allows it", async (t) => {
 test("needsApproval of a tool still asks", async (t) => {
   const model = await fake(t);
   let ran = 0;
-  const tools = { fetch: tool({ inputSchema: z.object({ url: z.string() }), needsApproval: true, execute: async () => `page ${(ran += 1)}` }) };
+  const tools = { convert: tool({ inputSchema: z.object({ url: z.string() }), needsApproval: true, execute: async () => `page ${(ran += 1)}` }) };
   const result = await generateText({ ...deloop({ tools, logger: null }), model: models(model).chat, prompt: "Fetch.", stopWhen: many });
   assert.ok(result.content.some((part) => part.type === "tool-approval-request"));
   assert.equal(ran, 0);

@@ -45,9 +45,9 @@ test("refuses calls without the tools: toolApproval does", async (t) => {
 });
 
 for (const [name, rule] of [
-  ["a function", () => ({ fetch: undefined, toolApproval: ({ toolCall }) => (toolCall.toolName === "fetch" ? { type: "denied", reason: "not today" } : undefined) })],
-  ["a status per tool", () => ({ toolApproval: { fetch: { type: "denied", reason: "not today" } } })],
-  ["a function per tool", () => ({ toolApproval: { fetch: (input, { toolCallId }) => (toolCallId && input.url ? { type: "denied", reason: "not today" } : undefined) } })],
+  ["a function", () => ({ convert: undefined, toolApproval: ({ toolCall }) => (toolCall.toolName === "convert" ? { type: "denied", reason: "not today" } : undefined) })],
+  ["a status per tool", () => ({ toolApproval: { convert: { type: "denied", reason: "not today" } } })],
+  ["a function per tool", () => ({ toolApproval: { convert: (input, { toolCallId }) => (toolCallId && input.url ? { type: "denied", reason: "not today" } : undefined) } })],
 ]) {
   test(`your own toolApproval counts: ${name}`, async (t) => {
     const model = await fake(t);
@@ -61,9 +61,9 @@ for (const [name, rule] of [
 
 test("needsApproval of a tool still asks, and an approved call runs", async (t) => {
   for (const needsApproval of [true, async () => true]) {
-    const model = await fake(t, (request) => (request.turns > 0 ? { text: "Done." } : { calls: [["fetch", { url: "x" }]] }));
+    const model = await fake(t, (request) => (request.turns > 0 ? { text: "Done." } : { calls: [["convert", { url: "x" }]] }));
     let ran = 0;
-    const tools = { fetch: tool({ inputSchema, needsApproval, execute: async () => `page ${(ran += 1)}` }) };
+    const tools = { convert: tool({ inputSchema, needsApproval, execute: async () => `page ${(ran += 1)}` }) };
     const guard = deloop({ tools, session: "s", logger: null });
     const settings = { ...guard, model: models(model).chat, stopWhen: many };
     const messages = [{ role: "user", content: "Fetch." }];

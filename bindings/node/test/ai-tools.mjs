@@ -26,7 +26,7 @@ export function models({ url }) {
 /** Returns the failing tool. */
 export function failingTools(failing) {
   return {
-    fetch: tool({ description: "Fetch a page.", inputSchema: z.object({ url: z.string() }), execute: async (input) => failing.fetch(input) }),
+    convert: tool({ description: "Convert a page.", inputSchema: z.object({ url: z.string() }), execute: async (input) => failing.convert(input) }),
   };
 }
 

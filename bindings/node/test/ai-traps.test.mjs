@@ -153,7 +153,7 @@ test("retries of a failing request are one turn", async (t) => {
 
 test("calls that fail the schema count, though nothing runs", async (t) => {
   for (const stream of [false, true]) {
-    const model = await fake(t, sameCalls([["fetch", { address: 1 }]]));
+    const model = await fake(t, sameCalls([["convert", { address: 1 }]]));
     const failing = new FailingTool();
     const guard = deloop({ tools: failingTools(failing), logger: null });
     const settings = { ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: many };
@@ -171,7 +171,7 @@ test("an abort inside a tool rejects with its reason", async (t) => {
   const aborter = new AbortController();
   const reason = new Error("enough");
   const execute = async () => { aborter.abort(reason); throw reason; };
-  const guard = deloop({ tools: { fetch: tool({ inputSchema, execute }) }, logger: null });
+  const guard = deloop({ tools: { convert: tool({ inputSchema, execute }) }, logger: null });
   const run = generateText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: many, abortSignal: aborter.signal });
   await assert.rejects(run, (error) => error === reason || error.name === "AbortError" || error.cause === reason);
   assert.equal(model.requests.length, 1);
@@ -193,10 +193,10 @@ test("runs of one agent at the same time are separate sessions", async (t) => {
 });
 
 test("a subagent has its own history in the session of its parent", async (t) => {
-  const loop = sameCalls([["fetch", { url: "https://example.test/data" }]]);
+  const loop = sameCalls([["convert", { url: "https://example.test/data" }]]);
   const model = await fake(t, (request) => {
     if (request.shows("You are the subagent")) return loop(request);
-    return request.turns === 0 ? { calls: [["delegate", { task: "fetch it" }]] } : { text: "Delegated." };
+    return request.turns === 0 ? { calls: [["delegate", { task: "convert it" }]] } : { text: "Delegated." };
   });
   const failing = new FailingTool();
   const inner = deloop({ tools: failingTools(failing), session: "parent", agent: "fetcher", logger: null });
@@ -211,10 +211,10 @@ test("a subagent has its own history in the session of its parent", async (t) =>
 });
 
 test("a subagent that shares guard and store doesn't overwrite the state of its parent", async (t) => {
-  const loop = sameCalls([["fetch", { url: "https://example.test/data" }]]);
+  const loop = sameCalls([["convert", { url: "https://example.test/data" }]]);
   const model = await fake(t, (request) => {
     if (request.shows("You are the subagent")) return loop(request);
-    return request.turns === 0 ? { calls: [["delegate", { task: "fetch it" }]] } : { text: "Delegated." };
+    return request.turns === 0 ? { calls: [["delegate", { task: "convert it" }]] } : { text: "Delegated." };
   });
   const guard = new Guard({ deliver: "user" });
   const store = new Map();
@@ -236,13 +236,13 @@ test("the guard gets every step, once and in order", async (t) => {
     if (stream) await streamText(settings).consumeStream();
     else await generateText(settings);
     assert.deepEqual(guard.short, loopSteps());
-    assert.deepEqual(guard.steps[2].calls, [{ id: "call_0000", tool: "fetch", args: { url: "https://example.test/data" } }]);
+    assert.deepEqual(guard.steps[2].calls, [{ id: "call_0000", tool: "convert", args: { url: "https://example.test/data" } }]);
     assert.equal(guard.steps[3].output, "connection refused");
   }
 });
 
 test("the guard gets calls that fail the schema as invalid", async (t) => {
-  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["fetch", { address: 1 }], ["fetch", { url: "x" }]] } : { text: "Done." }));
+  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["convert", { address: 1 }], ["convert", { url: "x" }]] } : { text: "Done." }));
   const guard = new RecordingGuard(new Guard({ deliver: "user" }));
   await generateText({ ...deloop({ tools: failingTools(new FailingTool()), guard, logger: null }), model: models(model).chat, prompt: "Fetch.", stopWhen: many });
   const results = guard.steps.filter((step) => step.type === "result").map((step) => [step.id, step.outcome]);
@@ -293,14 +293,14 @@ test("exitBehavior error with a stream: its promises resolve, so look at the par
 
 test("tools that run elsewhere: their results come with the next messages", async (t) => {
   const model = await fake(t);
-  const guard = deloop({ tools: { fetch: tool({ inputSchema }) }, session: "client", logger: null });
+  const guard = deloop({ tools: { convert: tool({ inputSchema }) }, session: "client", logger: null });
   let messages = [{ role: "user", content: "Fetch." }];
   for (let turn = 0; turn < 7; turn += 1) {
     const result = await generateText({ ...guard, model: models(model).chat, messages, stopWhen: many });
     const [call] = result.toolCalls;
     if (call === undefined) break;
     const output = { type: "error-text", value: "connection refused" };
-    const answer = { role: "tool", content: [{ type: "tool-result", toolCallId: call.toolCallId, toolName: "fetch", output }] };
+    const answer = { role: "tool", content: [{ type: "tool-result", toolCallId: call.toolCallId, toolName: "convert", output }] };
     messages = [...messages, ...(result.responseMessages ?? result.response.messages), answer];
   }
   assertValid(model);
@@ -326,12 +326,12 @@ test("a loop of your own around single steps is guarded as one session", async (
 });
 
 test("results that a tool yields on the way are passed on", async (t) => {
-  const model = await fake(t, (request) => (request.turns > 0 ? { text: "Done." } : { calls: [["fetch", { url: "x" }]] }));
+  const model = await fake(t, (request) => (request.turns > 0 ? { text: "Done." } : { calls: [["convert", { url: "x" }]] }));
   async function* execute() {
     yield "half";
     yield "whole";
   }
-  const guard = deloop({ tools: { fetch: tool({ inputSchema, execute }) }, logger: null });
+  const guard = deloop({ tools: { convert: tool({ inputSchema, execute }) }, logger: null });
   const run = streamText({ ...guard, model: models(model).chat, prompt: "Fetch.", stopWhen: many });
   const outputs = [];
   for await (const part of run.fullStream) if (part.type === "tool-result") outputs.push([part.output, part.preliminary === true]);

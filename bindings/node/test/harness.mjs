@@ -68,7 +68,7 @@ export class FailingTool {
   }
 
   /** Notes a run and throws. */
-  fetch = ({ url }) => {
+  convert = ({ url }) => {
     this.ran.push(url);
     throw Object.assign(new Error(this.error), { code: "ECONNREFUSED" });
   };
@@ -138,7 +138,7 @@ export class RecordingGuard {
 }
 
 /** What a loop of one failing call looks like to the guard, from the person's text to the stop. */
-export function loopSteps(turn = "turn fetch", failure = "result error ECONNREFUSED") {
+export function loopSteps(turn = "turn convert", failure = "result error ECONNREFUSED") {
   const usage = "usage 60+40+20 fake-model";
   const failed = [usage, turn, failure];
   const refused = [usage, turn, "result denied"];

@@ -21,7 +21,7 @@ export function models({ url }, options = {}) {
 
 /** Returns the failing tool. */
 export function failingTools(failing) {
-  return [tool(async (input) => failing.fetch(input), { name: "fetch", description: "Fetch a page.", schema: z.object({ url: z.string() }) })];
+  return [tool(async (input) => failing.convert(input), { name: "convert", description: "Convert a page.", schema: z.object({ url: z.string() }) })];
 }
 
 /** Returns the tools of the healthy run. */

@@ -16,7 +16,7 @@ import { failingTools, FileSaver, models } from "./langchain-tools.mjs";
 const NUDGE = "[deloop] You ran";
 const schema = z.object({ url: z.string() });
 const prompt = { messages: [{ role: "user", content: "Fetch the data." }] };
-const fetches = { name: "fetch", description: "Fetch a page.", schema };
+const fetches = { name: "convert", description: "Convert a page.", schema };
 const roomy = { recursionLimit: 100 };
 
 async function fake(t, script) {
@@ -30,7 +30,7 @@ const guarded = (options) => deloopMiddleware({ logger: null, ...options });
 test("a tool that throws doesn't end the run, and the model gets the same text as without deloop", async (t) => {
   const runs = [];
   for (const middleware of [[], [guarded()]]) {
-    const model = await fake(t, (request) => (request.turns < 2 ? { calls: [["fetch", { url: `https://example.test/${request.turns}` }]] } : { text: "Done." }));
+    const model = await fake(t, (request) => (request.turns < 2 ? { calls: [["convert", { url: `https://example.test/${request.turns}` }]] } : { text: "Done." }));
     const agent = createAgent({ model: models(model).chat, tools: failingTools(new FailingTool()), middleware });
     await agent.invoke(prompt);
     assert.ok(model.requests[1].shows("Error: connection refused\n Please fix your mistakes."));
@@ -60,7 +60,7 @@ test("an error of another middleware ends the run with and without deloop", asyn
 test("calls that fail the schema: the run goes on, and they count", async (t) => {
   const runs = [];
   for (const on of [false, true]) {
-    const model = await fake(t, sameCalls([["fetch", { address: 1 }]]));
+    const model = await fake(t, sameCalls([["convert", { address: 1 }]]));
     const failing = new FailingTool();
     const guard = guarded();
     const agent = createAgent({ model: models(model).chat, tools: failingTools(failing), middleware: on ? [guard] : [] });
@@ -123,7 +123,7 @@ test("retries of toolRetryMiddleware: deloop first counts a call once, deloop la
 });
 
 test("deloop last with toolErrors: throw lets the retries happen", async (t) => {
-  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["fetch", { url: "x" }]] } : { text: "Done." }));
+  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["convert", { url: "x" }]] } : { text: "Done." }));
   const failing = new FailingTool();
   const middleware = [toolRetryMiddleware({ maxRetries: 2, initialDelayMs: 0, jitter: false }), guarded({ toolErrors: "throw" })];
   const agent = createAgent({ model: models(model).chat, tools: failingTools(failing), middleware });
@@ -133,7 +133,7 @@ test("deloop last with toolErrors: throw lets the retries happen", async (t) => 
 
 test("retries of a failing request are one turn", async (t) => {
   let number = 0;
-  const loop = sameCalls([["fetch", { url: "https://example.test/data" }]]);
+  const loop = sameCalls([["convert", { url: "https://example.test/data" }]]);
   const model = await fake(t, (request) => (number++ % 2 === 0 ? { status: 500, error: "overloaded" } : loop(request)));
   const failing = new FailingTool();
   const rungs = [];
@@ -146,9 +146,9 @@ test("retries of a failing request are one turn", async (t) => {
 });
 
 test("a call that a person rejects is answered once, and the run goes on", async (t) => {
-  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["fetch", { url: "x" }]] } : { text: "Done." }));
+  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["convert", { url: "x" }]] } : { text: "Done." }));
   const failing = new FailingTool();
-  const middleware = [guarded(), humanInTheLoopMiddleware({ interruptOn: { fetch: true } })];
+  const middleware = [guarded(), humanInTheLoopMiddleware({ interruptOn: { convert: true } })];
   const agent = createAgent({ model: models(model).chat, tools: failingTools(failing), middleware, checkpointer: new FileSaver() });
   const config = { configurable: { thread_id: "t" } };
   await agent.invoke(prompt, config);
@@ -164,7 +164,7 @@ test("the guard gets every step, once and in order", async (t) => {
   const agent = createAgent({ model: models(model).chat, tools: failingTools(new FailingTool()), middleware: [deloopMiddleware({ guard, logger: null })] });
   await agent.invoke(prompt);
   assert.deepEqual(guard.short, loopSteps());
-  assert.deepEqual(guard.steps[2].calls, [{ id: "call_0000", tool: "fetch", args: { url: "https://example.test/data" } }]);
+  assert.deepEqual(guard.steps[2].calls, [{ id: "call_0000", tool: "convert", args: { url: "https://example.test/data" } }]);
   assert.equal(guard.steps[3].output, "connection refused");
 });
 
@@ -253,7 +253,7 @@ test("a run from an earlier checkpoint continues from the state at that point", 
 });
 
 test("an interrupt in a tool waits for a person", async (t) => {
-  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["fetch", { url: "x" }]] } : { text: "Done." }));
+  const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["convert", { url: "x" }]] } : { text: "Done." }));
   const asking = tool(async () => `answer: ${interrupt("May I?")}`, fetches);
   const agent = createAgent({ model: models(model).chat, tools: [asking], middleware: [guarded()], checkpointer: new FileSaver() });
   const config = { configurable: { thread_id: "t" } };
@@ -275,9 +275,9 @@ test("an abort ends the run with its reason", async (t) => {
 
 test("tools that return messages, blocks and commands", async (t) => {
   const returns = [
-    ({ id }) => new ToolMessage({ content: "same page", tool_call_id: id, name: "fetch", artifact: { kept: true } }),
-    ({ id }) => new ToolMessage({ content: [{ type: "text", text: "same page" }], tool_call_id: id, name: "fetch" }),
-    ({ id }) => new Command({ update: { messages: [new ToolMessage({ content: "same page", tool_call_id: id, name: "fetch" })] } }),
+    ({ id }) => new ToolMessage({ content: "same page", tool_call_id: id, name: "convert", artifact: { kept: true } }),
+    ({ id }) => new ToolMessage({ content: [{ type: "text", text: "same page" }], tool_call_id: id, name: "convert" }),
+    ({ id }) => new Command({ update: { messages: [new ToolMessage({ content: "same page", tool_call_id: id, name: "convert" })] } }),
   ];
   for (const [index, returned] of returns.entries()) {
     const model = await fake(t);
@@ -293,10 +293,10 @@ test("tools that return messages, blocks and commands", async (t) => {
 });
 
 test("a subagent in a tool is a session of its own", async (t) => {
-  const loop = sameCalls([["fetch", { url: "https://example.test/data" }]]);
+  const loop = sameCalls([["convert", { url: "https://example.test/data" }]]);
   const model = await fake(t, (request) => {
     if (request.shows("You are the subagent")) return loop(request);
-    return request.turns === 0 ? { calls: [["delegate", { task: "fetch it" }]] } : { text: "Delegated." };
+    return request.turns === 0 ? { calls: [["delegate", { task: "convert it" }]] } : { text: "Delegated." };
   });
   const failing = new FailingTool();
   const sessions = [];
@@ -316,7 +316,7 @@ test("a subagent in a tool is a session of its own", async (t) => {
 });
 
 test("a summary is a compaction: the ladder starts over", async (t) => {
-  const loop = sameCalls([["fetch", { url: "https://example.test/data" }]]);
+  const loop = sameCalls([["convert", { url: "https://example.test/data" }]]);
   const model = await fake(t, (request) => (request.tools.length === 0 ? { text: "A summary." } : loop(request)));
   const rungs = [];
   const middleware = [
@@ -333,8 +333,8 @@ test("structured output works, with its own retries", async (t) => {
   const runs = [];
   for (const on of [false, true]) {
     const model = await fake(t, (request) => {
-      if (request.turns === 0) return { calls: [["fetch", { url: "x" }]] };
-      const name = request.tools.find((each) => each !== "fetch");
+      if (request.turns === 0) return { calls: [["convert", { url: "x" }]] };
+      const name = request.tools.find((each) => each !== "convert");
       return { calls: [[name, request.turns === 1 ? { wrong: 1 } : { answer: "42" }]] };
     });
     const agent = createAgent({

@@ -18,7 +18,7 @@ test("responses with previous_response_id: the history stays at the provider", a
   const model = await fake(t);
   const { failing, runTool } = failingTool();
   const client = new OpenAI({ baseURL: `${model.url}/v1`, apiKey: "fake" });
-  const tools = [{ type: "function", name: "fetch", parameters: { type: "object", properties: { url: { type: "string" } } }, strict: false }];
+  const tools = [{ type: "function", name: "convert", parameters: { type: "object", properties: { url: { type: "string" } } }, strict: false }];
   const loop = new ToolLoop({ logger: null });
   loop.user("Fetch the data.");
   let [input, previous_response_id, turn] = ["Fetch the data."];
@@ -37,7 +37,7 @@ test("the helper of the client for streams", async (t) => {
   const model = await fake(t);
   const client = new OpenAI({ baseURL: `${model.url}/v1`, apiKey: "fake" });
   const { failing, runTool } = failingTool();
-  const tools = [{ type: "function", function: { name: "fetch", parameters: { type: "object", properties: { url: { type: "string" } } } } }];
+  const tools = [{ type: "function", function: { name: "convert", parameters: { type: "object", properties: { url: { type: "string" } } } } }];
   const messages = [{ role: "user", content: "Fetch the data." }];
   const loop = new ToolLoop({ logger: null });
   for (;;) {

@@ -23,7 +23,7 @@ export async function fake(t, script) {
 /** Returns the failing tool as plain loops have it: its schema, and a function that runs tools by name. */
 export function failingTool() {
   const failing = new FailingTool();
-  return { failing, tools: { fetch: ["Fetch a page.", ["url"]] }, runTool: async (_, args) => failing.fetch(args) };
+  return { failing, tools: { convert: ["Convert a page.", ["url"]] }, runTool: async (_, args) => failing.convert(args) };
 }
 
 function workspaceTool() {
@@ -199,7 +199,7 @@ export function defineTests({ name, version, page, ways, ToolLoop, StopError, mo
   test("arguments that aren't JSON are an error for the model", async (t) => {
     const [[way, { run, begin }]] = Object.entries(ways);
     if (way.startsWith("messages")) return;
-    const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["fetch", "{broken"]] } : { text: "Done." }));
+    const model = await fake(t, (request) => (request.turns === 0 ? { calls: [["convert", "{broken"]] } : { text: "Done." }));
     const { failing, ...rest } = failingTool();
     await run(model, { ...rest, loop: new ToolLoop({ logger: null }), messages: begin(PROMPT), most: 4 });
     assert.equal(failing.ran.length, 0);

@@ -18,7 +18,7 @@ ERROR = "Error: connection refused"
 
 
 def call(n: int, args: Any = None) -> ToolCall:
-    return ToolCall(f"c{n}", "fetch", {"url": "x"} if args is None else args)
+    return ToolCall(f"c{n}", "convert", {"url": "x"} if args is None else args)
 
 
 def fail(watch: Watch, n: int, **usage: Any) -> tuple[TurnPlan, Nudge | None]:
@@ -101,7 +101,7 @@ def test_ids_that_a_provider_uses_again_are_other_calls(ids: int) -> None:
     happened = []
     for n in range(12):
         id = f"call_{n % ids}"
-        plan = watch.answered("", [ToolCall(id, "fetch", {"url": "x"})])
+        plan = watch.answered("", [ToolCall(id, "convert", {"url": "x"})])
         refused = watch.refusal(id) is not None
         watch.delivered(watch.result(id, outcome="denied") if refused else watch.result(id, ERROR))
         happened.append("stop" if plan.stop else "block" if plan.refuse else "-")
@@ -260,7 +260,7 @@ def test_results_of_one_turn_from_many_threads() -> None:
     watch = Adapter().watch("s")
     for turn in range(3):
         ids = [f"t{turn}-{n}" for n in range(16)]
-        watch.answered("", [ToolCall(id, "fetch", {"url": id[3:]}) for id in ids])
+        watch.answered("", [ToolCall(id, "convert", {"url": id[3:]}) for id in ids])
         nudges: list[Nudge | None] = []
         threads = [threading.Thread(target=lambda id=id, into=nudges: into.append(watch.result(id, ERROR))) for id in ids]
         for thread in threads:
@@ -289,7 +289,7 @@ def test_odd_arguments_and_outputs_are_counted_too() -> None:
     }
     happened = []
     for n in range(8):
-        plan = watch.answered("", [ToolCall(f"c{n}", "fetch", {**odd, "cycle": cycle, "big": 2**80, "bad": "\ud800"})])
+        plan = watch.answered("", [ToolCall(f"c{n}", "convert", {**odd, "cycle": cycle, "big": 2**80, "bad": "\ud800"})])
         if plan.refuse:
             watch.result(f"c{n}", outcome="denied")
         else:

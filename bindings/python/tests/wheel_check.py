@@ -42,7 +42,7 @@ ADAPTER = """
 from deloop.openai import ToolLoop
 loop, messages, ran = ToolLoop(), [{"role": "user", "content": "Fetch the page."}], []
 for turn in range(30):
-    call = {"id": f"c{turn}", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
+    call = {"id": f"c{turn}", "type": "function", "function": {"name": "convert", "arguments": "{}"}}
     messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
     answer = loop.answered({"choices": [{"message": messages[-1]}]}, messages)
     messages += answer.results(lambda name, arguments: ran.append(name) or "Error: connection refused")

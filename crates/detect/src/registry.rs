@@ -9,7 +9,7 @@ use crate::detectors::{
     repeated_failure::RepeatedFailure, repeated_target::RepeatedTarget, similar_call::SimilarCall,
     similar_turn::SimilarTurn, spawn_tree::SpawnTreeDetector, stale_run::StaleRun, stalled_task::StalledTask,
     swarm_repeat::SwarmRepeat, talk_only::TalkOnly, test_edits_without_green::TestEditsWithoutGreen,
-    waiting::Waiting,
+    waiting::WaitingDetector,
 };
 
 /// All built-in detectors.
@@ -32,7 +32,7 @@ pub static DETECTORS: &[&dyn AnyDetector] = &[
     &FailingRun,
     &StaleRun,
     &IdleSpend,
-    &Waiting,
+    &WaitingDetector,
     &EditsWithoutProgress,
     &TestEditsWithoutGreen,
     &PlanRewrite,

@@ -149,8 +149,8 @@ fn by_count<'a>(
     Some(Reached { level: next + 1, rung, episode: Some(episode.began), reminder: None })
 }
 
-/// Returns the last rung that messages the agent, if its message is due again: mode `nudge` allows nothing stronger, all messages
-/// were given, and the count has doubled since the last one.
+/// Returns the last rung that messages the agent, if its message is due again: nothing stronger may follow, by the mode or because
+/// the evidence isn't hard, all messages were given, and the count has doubled since the last one.
 fn last_nudge<'a>(
     ladder: &'a Ladder,
     episode: &Episode,
@@ -158,11 +158,12 @@ fn last_nudge<'a>(
     context: &DecisionContext<'_>,
 ) -> Option<(u32, &'a Rung)> {
     let nudges = ladder.rungs.iter().take_while(|rung| rung.action == Action::Nudge).count();
-    let due = context.mode == Mode::Nudge
+    let evidence = &found.finding.evidence;
+    let due = (context.mode == Mode::Nudge || !evidence.hard)
         && !ladder.reminder.is_empty()
         && episode.rung as usize >= nudges
         && !episode.lost
-        && !found.finding.evidence.pending
+        && !evidence.pending
         && episode.count > 0
         && found.finding.count >= episode.count.saturating_mul(2);
     let last = ladder.rungs.get(nudges.checked_sub(1)?)?;
@@ -176,8 +177,7 @@ fn remind<'a>(
     count: u64,
     context: &DecisionContext<'_>,
 ) -> Reached<'a> {
-    let climbed = episode.rung;
-    episode.climb(climbed, Action::Nudge, count, context);
+    episode.remind(count, context);
     let reminder = Reminder { warning: episode.messages, usd: context.usd - episode.usd };
     Reached { level, rung, episode: Some(episode.began), reminder: Some(reminder) }
 }

@@ -264,7 +264,7 @@ fn question(finding: &Finding) -> String {
 /// Returns the warning for the person in place of a stop.
 fn warning(finding: &Finding) -> String {
     format!(
-        "[deloop] {}, and two warnings didn't help. Interrupt the agent if you don't expect this.",
+        "[deloop] {}, and warnings didn't help. Interrupt the agent if you don't expect this.",
         finding.summary
     )
 }

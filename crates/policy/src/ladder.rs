@@ -16,8 +16,8 @@ pub struct Ladder {
     pub forget: u64,
     /// Maximum number of messages to the agent per session; 0 means no limit.
     pub limit: u64,
-    /// The message that mode `nudge` sends when the agent ignores all messages of the rungs: each time the count has doubled. It
-    /// may also contain `{warning}`, its number, and `{since}`, what the session has cost since the first message.
+    /// The message that the agent gets if it ignores all messages of the rungs and nothing stronger may follow, because of the mode
+    /// or because the evidence isn't hard: each time the count has doubled. It may also contain `{warning}`, its number, and `{since}`, what the session has cost since the first message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reminder: String,
     /// The rungs, lowest first.

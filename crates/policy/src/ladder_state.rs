@@ -64,6 +64,9 @@ pub(crate) struct Episode {
     pub(crate) messages: u32,
     #[serde(default)]
     pub(crate) usd: f64,
+    /// The turn of the last reminder.
+    #[serde(default)]
+    pub(crate) reminded: u64,
     /// Whether it is about a limit, not about a loop. Then it lasts until the limit is raised.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_limit: bool,
@@ -83,6 +86,12 @@ impl Episode {
             self.count = count;
         }
         (self.rung, self.turn, self.step, self.lost) = (rung, context.turns, context.step, false);
+    }
+
+    /// Notes that the last message is given again. The next rung doesn't wait longer for that.
+    pub(crate) fn remind(&mut self, count: u64, context: &DecisionContext<'_>) {
+        self.messages += 1;
+        (self.count, self.reminded, self.step) = (count, context.turns, context.step);
     }
 }
 
@@ -202,7 +211,7 @@ impl LadderState {
     /// Returns whether the agent already got a message in this turn, at an earlier step.
     pub(crate) fn told(&self, turn: u64, step: u64) -> bool {
         let given = |e: &Episode| e.rung > 0 && !e.lost && !e.of_limit;
-        self.episodes.iter().any(|e| given(e) && e.turn == turn && e.step != step)
+        self.episodes.iter().any(|e| given(e) && (e.turn == turn || e.reminded == turn) && e.step != step)
     }
 
     /// Records whether the message of the decision at `step` reached the agent.

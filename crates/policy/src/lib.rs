@@ -27,6 +27,7 @@ mod settings;
 mod spawn_words;
 mod task_update;
 mod template;
+mod wait_words;
 mod words;
 
 pub use agent_block::AGENT_VARIABLES;

@@ -1,6 +1,6 @@
 //! Describes findings: one function for people, one for the agent. Both state only what the fields contain.
 
-use crate::spawn_words;
+use crate::{spawn_words, wait_words};
 use deloop_detect::clean;
 use deloop_detect::{CallRecord, Ending, Look, Progress};
 use deloop_types::{
@@ -79,10 +79,7 @@ pub fn summary(finding: &Finding) -> String {
             let [usd, times] = ["usd", "times"].map(|name| field(finding, name));
             format!("${usd} spent while {times} calls and replies brought nothing new")
         }
-        Repeats::Wait => {
-            let what = if finding.calls.is_empty() { String::new() } else { format!(" ({})", call()) };
-            format!("{count} looks at something that isn't ready yet{what}{}", waited(finding))
-        }
+        Repeats::Wait => wait_words::summary(finding, &call()),
         Repeats::Spawns | Repeats::SpawnedTask => spawn_words::summary(finding, &call()),
         Repeats::KnownFailure => format!("{} failed here{}", call(), as_before(finding)),
         _ => {
@@ -224,10 +221,7 @@ pub fn told(finding: &Finding) -> String {
             )
         }
         Repeats::IdleSpend => spent(finding),
-        Repeats::Wait => {
-            let what = if finding.calls.is_empty() { String::new() } else { format!(" with {}", call()) };
-            format!("You looked {count} times{what} for something that isn't ready yet{}.", waited(finding))
-        }
+        Repeats::Wait => wait_words::told(finding, &call()),
         Repeats::Spawns | Repeats::SpawnedTask => spawn_words::told(finding),
         Repeats::KnownFailure => {
             let since = if finding.evidence.pending { ", and nothing has changed since" } else { "" };
@@ -256,18 +250,6 @@ fn compacted(finding: &Finding) -> String {
 fn spent(finding: &Finding) -> String {
     let [usd, times] = ["usd", "times"].map(|name| field(finding, name));
     format!("Your last {times} calls and replies brought nothing new, and cost ${usd}.")
-}
-
-/// Describes how long waiting took and what it cost, as far as that is known.
-fn waited(finding: &Finding) -> String {
-    let [minutes, cost] = ["minutes", "cost"].map(|name| field(finding, name));
-    let took = match minutes {
-        "" => String::new(),
-        "1" => ", within a minute".to_owned(),
-        more => format!(", within {more} minutes"),
-    };
-    let cost = if cost.is_empty() { String::new() } else { format!(", at a cost of {cost}") };
-    format!("{took}{cost}")
 }
 
 /// Describes how often a failure occurred here, who met it before, and since when.
@@ -334,9 +316,7 @@ pub fn advice(finding: &Finding) -> &'static str {
         (Repeats::IdleSpend, _) => {
             "If you wait for something, wait with one call that returns when it happens, or cancel the timer and say what a person must do. If you don't, take a step that changes something."
         }
-        (Repeats::Wait, _) => {
-            "Wait longer between looks: sleep for minutes, use a command that returns when it is done (`--watch`, `wait`), run it in the background, or end your turn and say what you wait for."
-        }
+        (Repeats::Wait, _) => wait_words::ADVICE,
         (Repeats::Spawns | Repeats::SpawnedTask, _) => spawn_words::advice(finding),
         (Repeats::KnownFailure, _) => {
             "Running it again won't fix it. Find the cause and change that, do without this call, or report it as a known problem that a person must solve."

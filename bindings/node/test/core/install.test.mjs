@@ -77,7 +77,7 @@ test("tarballs work in an empty project", { skip: process.platform === "win32" }
       const loop = new ToolLoop({ logger: null });
       let ran = 0;
       for (let turn, i = 0; !turn?.done() && i < 50; i += 1) {
-        const tool_calls = [{ id: "c" + i, type: "function", function: { name: "fetch_page", arguments: "{}" } }];
+        const tool_calls = [{ id: "c" + i, type: "function", function: { name: "convert_text", arguments: "{}" } }];
         const response = { choices: [{ message: { role: "assistant", content: null, tool_calls } }] };
         messages.push(response.choices[0].message);
         turn = loop.answered(response, messages);

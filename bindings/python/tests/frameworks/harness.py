@@ -78,13 +78,13 @@ class Tools:
         with self._lock:
             self.ran.append(url)
 
-    def fetch(self, url: str) -> str:
-        """Fetch a page."""
+    def convert(self, url: str) -> str:
+        """Convert a page."""
         self.note(url)
         return self.error
 
     def raising(self, url: str) -> str:
-        """Fetch a page, and raise."""
+        """Convert a page, and raise."""
         self.note(url)
         raise ConnectionError(self.error)
 

@@ -10,13 +10,13 @@ from typing import Any
 import deloop
 from harness import HANGS, Tools, Workspace
 
-NUDGE = "[deloop] You ran `fetch https://example.test/data` 3 times"
+NUDGE = "[deloop] You ran `convert https://example.test/data` 3 times"
 SECOND = "[deloop] This is the second warning."
 BLOCKED = "[deloop] Blocked."
 STOPPED = "[deloop] Stopped:"
 TASK = "Fetch the data."
 PARAMETERS = {
-    "fetch": ["url"],
+    "convert": ["url"],
     "read_file": ["path"],
     "edit_file": ["path", "text"],
     "run_tests": ["name"],
@@ -37,7 +37,7 @@ def runner(tools: Tools | Workspace) -> Callable[[str, Any], Any]:
 
 def offered(tools: Tools | Workspace) -> list[str]:
     """Lists the tools to offer."""
-    return ["fetch"] if isinstance(tools, Tools) else ["read_file", "edit_file", "run_tests", "search"]
+    return ["convert"] if isinstance(tools, Tools) else ["read_file", "edit_file", "run_tests", "search"]
 
 
 def by_hand(run: Callable[[str, Any], Any], name: str, arguments: Any) -> str:

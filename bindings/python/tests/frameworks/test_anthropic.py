@@ -188,7 +188,7 @@ def test_results_of_content_blocks() -> None:
             if turn.done():
                 break
     assert model.refused == [] and "nudge" in guard.actions
-    first_with(model.requests, "[deloop] You ran `fetch https://example.test/data`")
+    first_with(model.requests, "[deloop] You ran `convert https://example.test/data`")
     assert all("[deloop]" not in str(step.get("output")) for step in guard.all("result"))
 
 

@@ -79,14 +79,14 @@ def test_a_hook_that_raises_is_ignored(place: Place) -> None:
 def test_tools_of_your_own_process(place: Place) -> None:
     tools, deloop = Tools(), Deloop()
 
-    def fetch(url: str) -> str:
+    def convert(url: str) -> str:
         """Fetch a page."""
         return tools.raising(url)
 
-    with FakeModel(same_failing_call(tool="mcp__own__fetch", turns=30)) as model:
-        options = place.options(model, mcp_servers=own_server(fetch), tools=[], allowed_tools=["mcp__own__fetch"], hooks=deloop.hooks())
+    with FakeModel(same_failing_call(tool="mcp__own__convert", turns=30)) as model:
+        options = place.options(model, mcp_servers=own_server(convert), tools=[], allowed_tools=["mcp__own__convert"], hooks=deloop.hooks())
         result = with_client(options, one)
-    assert "mcp__own__fetch" in model.requests[0].tools
+    assert "mcp__own__convert" in model.requests[0].tools
     assert (len(tools.ran), len(model.requests), result.terminal_reason) == (5, 8, "hook_stopped")
     assert place_of(model.requests[3], FIRST) == "tool" and model.refused == []
 

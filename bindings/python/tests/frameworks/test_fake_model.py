@@ -18,8 +18,8 @@ from harness import Workspace
 from model_scripts import arguments, healthy, same_failing_call
 from model_wire import Reply
 
-TOOL = {"type": "function", "function": {"name": "fetch", "parameters": {"type": "object", "properties": {}}}}
-BOTH = Reply("Let me look.", [("fetch", {"url": "a"}), ("fetch", {"url": "b"})], (11, 7))
+TOOL = {"type": "function", "function": {"name": "convert", "parameters": {"type": "object", "properties": {}}}}
+BOTH = Reply("Let me look.", [("convert", {"url": "a"}), ("convert", {"url": "b"})], (11, 7))
 
 
 def post(model: FakeModel, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -91,7 +91,7 @@ def test_anthropic(model: FakeModel) -> None:
 
 
 def call(i: str) -> dict[str, Any]:
-    return {"id": i, "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
+    return {"id": i, "type": "function", "function": {"name": "convert", "arguments": "{}"}}
 
 
 USER = {"role": "user", "content": "go"}
@@ -125,7 +125,7 @@ def test_order_of_chat(model: FakeModel, messages: list[Any], reason: str | None
 
 
 def item(i: str) -> dict[str, Any]:
-    return {"type": "function_call", "call_id": i, "name": "fetch", "arguments": "{}"}
+    return {"type": "function_call", "call_id": i, "name": "convert", "arguments": "{}"}
 
 
 def output(i: str) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def test_order_of_responses(model: FakeModel, items: list[Any], reason: str | No
 
 
 def uses(*ids: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "fetch", "input": {}} for i in ids]}
+    return {"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "convert", "input": {}} for i in ids]}
 
 
 def results(*ids: str, before: tuple[Any, ...] = (), after: tuple[Any, ...] = ()) -> dict[str, Any]:
@@ -223,9 +223,9 @@ def test_as_a_process() -> None:
         url = json.loads(process.stdout.readline())["url"]
         client = openai.OpenAI(base_url=url, api_key="fake")
         answer = client.chat.completions.create(model="m", messages=[USER], tools=[TOOL])
-        assert answer.choices[0].message.tool_calls[0].function.name == "fetch"
+        assert answer.choices[0].message.tool_calls[0].function.name == "convert"
         with urllib.request.urlopen(url.replace("/v1", "/_requests")) as recorded:
-            assert json.load(recorded)[0]["tools"] == ["fetch"]
+            assert json.load(recorded)[0]["tools"] == ["convert"]
         process.terminate()
 
 

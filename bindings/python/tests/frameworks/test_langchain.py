@@ -26,7 +26,7 @@ def row(**cells: str) -> None:
 def test_without_deloop_the_run_goes_on_to_the_recursion_limit() -> None:
     tools = Tools()
     with FakeModel(same_failing_call()) as model:
-        agent = agent_for(model, [tools.fetch])
+        agent = agent_for(model, [tools.convert])
         assert agent.config["recursion_limit"] == 9_999
         with pytest.raises(GraphRecursionError):
             agent.invoke(HELLO, {"recursion_limit": 200})
@@ -39,7 +39,7 @@ def test_the_agent_is_nudged_then_refused_then_stopped(how: str) -> None:
     tools = Tools()
     with FakeModel(same_failing_call()) as model:
         middleware, notebook = watched()
-        agent = agent_for(model, [tools.fetch], middleware)
+        agent = agent_for(model, [tools.convert], middleware)
         messages = _run(agent, how)
     assert model.refused == []
     assert (first_with(model.requests, NUDGE), place_of(model.requests[3], NUDGE)) == (3, "tool")
@@ -78,7 +78,7 @@ def test_a_streaming_model_is_watched_too() -> None:
         from langchain.agents import create_agent
 
         middleware, notebook = watched()
-        create_agent(chat(model, streaming=True, stream_usage=True), [tools.fetch], middleware=[middleware]).invoke(HELLO)
+        create_agent(chat(model, streaming=True, stream_usage=True), [tools.convert], middleware=[middleware]).invoke(HELLO)
         assert all(request.body["stream"] for request in model.requests)
     assert (len(tools.ran), len(model.requests), model.refused) == (5, 8, [])
     assert len(notebook.all("usage")) == 8
@@ -88,7 +88,7 @@ def test_parallel_calls_climb_one_rung_a_turn() -> None:
     tools = Tools()
     with FakeModel(same_failing_batch()) as model:
         middleware, notebook = watched()
-        out = agent_for(model, [tools.fetch], middleware).invoke(HELLO)
+        out = agent_for(model, [tools.convert], middleware).invoke(HELLO)
     assert model.refused == [] and len(model.requests) < 12
     assert all(len(step["calls"]) == 3 for step in notebook.all("turn"))
     per_turn: dict[int, int] = {}
@@ -109,7 +109,7 @@ def test_parallel_calls_climb_one_rung_a_turn() -> None:
 def test_exit_behavior_error_raises_and_leaves_a_valid_thread() -> None:
     tools = Tools()
     with FakeModel(same_failing_call()) as model:
-        agent = agent_for(model, [tools.fetch], DeloopMiddleware(exit_behavior="error"), checkpointer=InMemorySaver())
+        agent = agent_for(model, [tools.convert], DeloopMiddleware(exit_behavior="error"), checkpointer=InMemorySaver())
         with pytest.raises(deloop.StopError) as raised:
             agent.invoke(HELLO, thread("t"))
         assert raised.value.decision.status == "LOOP_DETECTED"
@@ -124,7 +124,7 @@ def test_new_text_by_a_person_lifts_the_stop() -> None:
     tools = Tools()
     with FakeModel(same_failing_call()) as model:
         middleware, notebook = watched()
-        agent = agent_for(model, [tools.fetch], middleware, checkpointer=InMemorySaver())
+        agent = agent_for(model, [tools.convert], middleware, checkpointer=InMemorySaver())
         agent.invoke(HELLO, thread("t"))
         assert len(model.requests) == 8
         again = agent.invoke({"messages": [("user", "Try again, the server is up.")]}, thread("t"))
@@ -151,7 +151,7 @@ def test_a_crash_inside_deloop_changes_nothing(caplog: pytest.LogCaptureFixture)
     for middleware in ([], [DeloopMiddleware(guard=BrokenGuard())]):  # type: ignore[arg-type]
         tools = Tools()
         with FakeModel(same_failing_batch(turns=20)) as model:
-            agent_for(model, [tools.fetch], *middleware).invoke(HELLO)
+            agent_for(model, [tools.convert], *middleware).invoke(HELLO)
             runs.append(model.requests)
             ran.append(len(tools.ran))
     assert assert_same_requests(*runs) == 21 and ran == [60, 60]
@@ -163,7 +163,7 @@ def test_a_crash_inside_deloop_changes_nothing(caplog: pytest.LogCaptureFixture)
 def test_decisions_are_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[Any] = []
     with caplog.at_level(logging.INFO, "deloop"), FakeModel(same_failing_call()) as model:
-        agent_for(model, [Tools().fetch], DeloopMiddleware(on_decision=seen.append)).invoke(HELLO)
+        agent_for(model, [Tools().convert], DeloopMiddleware(on_decision=seen.append)).invoke(HELLO)
     assert [decision.action for decision in seen] == ["nudge", "nudge", "block", "block", "stop"]
     levels = [record.levelno for record in caplog.records if record.name == "deloop"]
     assert levels == [logging.WARNING] * 4 + [logging.ERROR]
@@ -176,7 +176,7 @@ def test_a_callback_that_raises_changes_nothing() -> None:
         raise RuntimeError("a bug in the callback")
 
     with FakeModel(same_failing_call()) as model:
-        out = agent_for(model, [tools.fetch], DeloopMiddleware(on_decision=callback)).invoke(HELLO)
+        out = agent_for(model, [tools.convert], DeloopMiddleware(on_decision=callback)).invoke(HELLO)
     assert len(tools.ran) == 5 and out["messages"][-1].text.startswith(STOPPED)
 
 
@@ -188,8 +188,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 path, url, die_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
 ran = [0]
 
-def fetch(url: str) -> str:
-    "Fetch a page."
+def convert(url: str) -> str:
+    "Convert a page."
     ran[0] += 1
     if ran[0] == die_at:
         os._exit(0)
@@ -201,7 +201,7 @@ class Model:
 model = Model()
 model.url = url
 saver = SqliteSaver(sqlite3.connect(path, check_same_thread=False))
-agent = agent_for(model, [fetch], DeloopMiddleware(), checkpointer=saver)
+agent = agent_for(model, [convert], DeloopMiddleware(), checkpointer=saver)
 started = saver.get(thread("t")) is not None
 out = agent.invoke(None if started else HELLO, thread("t"), durability="sync")
 print(out["messages"][-1].text)

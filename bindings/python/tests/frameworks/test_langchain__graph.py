@@ -56,7 +56,7 @@ def test_a_graph_is_nudged_then_refused_then_ended(how: str) -> None:
     tools = Tools()
     guard, notebook = noted()
     with FakeModel(same_failing_call()) as model:
-        app = build(model, [tools.fetch], guard)
+        app = build(model, [tools.convert], guard)
         out = app.invoke(HELLO) if how == "invoke" else asyncio.run(app.ainvoke(HELLO))
     assert model.refused == []
     assert (first_with(model.requests, NUDGE), place_of(model.requests[3], NUDGE)) == (3, "tool")
@@ -72,7 +72,7 @@ def test_a_graph_is_nudged_then_refused_then_ended(how: str) -> None:
 def test_without_it_the_graph_goes_on_to_its_limit() -> None:
     with FakeModel(same_failing_call()) as model:
         with pytest.raises(GraphRecursionError):
-            build(model, [Tools().fetch]).invoke(HELLO, {"recursion_limit": 50})
+            build(model, [Tools().convert]).invoke(HELLO, {"recursion_limit": 50})
         assert len(model.requests) == 25
 
 
@@ -80,7 +80,7 @@ def test_parallel_calls_are_one_turn() -> None:
     tools = Tools()
     guard, notebook = noted()
     with FakeModel(same_failing_batch()) as model:
-        out = build(model, [tools.fetch], guard).invoke(HELLO)
+        out = build(model, [tools.convert], guard).invoke(HELLO)
     assert model.refused == [] and all(len(step["calls"]) == 3 for step in notebook.all("turn"))
     assert len(notebook.all("turn")) == len(model.requests)
     assert [message.text[:17] for message in out["messages"][-3:]] == [STOPPED] * 3
@@ -89,7 +89,7 @@ def test_parallel_calls_are_one_turn() -> None:
 def test_error_raises_after_all_calls_are_answered() -> None:
     guard, _ = noted()
     with FakeModel(same_failing_batch()) as model:
-        app = build(model, [Tools().fetch], guard, route=False, check=True, checkpointer=InMemorySaver())
+        app = build(model, [Tools().convert], guard, route=False, check=True, checkpointer=InMemorySaver())
         with pytest.raises(deloop.StopError) as raised:
             app.invoke(HELLO, thread("t"))
         assert raised.value.decision.status == "LOOP_DETECTED"
@@ -103,7 +103,7 @@ def test_without_a_route_the_call_after_the_stop_raises() -> None:
     guard, _ = noted()
     with FakeModel(same_failing_call()) as model:
         with pytest.raises(deloop.StopError):
-            build(model, [tools.fetch], guard, route=False).invoke(HELLO)
+            build(model, [tools.convert], guard, route=False).invoke(HELLO)
     assert (len(tools.ran), len(model.requests), model.refused) == (5, 9, [])
 
 
@@ -111,7 +111,7 @@ def test_new_text_by_a_person_lifts_the_stop() -> None:
     tools = Tools()
     guard, notebook = noted()
     with FakeModel(same_failing_call()) as model:
-        app = build(model, [tools.fetch], guard, checkpointer=InMemorySaver())
+        app = build(model, [tools.convert], guard, checkpointer=InMemorySaver())
         app.invoke(HELLO, thread("t"))
         app.invoke({"messages": [("user", "Try again.")]}, thread("t"))
     assert model.refused == [] and len(tools.ran) > 5
@@ -122,7 +122,7 @@ def test_new_text_by_a_person_lifts_the_stop() -> None:
 def test_runs_without_a_thread_are_sessions_of_their_own() -> None:
     guard, notebook = noted()
     with FakeModel(same_failing_call(turns=2)) as model:
-        app = build(model, [Tools().fetch], guard)
+        app = build(model, [Tools().convert], guard)
         for _ in range(3):
             app.invoke(HELLO)
     assert len({step["session"] for step in notebook.steps}) == 3 and notebook.actions == []
@@ -145,8 +145,8 @@ def test_create_react_agent(how: str) -> None:
     guard, _ = noted()
     with FakeModel(same_failing_batch()) as model, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        node = ToolNode([tools.fetch], wrap_tool_call=guard, awrap_tool_call=guard.awrap)
-        app = create_react_agent(guard.model(chat(model).bind_tools([tools.fetch])), node, checkpointer=InMemorySaver())
+        node = ToolNode([tools.convert], wrap_tool_call=guard, awrap_tool_call=guard.awrap)
+        app = create_react_agent(guard.model(chat(model).bind_tools([tools.convert])), node, checkpointer=InMemorySaver())
         out = app.invoke(HELLO, thread("t")) if how == "invoke" else asyncio.run(app.ainvoke(HELLO, thread("t")))
         ran = len(tools.ran)
         again = app.invoke({"messages": [("user", "Try again.")]}, thread("t"))
@@ -162,9 +162,9 @@ def test_create_react_agent_with_error() -> None:
     guard, _ = noted(exit_behavior="error")
     with FakeModel(same_failing_call()) as model, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        node = ToolNode([tools.fetch], wrap_tool_call=guard, awrap_tool_call=guard.awrap)
+        node = ToolNode([tools.convert], wrap_tool_call=guard, awrap_tool_call=guard.awrap)
         with pytest.raises(deloop.StopError):
-            create_react_agent(guard.model(chat(model).bind_tools([tools.fetch])), node).invoke(HELLO)
+            create_react_agent(guard.model(chat(model).bind_tools([tools.convert])), node).invoke(HELLO)
     assert (len(tools.ran), len(model.requests), model.refused) == (5, 8, [])
 
 
@@ -176,8 +176,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 path, url, die_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
 ran = [0]
 
-def fetch(url: str) -> str:
-    "Fetch a page."
+def convert(url: str) -> str:
+    "Convert a page."
     ran[0] += 1
     if ran[0] == die_at:
         os._exit(0)
@@ -189,7 +189,7 @@ class Model:
 model = Model()
 model.url = url
 saver = SqliteSaver(sqlite3.connect(path, check_same_thread=False))
-app = build(model, [fetch], wrap_tool_call(), checkpointer=saver)
+app = build(model, [convert], wrap_tool_call(), checkpointer=saver)
 started = saver.get(thread("t")) is not None
 print(app.invoke(None if started else HELLO, thread("t"), durability="sync")["messages"][-1].text)
 """

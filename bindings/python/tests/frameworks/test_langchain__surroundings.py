@@ -40,15 +40,15 @@ def test_a_retried_call_counts_once(outermost: bool) -> None:
     assert len(notebook.all("turn")) == len(model.requests) == 8
     assert len(tools.ran) == 15, "5 calls, each tried 3 times"
     assert len(notebook.all("result")) == 8 and {step["ok"] for step in notebook.all("result")[:5]} == {False}
-    assert first_with(model.requests, NUDGE.replace("fetch", "raising")) == 3
+    assert first_with(model.requests, NUDGE.replace("convert", "raising")) == 3
 
 
 @pytest.mark.parametrize("outermost", [True, False])
 def test_a_call_that_a_retry_saves_is_no_failure(outermost: bool) -> None:
     tries: list[str] = []
 
-    def fetch(url: str) -> str:
-        "Fetch a page."
+    def convert(url: str) -> str:
+        "Convert a page."
         tries.append(url)
         if len(tries) % 2:
             raise ConnectionError("try again")
@@ -58,7 +58,7 @@ def test_a_call_that_a_retry_saves_is_no_failure(outermost: bool) -> None:
     retry = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
     order = [middleware, retry] if outermost else [retry, middleware]
     with FakeModel(same_failing_call(turns=6)) as model:
-        agent_for(model, [fetch], *order).invoke(HELLO)
+        agent_for(model, [convert], *order).invoke(HELLO)
     assert [step["output"] for step in notebook.all("result")] == [f"page {n}" for n in range(2, 14, 2)]
     assert notebook.actions == []
 
@@ -73,7 +73,7 @@ def test_a_request_that_is_tried_again_is_one_turn() -> None:
     middleware, notebook = watched()
     with FakeModel(flaky) as model:
         retry = ModelRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)
-        out = agent_for(model, [Tools().fetch], middleware, retry).invoke(HELLO)
+        out = agent_for(model, [Tools().convert], middleware, retry).invoke(HELLO)
     assert len(model.requests) == 16 and len(notebook.all("turn")) == 8
     assert out["messages"][-1].text.startswith(STOPPED)
 
@@ -82,13 +82,13 @@ def test_a_summary_is_a_compaction_and_no_message_of_a_person() -> None:
     middleware, notebook = watched()
     counter = iter(range(100))
 
-    def fetch(url: str) -> str:
-        "Fetch a page."
+    def convert(url: str) -> str:
+        "Convert a page."
         return f"page {next(counter)}"
 
     with FakeModel(lambda request: _numbered(request)) as model:
         summary = SummarizationMiddleware(chat(model), trigger=("messages", 12), keep=("messages", 4))
-        agent_for(model, [fetch], middleware, summary).invoke(HELLO)
+        agent_for(model, [convert], middleware, summary).invoke(HELLO)
     assert model.refused == []
     assert len(notebook.all("compact")) >= 1
     assert [step["text"] for step in notebook.all("user")] == ["Fetch the data."]
@@ -99,7 +99,7 @@ def _numbered(request: Request) -> Reply | str:
         return "A summary of the work so far."
     if sum("summary" in entry["text"] for entry in request.conversation) and request.turns > 3 and request.number > 14:
         return "I am done."
-    return Reply(calls=[("fetch", {"url": f"https://example.test/{request.number}"})])
+    return Reply(calls=[("convert", {"url": f"https://example.test/{request.number}"})])
 
 
 def test_text_that_another_middleware_adds_is_not_a_persons() -> None:
@@ -110,7 +110,7 @@ def test_text_that_another_middleware_adds_is_not_a_persons() -> None:
     middleware, notebook = watched()
     tools = Tools()
     with FakeModel(same_failing_call()) as model:
-        agent = agent_for(model, [tools.fetch], middleware, Reminder(), checkpointer=InMemorySaver())
+        agent = agent_for(model, [tools.convert], middleware, Reminder(), checkpointer=InMemorySaver())
         agent.invoke(HELLO, thread("t"))
         origins = [step["origin"] for step in notebook.all("user")]
         assert origins[:3] == ["human", "human", "harness"], "the first request of a run has the person's text"
@@ -125,7 +125,7 @@ def test_an_agent_called_as_a_tool_has_its_own_history() -> None:
     tools = Tools()
     middleware, notebook = watched()
     with FakeModel(_expert) as model:
-        expert = create_agent(chat(model), [tools.fetch], middleware=[middleware])
+        expert = create_agent(chat(model), [tools.convert], middleware=[middleware])
 
         def ask_expert(question: str) -> str:
             "Ask the expert."
@@ -143,15 +143,15 @@ def test_an_agent_called_as_a_tool_has_its_own_history() -> None:
 
 
 def _expert(request: Request) -> Reply | str:
-    if "fetch" in request.tools:
-        return Reply(calls=[("fetch", URL)])
+    if "convert" in request.tools:
+        return Reply(calls=[("convert", URL)])
     return "The expert gave up." if request.turns else Reply(calls=[("ask_expert", {"question": "Where is the data?"})])
 
 
 def test_a_stopped_subagent_with_error_ends_the_outer_run() -> None:
     middleware, _ = watched(exit_behavior="error")
     with FakeModel(_expert) as model:
-        expert = create_agent(chat(model), [Tools().fetch], middleware=[middleware])
+        expert = create_agent(chat(model), [Tools().convert], middleware=[middleware])
 
         def ask_expert(question: str) -> str:
             "Ask the expert."
@@ -168,7 +168,7 @@ def test_an_agent_that_is_a_node_of_another_graph_is_a_session_of_its_own() -> N
     middleware, notebook = watched()
     with FakeModel(same_failing_call()) as model:
         graph = StateGraph(MessagesState)
-        graph.add_node("worker", agent_for(model, [Tools().fetch], middleware))
+        graph.add_node("worker", agent_for(model, [Tools().convert], middleware))
         graph.add_edge(START, "worker")
         app = graph.compile(checkpointer=InMemorySaver())
         out = app.invoke(HELLO, thread("t"))
@@ -179,13 +179,13 @@ def test_an_agent_that_is_a_node_of_another_graph_is_a_session_of_its_own() -> N
 
 def test_an_interrupt_is_not_a_result() -> None:
     @tool
-    def fetch(url: str) -> str:
-        "Fetch a page."
+    def convert(url: str) -> str:
+        "Convert a page."
         return f"the person said {interrupt('May I?')}"
 
     middleware, notebook = watched()
     with FakeModel(same_failing_call(turns=1)) as model:
-        agent = agent_for(model, [fetch], middleware, checkpointer=InMemorySaver())
+        agent = agent_for(model, [convert], middleware, checkpointer=InMemorySaver())
         agent.invoke(HELLO, thread("t"))
         assert notebook.all("result") == []
         out = agent.invoke(Command(resume="yes"), thread("t"))
@@ -197,8 +197,8 @@ def test_a_call_that_a_person_rejects_is_denied() -> None:
     tools = Tools()
     middleware, notebook = watched()
     with FakeModel(same_failing_batch(turns=2)) as model:
-        gate = HumanInTheLoopMiddleware(interrupt_on={"fetch": True})
-        agent = agent_for(model, [tools.fetch], middleware, gate, checkpointer=InMemorySaver())
+        gate = HumanInTheLoopMiddleware(interrupt_on={"convert": True})
+        agent = agent_for(model, [tools.convert], middleware, gate, checkpointer=InMemorySaver())
         agent.invoke(HELLO, thread("t"))
         no, yes = {"type": "reject", "message": "Not this one."}, {"type": "approve"}
         agent.invoke(Command(resume={"decisions": [no, yes, no]}), thread("t"))
@@ -217,13 +217,13 @@ def test_a_structured_answer_is_the_same_with_deloop() -> None:
 
     def script(request: Request) -> Reply:
         return Reply(
-            calls=[("Report", {"summary": "fine"})] if request.turns == 2 else [("fetch", {"url": f"x{request.turns}"})]
+            calls=[("Report", {"summary": "fine"})] if request.turns == 2 else [("convert", {"url": f"x{request.turns}"})]
         )
 
     runs, answers = [], []
     for middleware in ([], [DeloopMiddleware()]):
         with FakeModel(script) as model:
-            out = agent_for(model, [Tools("a page").fetch], *middleware, response_format=ToolStrategy(Report)).invoke(HELLO)
+            out = agent_for(model, [Tools("a page").convert], *middleware, response_format=ToolStrategy(Report)).invoke(HELLO)
             answers.append(out["structured_response"])
             runs.append(model.requests)
     assert assert_same_requests(*runs) == 3 and answers == [Report(summary="fine")] * 2
@@ -233,9 +233,9 @@ def test_the_shipped_limit_refuses_but_does_not_end_the_run() -> None:
     tools = Tools()
     with FakeModel(same_failing_call()) as model:
         with pytest.raises(GraphRecursionError):
-            agent_for(model, [tools.fetch], ToolCallLimitMiddleware(run_limit=3)).invoke(HELLO, {"recursion_limit": 60})
+            agent_for(model, [tools.convert], ToolCallLimitMiddleware(run_limit=3)).invoke(HELLO, {"recursion_limit": 60})
         alone = len(model.requests)
     with FakeModel(same_failing_call()) as model:
-        out = agent_for(model, [tools.fetch], DeloopMiddleware(), ToolCallLimitMiddleware(run_limit=3)).invoke(HELLO)
+        out = agent_for(model, [tools.convert], DeloopMiddleware(), ToolCallLimitMiddleware(run_limit=3)).invoke(HELLO)
     assert alone > 15 and model.refused == []
     assert out["messages"][-1].text.startswith(STOPPED) and len(model.requests) < 12

@@ -24,7 +24,7 @@ def test_no_node_is_added_and_the_recursion_limit_means_the_same() -> None:
     counts, nodes = [], []
     for middleware in ([], [DeloopMiddleware(mode="observe")]):
         with FakeModel(same_failing_call()) as model:
-            agent = agent_for(model, [Tools().fetch], *middleware)
+            agent = agent_for(model, [Tools().convert], *middleware)
             nodes.append(sorted(agent.get_graph().nodes))
             with pytest.raises(GraphRecursionError):
                 agent.invoke(HELLO, {"recursion_limit": 25})
@@ -35,13 +35,13 @@ def test_no_node_is_added_and_the_recursion_limit_means_the_same() -> None:
 def test_calls_arrive_in_any_order_and_the_turn_keeps_its_own() -> None:
     middleware, notebook = watched()
 
-    def fetch(url: str) -> str:
-        "Fetch a page."
+    def convert(url: str) -> str:
+        "Convert a page."
         notebook.wait_for("result", "cba".index(url[-1]))
         return f"Error: connection refused {url}"
 
     with FakeModel(same_failing_batch(turns=1)) as model:
-        agent_for(model, [fetch], middleware).invoke(HELLO)
+        agent_for(model, [convert], middleware).invoke(HELLO)
     turn = notebook.all("turn")[0]
     assert [call["args"]["url"][-1] for call in turn["calls"]] == ["a", "b", "c"]
     by_id = {call["id"]: call["args"]["url"] for call in turn["calls"]}
@@ -54,14 +54,14 @@ def test_a_resumed_call_has_the_same_id_and_counts_once() -> None:
     middleware, notebook = watched()
     broken = [True]
 
-    def fetch(url: str) -> str:
-        "Fetch a page."
+    def convert(url: str) -> str:
+        "Convert a page."
         if len(model.requests) == 3 and broken.pop():
             raise ConnectionError("the machine went away")
         return "Error: connection refused"
 
     with FakeModel(same_failing_call()) as model:
-        agent = agent_for(model, [fetch], middleware, checkpointer=InMemorySaver())
+        agent = agent_for(model, [convert], middleware, checkpointer=InMemorySaver())
         broken = [False, True]
         with pytest.raises(ConnectionError):
             agent.invoke(HELLO, thread("t"))
@@ -87,8 +87,8 @@ def test_a_sibling_that_finished_before_the_crash_is_reported_after_it() -> None
 
     saver.put_writes = put_and_count  # type: ignore[method-assign]
 
-    def fetch(url: str) -> str:
-        "Fetch a page."
+    def convert(url: str) -> str:
+        "Convert a page."
         if url.endswith("a") and not failed:
             assert siblings_saved.wait(HANGS)
             failed.append(url)
@@ -97,16 +97,16 @@ def test_a_sibling_that_finished_before_the_crash_is_reported_after_it() -> None
 
     with FakeModel(same_failing_batch(turns=2)) as model:
         with pytest.raises(ConnectionError):
-            agent_for(model, [fetch], watched()[0], checkpointer=saver).invoke(HELLO, thread("t"))
+            agent_for(model, [convert], watched()[0], checkpointer=saver).invoke(HELLO, thread("t"))
         middleware, notebook = watched()
-        agent_for(model, [fetch], middleware, checkpointer=saver).invoke(None, thread("t"))
+        agent_for(model, [convert], middleware, checkpointer=saver).invoke(None, thread("t"))
     first = {step["id"] for step in notebook.all("result")[:3]}
     assert model.refused == [] and len(first) == 3 and len(notebook.all("result")) == 6
 
 
 def test_the_state_is_private_and_kept_by_the_checkpointer() -> None:
     with FakeModel(same_failing_call(turns=2)) as model:
-        agent = agent_for(model, [Tools().fetch], DeloopMiddleware(), checkpointer=InMemorySaver())
+        agent = agent_for(model, [Tools().convert], DeloopMiddleware(), checkpointer=InMemorySaver())
         out = agent.invoke(HELLO, thread("t"))
         kept = agent.get_state(thread("t")).values
     assert set(out) == {"messages"}
@@ -119,8 +119,8 @@ def test_each_thread_is_a_session_and_a_run_without_one_too() -> None:
     tools = Tools()
     middleware, notebook = watched()
     with FakeModel(same_failing_call(turns=2)) as model:
-        agent = agent_for(model, [tools.fetch], middleware, checkpointer=InMemorySaver())
-        plain = agent_for(model, [tools.fetch], middleware)
+        agent = agent_for(model, [tools.convert], middleware, checkpointer=InMemorySaver())
+        plain = agent_for(model, [tools.convert], middleware)
         workers = [threading.Thread(target=agent.invoke, args=(HELLO, thread(f"t{n}"))) for n in range(4)]
         for worker in workers:
             worker.start()
@@ -137,7 +137,7 @@ def test_an_explicit_session_and_a_shared_guard() -> None:
     guard = Notebook()
     with FakeModel(same_failing_call()) as model:
         for name in ("a", "b"):
-            agent_for(model, [Tools().fetch], DeloopMiddleware(guard=guard, session=name)).invoke(HELLO)  # type: ignore[arg-type]
+            agent_for(model, [Tools().convert], DeloopMiddleware(guard=guard, session=name)).invoke(HELLO)  # type: ignore[arg-type]
     assert {step["session"] for step in guard.steps} == {"a", "b"}
     with pytest.raises(TypeError, match="either guard= or"):
         DeloopMiddleware(guard=guard, mode="nudge")  # type: ignore[arg-type]
@@ -156,12 +156,12 @@ def test_a_raising_tool_ends_the_run_as_without_deloop() -> None:
     assert notebook.all("result") == [], "a resumed run calls the tool again"
 
 
-@pytest.mark.parametrize("call", [("fetch", {"link": "x"}), ("no_such_tool", {"url": "x"})])
+@pytest.mark.parametrize("call", [("convert", {"link": "x"}), ("no_such_tool", {"url": "x"})])
 def test_calls_that_never_run_are_failures(call: Any) -> None:
     tools = Tools()
     middleware, notebook = watched()
     with FakeModel(same_batch([call])) as model:
-        out = agent_for(model, [tools.fetch], middleware).invoke(HELLO)
+        out = agent_for(model, [tools.convert], middleware).invoke(HELLO)
     assert tools.ran == [] and model.refused == []
     results = [step for step in notebook.all("result") if step.get("outcome") != "denied"]
     assert {step["ok"] for step in results} == {False}
@@ -172,34 +172,34 @@ def test_calls_that_never_run_are_failures(call: Any) -> None:
 def test_malformed_arguments_are_part_of_the_turn() -> None:
     middleware, notebook = watched()
     with FakeModel(same_failing_call(args='{"url": ', turns=1)) as model:
-        agent_for(model, [Tools().fetch], middleware).invoke(HELLO)
+        agent_for(model, [Tools().convert], middleware).invoke(HELLO)
     assert model.refused == []
     (call,) = notebook.all("turn")[0]["calls"]
-    assert (call["tool"], call["args"]) == ("fetch", '{"url": ')
+    assert (call["tool"], call["args"]) == ("convert", '{"url": ')
 
 
 def test_a_nudge_goes_into_the_message_of_a_command() -> None:
     @tool
-    def fetch(url: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
-        "Fetch a page."
+    def convert(url: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        "Convert a page."
         return Command(update={"messages": [ToolMessage("Error: connection refused", tool_call_id=tool_call_id)]})
 
     with FakeModel(same_failing_call()) as model:
-        agent_for(model, [fetch], DeloopMiddleware()).invoke(HELLO)
+        agent_for(model, [convert], DeloopMiddleware()).invoke(HELLO)
     assert first_with(model.requests, NUDGE) == 3 and model.refused == []
 
 
 def test_a_nudge_follows_content_blocks() -> None:
     @tool
-    def fetch(url: str) -> list[dict[str, str]]:
-        "Fetch a page."
+    def convert(url: str) -> list[dict[str, str]]:
+        "Convert a page."
         return [{"type": "text", "text": "Error: connection refused"}]
 
     middleware, notebook = watched()
     with FakeModel(same_failing_call(turns=6)) as model:
-        agent_for(model, [fetch], middleware).invoke(HELLO)
+        agent_for(model, [convert], middleware).invoke(HELLO)
     assert model.refused == [] and "nudge" in notebook.actions
-    first_with(model.requests, "[deloop] You ran `fetch https://example.test/data`")
+    first_with(model.requests, "[deloop] You ran `convert https://example.test/data`")
     outputs = [step["output"] for step in notebook.all("result") if "output" in step]
     assert all("[deloop]" not in str(output) for output in outputs)
 
@@ -208,7 +208,7 @@ def test_an_older_checkpoint_brings_the_older_state_back() -> None:
     tools = Tools()
     middleware, _ = watched()
     with FakeModel(same_failing_call()) as model:
-        agent = agent_for(model, [tools.fetch], middleware, checkpointer=InMemorySaver())
+        agent = agent_for(model, [tools.convert], middleware, checkpointer=InMemorySaver())
         agent.invoke(HELLO, thread("t"))
         early = [
             state
@@ -225,13 +225,13 @@ def test_an_older_checkpoint_brings_the_older_state_back() -> None:
 def test_a_run_without_memory_reads_the_conversation_again() -> None:
     tools = Tools()
     with FakeModel(same_failing_call(turns=4)) as model:
-        out = agent_for(model, [tools.fetch], DeloopMiddleware()).invoke(HELLO)
+        out = agent_for(model, [tools.convert], DeloopMiddleware()).invoke(HELLO)
         past = out["messages"][:-1]
         model.script = same_failing_call()
         middleware, notebook = watched()
         tools.ran.clear()
         summary = HumanMessage("Summary: nothing yet.", additional_kwargs={"lc_source": "summarization"})
-        agent_for(model, [tools.fetch], middleware).invoke({"messages": [summary, *past]})
+        agent_for(model, [tools.convert], middleware).invoke({"messages": [summary, *past]})
     assert model.refused == []
     assert [step["text"] for step in notebook.all("user")] == ["Fetch the data."]
     assert len(tools.ran) == 1 and notebook.actions[:5] == ["nudge", "nudge", "block", "block", "stop"]
@@ -240,7 +240,7 @@ def test_a_run_without_memory_reads_the_conversation_again() -> None:
 def test_usage_is_reported_with_the_model() -> None:
     middleware, notebook = watched()
     with FakeModel(same_failing_call(turns=1)) as model:
-        agent_for(model, [Tools().fetch], middleware).invoke(HELLO)
+        agent_for(model, [Tools().convert], middleware).invoke(HELLO)
     usage = notebook.all("usage")
     assert len(usage) == 2 and usage[0]["model"] == "fake-model"
     assert usage[0]["input_tokens"] > 0 and usage[0]["output_tokens"] > 0
@@ -248,7 +248,7 @@ def test_usage_is_reported_with_the_model() -> None:
 
 def test_stream_shows_our_messages_as_results_of_tools() -> None:
     with FakeModel(same_failing_call()) as model:
-        events = list(agent_for(model, [Tools().fetch], DeloopMiddleware()).stream(HELLO))
+        events = list(agent_for(model, [Tools().convert], DeloopMiddleware()).stream(HELLO))
     assert [set(event) for event in events] == [{"model"}, {"tools"}] * 7 + [{"model"}]
     assert NUDGE in events[5]["tools"]["messages"][0].text
     assert not any(isinstance(m, HumanMessage) for event in events for update in event.values() for m in update["messages"])
@@ -260,7 +260,7 @@ def test_many_asynchronous_runs_on_one_middleware() -> None:
 
     async def all_runs() -> list[Any]:
         with FakeModel(same_failing_batch()) as model:
-            agent = agent_for(model, [Tools().fetch], middleware, checkpointer=InMemorySaver())
+            agent = agent_for(model, [Tools().convert], middleware, checkpointer=InMemorySaver())
             outs = await asyncio.gather(*(agent.ainvoke(HELLO, thread(f"t{n}")) for n in range(8)))
             assert model.refused == []
             return outs
@@ -279,7 +279,7 @@ def test_anthropic_messages_are_in_a_valid_order() -> None:
     tools = Tools()
     with FakeModel(same_failing_batch()) as model:
         llm = ChatAnthropic(model_name="fake-model", base_url=model.root, api_key="fake", max_retries=0)
-        agent = create_agent(llm, [tools.fetch], middleware=[DeloopMiddleware()], checkpointer=InMemorySaver())
+        agent = create_agent(llm, [tools.convert], middleware=[DeloopMiddleware()], checkpointer=InMemorySaver())
         out = agent.invoke(HELLO, thread("t"))
         model.script = lambda request: "I can't reach it."
         agent.invoke({"messages": [("user", "What happened?")]}, thread("t"))

@@ -210,7 +210,7 @@ def test_a_shorter_history_is_a_compaction() -> None:
 @pytest.mark.parametrize("way", [loops.chat, loops.responses])
 def test_arguments_that_are_no_json_never_run(way: Any) -> None:
     tools, guard = Tools(), Notebook()
-    with FakeModel(same_batch([("fetch", '{"url": ')])) as model:
+    with FakeModel(same_batch([("convert", '{"url": ')])) as model:
         turn = way(model, tools, ToolLoop(guard))
     assert tools.ran == [] and turn.stop is not None and model.refused == []
     first = guard.all("result")[0]
@@ -249,7 +249,7 @@ def test_providers_that_reuse_call_ids() -> None:
     tools, guard = Tools(), Notebook()
     loop, run = ToolLoop(guard), runner(tools)
     messages: list[Any] = [{"role": "user", "content": TASK}]
-    call = {"id": "call_0", "type": "function", "function": {"name": "fetch", "arguments": json.dumps({"url": "x"})}}
+    call = {"id": "call_0", "type": "function", "function": {"name": "convert", "arguments": json.dumps({"url": "x"})}}
     for _ in range(20):
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         messages.append(message)
@@ -265,7 +265,7 @@ def test_results_that_deloop_was_not_given_are_read_from_the_history() -> None:
     loop = ToolLoop(guard)
     messages: list[Any] = [{"role": "user", "content": TASK}]
     for n in range(4):
-        call = {"id": f"c{n}", "type": "function", "function": {"name": "fetch", "arguments": '{"url": "x"}'}}
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "convert", "arguments": '{"url": "x"}'}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         messages.append(message)
         loop.answered({"choices": [{"message": message}]}, messages)

@@ -55,7 +55,7 @@ def client(model: FakeModel, api: str = "responses") -> Any:
 
 
 def agent(model: FakeModel, tools: Tools, api: str = "responses", **more: Any) -> Agent[Any]:
-    return Agent("tester", model=client(model, api), tools=[function_tool(tools.raising, name_override="fetch")], **more)
+    return Agent("tester", model=client(model, api), tools=[function_tool(tools.raising, name_override="convert")], **more)
 
 
 def run(agent: Agent[Any], *args: Any, **more: Any) -> Any:
@@ -216,12 +216,12 @@ set_tracing_disabled(True)
 turns, stored = int(sys.argv[1]), sys.argv[2]
 ran, heard = [], []
 
-def fetch(url: str) -> str:
+def convert(url: str) -> str:
     "Fetch a page, and raise."
     ran.append(url)
     raise ConnectionError("Error: connection refused")
 
-agent = Agent("tester", model="gpt-test", tools=[function_tool(fetch)])
+agent = Agent("tester", model="gpt-test", tools=[function_tool(convert)])
 try:
     items = json.load(open(stored))
 except FileNotFoundError:

@@ -40,19 +40,19 @@ def test_different_exceptions_are_different_failures() -> None:
     errors = iter([KeyError("name"), ValueError("bad url"), OSError("disk is full"), TypeError("None")])
 
     @function_tool
-    def fetch(url: str) -> str:
-        """Fetch a page."""
+    def convert(url: str) -> str:
+        """Convert a page."""
         raise next(errors)
 
     with FakeModel(same_failing_call(turns=4)) as model:
-        run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[fetch])), "go")
+        run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[convert])), "go")
     assert len({result for request in model.requests for result in request.results}) <= 2, "the model sees one fixed text"
     assert [step["error_type"] for step in guard.of("result")] == ["KeyError", "ValueError", "OSError", "TypeError"]
 
 
 def test_an_error_that_is_not_handled_ends_the_run_as_without_deloop() -> None:
     tools = Tools()
-    tool = function_tool(tools.raising, name_override="fetch", failure_error_function=None)
+    tool = function_tool(tools.raising, name_override="convert", failure_error_function=None)
     for wrap in (lambda asked: asked, Deloop().wrap):
         with FakeModel(same_failing_call()) as model, pytest.raises(UserError) as ended:
             run(wrap(Agent("a", model=client(model), tools=[tool])), "go")
@@ -62,37 +62,41 @@ def test_an_error_that_is_not_handled_ends_the_run_as_without_deloop() -> None:
 
 def test_a_tool_with_its_own_error_text() -> None:
     tools = Tools()
-    tool = function_tool(tools.raising, name_override="fetch", failure_error_function=lambda context, error: f"It failed: {error}")
+    tool = function_tool(tools.raising, name_override="convert", failure_error_function=lambda context, error: f"It failed: {error}")
     with FakeModel(same_failing_call()) as model:
         result = run(Deloop().wrap(Agent("a", model=client(model), tools=[tool])), "go")
     assert result.final_output.startswith(STOPPED) and len(tools.ran) == 5
     assert model.requests[3].results[2].startswith("It failed: Error: connection refused\n\n[deloop] You ran")
 
 
-@pytest.mark.parametrize(("text", "requests", "outcome"), [("Error: connection refused", 8, "error"), ("Nothing here.", 16, "ok")])
-def test_a_tool_that_returns_text(text: str, requests: int, outcome: str) -> None:
+@pytest.mark.parametrize(("text", "outcome"), [("Error: connection refused", "error"), ("Nothing here.", "ok")])
+def test_a_tool_that_returns_text(text: str, outcome: str) -> None:
     @function_tool
-    def fetch(url: str) -> str:
-        """Fetch a page."""
+    def convert(url: str) -> str:
+        """Convert a page."""
         return text
 
     guard = RecordingGuard(deliver="tool")
-    with FakeModel(same_failing_call()) as model:
-        result = run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[fetch])), "go", max_turns=50)
-    assert result.final_output.startswith(STOPPED) and len(model.requests) == requests
-    assert {step["outcome"] for step in guard.of("result")} == {outcome, "denied"}
+    with FakeModel(same_failing_call(turns=30)) as model:
+        result = run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[convert])), "go", max_turns=50)
+    outcomes = {step["outcome"] for step in guard.of("result")}
+    if outcome == "error":
+        assert result.final_output.startswith(STOPPED) and len(model.requests) == 8 and outcomes == {"error", "denied"}
+    else:
+        # What a tool of yours returns may change by itself, so it is never refused.
+        assert not result.final_output.startswith(STOPPED) and outcomes == {"ok"} and set(guard.actions) == {"nudge"}
 
 
 def test_a_tool_that_takes_too_long() -> None:
     @function_tool(timeout=0.05)
-    async def fetch(url: str) -> str:
-        """Fetch a page."""
+    async def convert(url: str) -> str:
+        """Convert a page."""
         await asyncio.Event().wait()
         return "late"
 
     guard = RecordingGuard(deliver="tool")
     with FakeModel(same_failing_call(turns=1)) as model:
-        run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[fetch])), "go")
+        run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[convert])), "go")
     assert [step["outcome"] for step in guard.of("result")] == ["timeout"]
 
 
@@ -133,32 +137,32 @@ def test_own_guardrails_and_hooks_stay() -> None:
             seen.append("tool end")
 
     @function_tool(tool_input_guardrails=[before], tool_output_guardrails=[after])
-    def fetch(url: str) -> str:
-        """Fetch a page."""
+    def convert(url: str) -> str:
+        """Convert a page."""
         return "secret"
 
     guard = RecordingGuard(deliver="tool")
     with FakeModel(same_failing_call(turns=1)) as model:
-        original = Agent("a", model=client(model), tools=[fetch], hooks=Mine())
+        original = Agent("a", model=client(model), tools=[convert], hooks=Mine())
         run(Deloop(guard).wrap(original), "go")
     assert seen == ["start", "llm start", "before", "after secret", "tool end", "llm start"]
     assert guard.of("result")[0]["output"] == "hidden", "deloop sees what the model sees"
-    assert len(fetch.tool_input_guardrails or []) == 1 and original.tools == [fetch], "the original is unchanged"
+    assert len(convert.tool_input_guardrails or []) == 1 and original.tools == [convert], "the original is unchanged"
 
 
-@pytest.mark.parametrize("behavior", ["stop_on_first_tool", {"stop_at_tool_names": ["fetch"]}, "callable"])
+@pytest.mark.parametrize("behavior", ["stop_on_first_tool", {"stop_at_tool_names": ["convert"]}, "callable"])
 @pytest.mark.parametrize("exit_behavior", ["end", "error"])
 def test_own_tool_use_behavior_stays(behavior: Any, exit_behavior: Any) -> None:
     def own(context: Any, results: Any) -> ToolsToFinalOutputResult:
         return ToolsToFinalOutputResult(is_final_output=True, final_output="the page")
 
     @function_tool
-    def fetch(url: str) -> str:
-        """Fetch a page."""
+    def convert(url: str) -> str:
+        """Convert a page."""
         return "the page"
 
     with FakeModel(same_failing_call()) as model:
-        asked = Agent("a", model=client(model), tools=[fetch], tool_use_behavior=own if behavior == "callable" else behavior)
+        asked = Agent("a", model=client(model), tools=[convert], tool_use_behavior=own if behavior == "callable" else behavior)
         result = run(Deloop(exit_behavior=exit_behavior).wrap(asked), "go")
     assert result.final_output == "the page" and len(model.requests) == 1
 
@@ -178,7 +182,7 @@ class OwnServer(MCPServer):
 
     async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[mcp.Tool]:
         schema = {"type": "object", "properties": {"url": {"type": "string"}}}
-        return [mcp.Tool.model_validate({"name": "fetch", "description": "Fetch.", "inputSchema": schema})]
+        return [mcp.Tool.model_validate({"name": "convert", "description": "Fetch.", "inputSchema": schema})]
 
     async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> mcp.CallToolResult:
         self.tools.note(str(arguments))
@@ -231,7 +235,7 @@ def test_agents_that_hand_off_to_each_other() -> None:
 def test_an_agent_as_a_tool_is_a_run_of_its_own() -> None:
     def script(request: Request) -> Any:
         if "helper" in request.tools:
-            return "The helper failed." if request.results else Reply(calls=[("helper", {"input": "fetch it"})])
+            return "The helper failed." if request.results else Reply(calls=[("helper", {"input": "convert it"})])
         return same_failing_call()(request)
 
     guard, tools = RecordingGuard(deliver="tool"), Tools()

@@ -51,12 +51,12 @@ def client(model: FakeModel, api: str = "chat") -> Model:
 
 
 def failing(tools: Tools, error: type[Exception] = ToolFailed) -> Any:
-    def fetch(url: str) -> str:
-        """Fetch a page."""
+    def convert(url: str) -> str:
+        """Convert a page."""
         tools.note(url)
         raise error("connection refused")
 
-    return fetch
+    return convert
 
 
 def agent(model: FakeModel, tools: Tools, *capabilities: Any, api: str = "chat", **more: Any) -> Agent[None, Any]:
@@ -222,12 +222,12 @@ from deloop.pydantic_ai import Deloop
 requests, stored = int(sys.argv[1]), sys.argv[2]
 ran, heard = [], []
 
-def fetch(url: str) -> str:
-    "Fetch a page."
+def convert(url: str) -> str:
+    "Convert a page."
     ran.append(url)
     raise ToolFailed("connection refused")
 
-agent = Agent("openai-chat:gpt-test", tools=[fetch], capabilities=[Deloop(on_decision=lambda d: heard.append(d.action))])
+agent = Agent("openai-chat:gpt-test", tools=[convert], capabilities=[Deloop(on_decision=lambda d: heard.append(d.action))])
 with capture_run_messages() as messages:
     try:
         history = ModelMessagesTypeAdapter.validate_json(open(stored).read())

@@ -79,7 +79,7 @@ class Answer(BaseModel):
 
 def test_an_output_that_cannot_be_text_always_raises() -> None:
     tools = Tools()
-    with FakeModel(same_failing_call(tool="fetch")) as model, pytest.raises(DeloopStop):
+    with FakeModel(same_failing_call(tool="convert")) as model, pytest.raises(DeloopStop):
         agent(model, tools, Deloop(), output_type=Answer).run_sync("go")
     assert (len(tools.ran), len(model.requests)) == (5, 8)
 
@@ -193,7 +193,7 @@ def test_an_agent_as_a_tool_of_another() -> None:
 
     def script(request: Request) -> Reply | str:
         if "delegate" in request.tools:
-            return "The helper failed." if request.results else Reply(calls=[("delegate", {"task": "fetch it"})])
+            return "The helper failed." if request.results else Reply(calls=[("delegate", {"task": "convert it"})])
         return same_failing_call()(request)
 
     with FakeModel(script) as model:
@@ -290,19 +290,22 @@ def test_a_denied_call_is_a_persons_refusal() -> None:
     assert len(guard.of("turn")) == 2, "the resumed turn counts once"
 
 
-@pytest.mark.parametrize(("text", "requests", "outcome"), [("Error: connection refused", 8, "error"), ("Nothing here.", 16, "ok")])
-def test_a_tool_that_returns_text(text: str, requests: int, outcome: str) -> None:
+@pytest.mark.parametrize(("text", "outcome"), [("Error: connection refused", "error"), ("Nothing here.", "ok")])
+def test_a_tool_that_returns_text(text: str, outcome: str) -> None:
     guard = RecordingGuard(deliver="user")
 
-    def fetch(url: str) -> str:
-        """Fetch a page."""
+    def convert(url: str) -> str:
+        """Convert a page."""
         return text
 
-    with FakeModel(same_failing_call()) as model:
-        result = Agent(client(model), tools=[fetch], capabilities=[Deloop(guard)]).run_sync("go")
-    assert {step["outcome"] for step in guard.of("result")} == {outcome, "denied"}
-    assert result.output.startswith(STOPPED)
-    assert len(model.requests) == requests, "the same result again and again is stopped later than the same failure"
+    with FakeModel(same_failing_call(turns=30)) as model:
+        result = Agent(client(model), tools=[convert], capabilities=[Deloop(guard)]).run_sync("go")
+    outcomes = {step["outcome"] for step in guard.of("result")}
+    if outcome == "error":
+        assert result.output.startswith(STOPPED) and len(model.requests) == 8 and outcomes == {"error", "denied"}
+    else:
+        # What a tool of yours returns may change by itself, so it is never refused.
+        assert not result.output.startswith(STOPPED) and outcomes == {"ok"} and set(guard.actions) == {"nudge"}
 
 
 def test_a_request_that_is_sent_again_counts_once() -> None:

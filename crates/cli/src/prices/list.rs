@@ -15,7 +15,7 @@ use crate::redaction::harmless;
 use crate::scan::numbers::{count, plural};
 
 /// A model's price, and whether the user set it.
-struct Listed {
+struct ListedPrice {
     row: PriceRow,
     own: bool,
 }
@@ -25,10 +25,10 @@ pub(super) fn run(name: Option<&str>, json: bool, out: &mut dyn Write) -> Result
     let prices = in_use(own.clone());
     let (source, date) = (harmless(prices.table().source()), harmless(prices.date()));
     let wanted = name.unwrap_or_default().to_ascii_lowercase();
-    let mut models: BTreeMap<String, Listed> = BTreeMap::new();
-    models.extend(prices.table().rows().map(|row| (row.name.clone(), Listed { row, own: false })));
+    let mut models: BTreeMap<String, ListedPrice> = BTreeMap::new();
+    models.extend(prices.table().rows().map(|row| (row.name.clone(), ListedPrice { row, own: false })));
     for (name, price) in own {
-        models.insert(name.to_ascii_lowercase(), Listed { row: PriceRow { name, price }, own: true });
+        models.insert(name.to_ascii_lowercase(), ListedPrice { row: PriceRow { name, price }, own: true });
     }
     models.retain(|name, _| name.contains(&wanted));
     if json {
@@ -54,11 +54,11 @@ pub(super) fn run(name: Option<&str>, json: bool, out: &mut dyn Write) -> Result
     Ok(exit::OK)
 }
 
-fn print<'a>(models: impl Iterator<Item = &'a Listed>, out: &mut dyn Write) -> Result<(), Failure> {
+fn print<'a>(models: impl Iterator<Item = &'a ListedPrice>, out: &mut dyn Write) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["model", "input", "output", "cache read", "cache write", "for 1 h", ""]);
-    for Listed { row, own } in models {
+    for ListedPrice { row, own } in models {
         let Price { input, output, cache_read, cache_write, cache_write_1h, ref long_prompts } = row.price;
         let note = if *own { "yours" } else { "" };
         table.add_row(cells(

@@ -65,7 +65,10 @@ fn laps(laps: usize, edit_each: Option<usize>) -> Session {
 #[test]
 fn a_cycle_without_anything_new_is_stopped() {
     let decisions = laps(12, None).decisions(&[]);
-    assert_eq!(decisions, ["28 nudge nudge", "30 nudge second-nudge", "98 stop stop"]);
+    assert_eq!(
+        decisions,
+        ["28 nudge nudge", "30 nudge second-nudge", "54 nudge second-nudge", "98 stop stop"]
+    );
 }
 
 #[test]
@@ -116,7 +119,13 @@ fn waiting_ends_by_its_cost_and_never_by_its_length() {
     assert_eq!(polls(1_000, Some(0.002)).decisions(&[]), [""; 0]);
     assert_eq!(
         polls(600, Some(0.05)).decisions(&[]),
-        ["44 nudge nudge", "179 nudge second-nudge", "1200 stop stop"]
+        [
+            "44 nudge nudge",
+            "179 nudge second-nudge",
+            "359 nudge second-nudge",
+            "719 nudge second-nudge",
+            "1200 stop stop"
+        ]
     );
 }
 

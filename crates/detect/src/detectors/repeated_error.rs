@@ -129,8 +129,15 @@ impl Detector for RepeatedError {
             () => params.at,
         };
         let mut enough = at > 0 && turns(group.iter().copied()) >= at && lately(6) >= params.share;
-        // After changes, the same kind of failure in other words takes more.
-        if !enough && params.despite > 0 && turns(of_kind.iter().copied()) >= params.despite {
+        // After changes, the same kind of failure in other words takes more, and failures that come back but for their numbers: an
+        // error that is never seen again was fixed.
+        let come_back = || {
+            let mut shapes: Vec<u8> = of_kind.iter().map(|r| r.shape).collect();
+            shapes.sort_unstable();
+            shapes.dedup();
+            shapes.len() * 2 <= of_kind.len()
+        };
+        if !enough && params.despite > 0 && turns(of_kind.iter().copied()) >= params.despite && come_back() {
             let first = of_kind.last().map_or(0, |r| r.ordinal);
             let since = history.recent().iter().filter(|r| r.ordinal > first);
             enough = barren_share(since) >= params.despite_share;

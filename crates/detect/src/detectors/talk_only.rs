@@ -29,13 +29,15 @@ pub(crate) struct TalkOnlyParams {
     again: u64,
     /// Number of turns in a row with neither text nor a call that make a finding; 0 turns this rule off.
     empty: u64,
+    /// Number of empty turns in a row after which an unattended run may be stopped, once the agent was nudged; 0 means never.
+    empty_hard: u64,
     /// Number of such turns after which an unattended run may be stopped, once the agent was nudged; 0 means never.
     persists: u64,
 }
 
 impl Default for TalkOnlyParams {
     fn default() -> Self {
-        Self { at: 2, alike: 0.0, prompted: 0.0, again: 0, empty: 0, persists: 0 }
+        Self { at: 2, alike: 0.0, prompted: 0.0, again: 0, empty: 0, empty_hard: 0, persists: 0 }
     }
 }
 
@@ -108,7 +110,8 @@ impl Detector for TalkOnly {
                 let mut found = Finding::new(self.name(), count);
                 (found.period, found.score, found.since) = (1, 1.0, since);
                 found.repeats = Repeats::EmptyTurn;
-                found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
+                let hard = params.empty_hard > 0 && count >= params.empty_hard;
+                found.evidence = Evidence { at: moment.history.turns(), hard, ..Evidence::default() };
                 found
             });
         };

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Detector, Happening, Look, Moment, Wait, short_hash};
 
 /// Finds waiting that costs too much: looks that come too fast, or that each cost a lot.
-pub(crate) struct Waiting;
+pub(crate) struct WaitingDetector;
 
-/// Parameters of [`Waiting`].
+/// Parameters of [`WaitingDetector`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -43,7 +43,7 @@ const SECOND_SHARE: f64 = 0.6;
 /// How many times as much cheap looks may cost.
 const CHEAP: f64 = 10.0;
 
-impl Detector for Waiting {
+impl Detector for WaitingDetector {
     type Params = WaitingParams;
     type Memory = ();
 

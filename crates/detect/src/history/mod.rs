@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use deloop_types::{Call, Millis, Origin, Outcome, ShortCall, ToolResult, UserText};
+use deloop_types::{Call, Millis, Outcome, ShortCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::{SCHEME, half, short_hash};
@@ -17,6 +17,7 @@ mod known_failures;
 mod ledger;
 mod packed;
 mod record;
+mod requests;
 mod ring;
 mod spawn_tree;
 mod spawned_tasks;
@@ -36,6 +37,7 @@ use gauges::Gauges;
 pub use known_failures::{FailureCount, FailureView, FailureWorker, KnownFailure, KnownFailures};
 pub use ledger::{Ledger, limited_tokens};
 pub use record::CallRecord;
+pub(crate) use requests::request_words;
 pub use ring::Ring;
 pub use spawn_tree::{Nesting, SpawnTotals, SpawnTree, SpawnView};
 pub use stretch::Stretch;
@@ -54,8 +56,6 @@ const OF_A_TURN: usize = 8;
 const MORE: usize = 120;
 /// Number of calls whose descriptions are kept.
 const KEPT: usize = 11;
-/// A message in the same words that comes after this many milliseconds without activity is a timer's.
-const BEAT: u64 = 10 * 60_000;
 /// Number of characters by which a refusal is recognized.
 const REFUSAL: usize = 80;
 /// The history of one agent of one session: ring buffers and tallies, a few KiB, however long it runs.
@@ -184,65 +184,6 @@ impl History {
     #[must_use]
     pub fn tool(&self, record: &CallRecord) -> &str {
         self.tools.get(usize::from(record.tool)).map_or("", |t| t.name.as_str())
-    }
-
-    /// Returns the number of requests to the agent: messages in new words, from a person or a program.
-    #[must_use]
-    pub fn requests(&self) -> u16 {
-        self.requests
-    }
-
-    /// Returns whether a message asks for something new. The same words from a program don't, nor do the same words
-    /// from a person for the third time in a row. Numbers may differ: "continue (3 of 10)".
-    #[must_use]
-    pub fn is_request(&self, user: &UserText, ts: Option<Millis>) -> bool {
-        let (words, empty) = request_words(&user.text);
-        let patience = match user.origin {
-            Origin::Human => 2,
-            Origin::Harness => 1,
-            Origin::Notice => return false,
-            Origin::Schedule => return true,
-        };
-        !empty && (words != self.request.0 || self.request.1 < patience || self.is_late(ts))
-    }
-
-    /// Returns whether so much time has passed since the agent was last active that a timer may have sent what comes now.
-    fn is_late(&self, ts: Option<Millis>) -> bool {
-        ts.zip(self.active).is_some_and(|(now, then)| now.since(then) >= BEAT)
-    }
-
-    pub(crate) fn push_request(&mut self, user: &UserText, ts: Option<Millis>) {
-        let (words, empty) = request_words(&user.text);
-        let again = words == self.request.0;
-        // Whoever asks the same thing every half hour is a timer.
-        let beat = user.origin == Origin::Schedule || again && self.is_late(ts);
-        if beat {
-            self.push_beat();
-        } else if user.origin == Origin::Human && !again && !empty {
-            self.wait = Wait::default();
-        }
-        if self.is_request(user, ts) {
-            self.requests = self.requests.wrapping_add(1);
-            self.stretch.start_over();
-        } else if user.origin == Origin::Notice {
-            self.stretch.informed();
-        } else {
-            self.stretch.prompted();
-        }
-        if !empty && user.origin != Origin::Notice {
-            let times = if again { self.request.1.saturating_add(1) } else { 1 };
-            self.request = (words, times);
-        }
-        if user.origin == Origin::Human {
-            self.spoke = self.calls;
-        }
-        self.active = ts.or(self.active);
-    }
-
-    /// Returns whether a call was made since a person last wrote, whatever they wrote.
-    #[must_use]
-    pub fn is_since_person(&self, record: &CallRecord) -> bool {
-        u64::from(record.ordinal) >= self.spoke
     }
 
     /// Returns whether a call with this id was seen before: a resumed run repeats the calls before its interruption.
@@ -402,7 +343,7 @@ impl History {
         let failed = record.ending.in_vain();
         let again = last.is_some();
         let moved = (failed || again) && self.gauges.enter(record.signature, &reading.masked);
-        record.shape = if again && !failed { shape(&reading.masked) } else { 0 };
+        record.shape = if again { shape(&reading.masked) } else { 0 };
         let mut news = moved || last.is_some_and(|last| last.output != record.output);
         if record.look == Look::Waiting {
             record.ending = Ending::Running;
@@ -443,10 +384,4 @@ pub(crate) fn exact(signature: u64) -> u16 {
 fn shape(masked: &[u8]) -> u8 {
     let words: Vec<u8> = masked.iter().copied().filter(|b| !b.is_ascii_digit() && *b != b'~').collect();
     short_hash(&words).to_le_bytes()[0].max(1)
-}
-
-/// Returns the hashed words of a message, without numbers, and whether there are none.
-pub(crate) fn request_words(text: &str) -> (u32, bool) {
-    let words: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_digit() && !b.is_ascii_whitespace()).collect();
-    (half(short_hash(&words)), words.is_empty())
 }

@@ -28,24 +28,29 @@ fn from_words(words: &[Value]) -> Option<Cow<'_, str>> {
     let words: Vec<&str> = words.iter().map(Value::as_str).collect::<Option<_>>()?;
     match words.as_slice() {
         [shell, flag, script, ..]
-            if is_shell_program(shell) && flag.starts_with('-') && flag.ends_with('c')
-                || is_windows_shell(shell, flag) =>
+            if is_shell_program(shell) && flag.starts_with('-') && flag.ends_with('c') =>
         {
             Some(Cow::Borrowed(script))
         }
         [] => None,
-        words => Some(Cow::Owned(words.join(" "))),
+        words => match windows_script(words) {
+            [script] => Some(Cow::Borrowed(script)),
+            words => Some(Cow::Owned(words.join(" "))),
+        },
     }
 }
 
-/// Returns whether `cmd /c` or `powershell -Command` runs the next word.
-fn is_windows_shell(program: &str, flag: &str) -> bool {
+/// Returns the words that `cmd /c` or `powershell -Command` runs, or all words.
+fn windows_script<'w, 't>(words: &'w [&'t str]) -> &'w [&'t str] {
+    let [program, rest @ ..] = words else { return words };
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
-    match name.strip_suffix(".exe").unwrap_or(&name) {
-        "cmd" => flag.eq_ignore_ascii_case("/c"),
-        "powershell" | "pwsh" => ["-command", "-c"].contains(&flag.to_ascii_lowercase().as_str()),
-        _ => false,
-    }
+    let runs: &[&str] = match name.strip_suffix(".exe").unwrap_or(&name) {
+        "cmd" => &["/c"],
+        "powershell" | "pwsh" => &["-command", "-c"],
+        _ => return words,
+    };
+    let at = rest.iter().position(|word| runs.contains(&word.to_ascii_lowercase().as_str()));
+    at.map(|at| &rest[at + 1..]).filter(|script| !script.is_empty()).unwrap_or(words)
 }
 
 fn is_shell_program(program: &str) -> bool {

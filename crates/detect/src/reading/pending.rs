@@ -23,7 +23,7 @@ pub(crate) fn is_pending(text: &str, words: bool, vocabulary: &Vocabulary) -> bo
     }
     let (head, tail) = ends(text);
     let lower = [head, "\n", tail].concat().to_ascii_lowercase();
-    vocabulary.says_pending(&lower) || names_passing_status(&lower)
+    vocabulary.says_pending(&lower) || names_passing_status(&lower) || has_pending_cell(&lower, vocabulary)
 }
 
 fn ends(text: &str) -> (&str, &str) {
@@ -58,6 +58,12 @@ fn reports_pending(fields: &Map<String, Value>, vocabulary: &Vocabulary) -> bool
         }),
         _ => false,
     })
+}
+
+/// Returns whether a cell of a table, between tabs, is such a state: `gh pr checks` prints one to a line.
+fn has_pending_cell(lower: &str, vocabulary: &Vocabulary) -> bool {
+    let rows = lower.lines().filter(|line| line.contains('\t'));
+    rows.flat_map(|row| row.split('\t')).any(|cell| vocabulary.is_a(PatternOf::Pending, cell))
 }
 
 /// Returns whether a passing status of HTTP stands behind a word that announces one: `error: 503`, `HTTP/1.1 429`.
@@ -100,6 +106,7 @@ mod tests {
             "Some checks are still pending",
             "error: timed out waiting for the condition",
             "HTTP/1.1 429 Too Many Requests",
+            "lint\tpass\t12s\nbuild\tpending\t0",
         ] {
             assert!(pending(text), "{text}");
         }
@@ -109,6 +116,7 @@ mod tests {
             r#"{"status":404}"#,
             r#"{"name":"pending"}"#,
             "expected 503 items, found 429",
+            "a pending\tb",
             "error TS2322: type mismatch in queue.ts",
             "",
         ] {

@@ -75,7 +75,7 @@ enum Listing {
     Host,
 }
 
-struct Entry {
+struct ModelEntry {
     listing: Listing,
     name: String,
     price: Price,
@@ -88,17 +88,17 @@ struct Entry {
 /// When the text isn't a JSON object, or has no prices.
 pub fn table_from_litellm(json: &[u8], source: &str, date: &str) -> Result<PriceTable, PriceTableError> {
     let models: Map<String, Value> = serde_json::from_slice(json).map_err(PriceTableError::NotJson)?;
-    let mut entries: Vec<Entry> = models.iter().filter_map(|(key, model)| entry(key, model)).collect();
+    let mut entries: Vec<ModelEntry> = models.iter().filter_map(|(key, model)| entry(key, model)).collect();
     if entries.is_empty() {
         return Err(PriceTableError::NoPrices);
     }
     // A name without a date comes first, then the latest.
     entries.sort_by(|a, b| {
-        let dated = |entry: &Entry| undated(&entry.name) != entry.name;
+        let dated = |entry: &ModelEntry| undated(&entry.name) != entry.name;
         a.listing.cmp(&b.listing).then(dated(a).cmp(&dated(b))).then_with(|| b.name.cmp(&a.name))
     });
     let mut table: BTreeMap<String, Price> = BTreeMap::new();
-    for Entry { listing, name, price } in entries {
+    for ModelEntry { listing, name, price } in entries {
         let known = candidates(&name).iter().find_map(|name| table.get(name));
         match known {
             Some(known) if *known == price => {}
@@ -115,7 +115,7 @@ pub fn table_from_litellm(json: &[u8], source: &str, date: &str) -> Result<Price
     Ok(PriceTable::of_rows(source, date, rows))
 }
 
-fn entry(key: &str, model: &Value) -> Option<Entry> {
+fn entry(key: &str, model: &Value) -> Option<ModelEntry> {
     let text = |field: &str| model.get(field).and_then(Value::as_str);
     let mut price = price(model).filter(|price| price.output <= HIGHEST)?;
     let is_plain = key.bytes().all(|b| b.is_ascii_graphic()) && !key.starts_with(['#', '-']);
@@ -130,7 +130,7 @@ fn entry(key: &str, model: &Value) -> Option<Entry> {
         price.cache_write_1h = Some(2.0 * price.input);
         price.long_prompts.iter_mut().for_each(|long| long.cache_write_1h = Some(2.0 * long.input));
     }
-    Some(Entry { listing, name: name.to_owned(), price })
+    Some(ModelEntry { listing, name: name.to_owned(), price })
 }
 
 /// Returns a name without its date, unless too little would be left to name a model.

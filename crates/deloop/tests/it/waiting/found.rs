@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::rules::{are_found, expect};
+use super::rules::{are_found, expect, is_only_messaged};
 use super::session::{Gap, Look, PAUSES, Session};
 
 /// The gaps of an agent that works. Nothing here is worth a wait.
@@ -113,5 +113,28 @@ fn turns_with_neither_text_nor_call() {
         }
         session
     };
-    are_found(&PAUSES[..3].iter().map(session).collect::<Vec<_>>());
+    expect(&[], &PAUSES[..3].iter().map(session).collect::<Vec<_>>(), |_, decisions| {
+        let first = decisions.first().ok_or("nothing found")?;
+        let last = decisions.last().ok_or("nothing found")?;
+        match (first.action(), last.action()) {
+            ("nudge", "stop") if first.look == 10 && last.look <= 60 => Ok(()),
+            _ => Err(format!("{first} … {last}")),
+        }
+    });
+}
+
+/// Nothing shows what came of these calls, so they can't be refused, but the agent hears of them again and again.
+#[test]
+fn calls_whose_results_never_come() {
+    let session = |gap: &Gap| {
+        let mut session = Session::new("no results", *gap);
+        session.prompt("Fetch the report.", "human");
+        (0..60)
+            .for_each(|_| session.call_without_result("fetch", &json!({"url": "https://reports.example/7"})));
+        session
+    };
+    expect(&[], &PAUSES[..3].iter().map(session).collect::<Vec<_>>(), |session, decisions| {
+        is_only_messaged(session, decisions)?;
+        if (4..=8).contains(&decisions.len()) { Ok(()) } else { Err(format!("{} messages", decisions.len())) }
+    });
 }

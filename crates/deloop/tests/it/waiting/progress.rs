@@ -42,6 +42,25 @@ fn lint_problems_that_fall_with_other_commands() {
     }));
 }
 
+/// Each fix brings the next error of the same kind.
+#[test]
+fn build_errors_that_move_with_each_fix() {
+    let session = |gap: &Gap| {
+        let mut session = Session::new("build errors that move", *gap);
+        session.prompt("Make it build.", "human");
+        for (i, file) in FILES.iter().enumerate() {
+            let name = file.rsplit('/').next().unwrap_or_default();
+            let place = format!(" --> src/a.rs:{}:9", 10 + 7 * i);
+            let error = format!("error: cannot find value {name} in this scope\n{place}\n");
+            session.look(Look::shell("cargo build", error).fails());
+            let args = json!({"path": "src/a.rs", "old_str": name, "new_str": format!("self.{name}")});
+            session.works(Look::new("edit", args, "done"));
+        }
+        session
+    };
+    are_untouched(&PAUSES_OR_UNTIMED.iter().map(session).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_download_that_grows() {
     let session = |gap: &Gap| {

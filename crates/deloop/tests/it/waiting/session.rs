@@ -176,6 +176,15 @@ impl Session {
         self.says(answer);
     }
 
+    /// Makes a call that never gets a result.
+    pub(super) fn call_without_result(&mut self, tool: &str, args: &Value) {
+        self.wait();
+        self.looks += 1;
+        let id = self.steps.len().to_string();
+        self.push(json!({"type": "call", "id": id, "tool": tool, "args": args}));
+        self.pay();
+    }
+
     /// Does something else between two looks.
     pub(super) fn works(&mut self, work: Look) {
         self.now += THINKING;

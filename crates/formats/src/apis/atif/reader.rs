@@ -7,8 +7,8 @@ use deloop_types::{Body, Call, Origin, Outcome};
 use super::metrics::{FinalMetrics, ReportedUsage, StepMetrics};
 use super::outcome::{ResultExtra, of_text};
 use super::record::{
-    AtifAgent, AtifAgentExtra, AtifCall, AtifImageSource, AtifResult, AtifStep, AtifStepExtra,
-    AtifTrajectory, ContextManagement, ImagePart, Observation,
+    AtifAgent, AtifAgentExtra, AtifCall, AtifImageSource, AtifObservation, AtifResult, AtifStep,
+    AtifStepExtra, AtifTrajectory, ContextManagement, ImagePart,
 };
 use crate::json::document;
 use crate::json::field::{self, Field};
@@ -55,7 +55,7 @@ impl Reader for AtifFile {
                 .or_else(|| field::name(trajectory.trajectory_id))
                 .or_else(|| self.name.clone());
             let mut reported = ReportedUsage::default();
-            let mut run = Run::new(StepWriter::new(session), &agent);
+            let mut run = AtifRun::new(StepWriter::new(session), &agent);
             run.trajectory(&trajectory, 0, &mut reported, out);
             let totals: FinalMetrics<'_> = field::object(trajectory.final_metrics).unwrap_or_default();
             let beyond = reported.beyond(&totals, run.model.clone());
@@ -65,7 +65,7 @@ impl Reader for AtifFile {
 }
 
 /// The run of one agent.
-struct Run {
+struct AtifRun {
     writer: StepWriter,
     /// The name of the program.
     program: String,
@@ -74,7 +74,7 @@ struct Run {
     begun: bool,
 }
 
-impl Run {
+impl AtifRun {
     fn new(writer: StepWriter, agent: &AtifAgent<'_>) -> Self {
         let model = field::name(agent.model_name);
         Self { writer, program: field::string(agent.name), model, begun: false }
@@ -157,7 +157,7 @@ impl Run {
     }
 
     fn results(&self, step: &AtifStep<'_>, mut open: Vec<Option<String>>, out: &mut Sink<'_>) {
-        let observation: Observation<'_> = field::object(step.observation).unwrap_or_default();
+        let observation: AtifObservation<'_> = field::object(step.observation).unwrap_or_default();
         let results: Vec<AtifResult<'_>> = field::list(observation.results).into_iter().flatten().collect();
         let step_extra: Option<ResultExtra<'_>> =
             if open.len() == 1 { field::object(step.extra) } else { None };

@@ -99,7 +99,7 @@ pub(super) struct AtifCall<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Observation<'a> {
+pub(super) struct AtifObservation<'a> {
     #[serde(borrow)]
     pub(super) results: Field<'a>,
 }
