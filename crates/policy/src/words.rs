@@ -285,6 +285,9 @@ pub fn advice(finding: &Finding) -> &'static str {
         ) => {
             "Running it again won't tell you anything new. Read what the error names and change that before the next attempt."
         }
+        (Repeats::Call | Repeats::Target, Some(CameBack::Unseen)) => {
+            "Repeating it brings nothing else. Use what it returned the first time, or continue without it if nothing came back, and say so."
+        }
         (Repeats::Call | Repeats::Target | Repeats::Everything, _) => {
             "You already have this information. Use it: decide on the next step and take it, or name what is still missing and look for it elsewhere."
         }
