@@ -82,8 +82,18 @@ pub(crate) fn look<'a>(
         true => Look::Waiting,
         false if record.waits() => Look::Unknown,
         false if record.outside || !failed && record.kind == ToolKind::Other => Look::Unknown,
+        // What a process in the background writes can be read again.
+        false if looks_here(record) && before.clone().any(|r| r.outcome == Some(Outcome::Running)) => {
+            Look::Unknown
+        }
         false => Look::Stuck,
     }
+}
+
+/// Returns whether a call only shows or looks for something on this machine.
+fn looks_here(record: &CallRecord) -> bool {
+    let shows = matches!(record.effect, Effect::Looks | Effect::Searches);
+    shows || matches!(record.kind, ToolKind::Read | ToolKind::Search)
 }
 
 /// Returns the time between the end of a call and the next one in tenths of a second, if both are known.
@@ -149,6 +159,16 @@ mod tests {
         // A lap of other calls takes long without a pause.
         let lap = [call(0, 1), call(200, 2), call(400, 3), call(600, 4)];
         assert_eq!(judged(&call(620, 1), &lap, false), Look::Stuck);
+    }
+
+    #[test]
+    fn a_file_may_be_written_in_the_background() {
+        let read = CallRecord { effect: Effect::Looks, ..call(40, 1) };
+        let server = CallRecord { outcome: Some(Outcome::Running), ending: Ending::Running, ..call(0, 7) };
+        assert_eq!(judged(&read, &[call(20, 1)], false), Look::Stuck);
+        assert_eq!(judged(&read, &[server, call(20, 1)], false), Look::Unknown);
+        let build = CallRecord { effect: Effect::Checks, ..read };
+        assert_eq!(judged(&build, &[server, call(20, 1)], false), Look::Stuck);
     }
 
     #[test]

@@ -337,7 +337,7 @@ def test_a_program_that_lets_the_model_continue(resumed: bool) -> None:
             messages.append({"role": "user", "content": turn.nudge() or "Continue."})
     assert model.refused == [] and turn.stop is not None and turn.done() and len(model.requests) < 30
     nudges = [entry["text"] for entry in model.requests[-1].conversation if entry["text"].startswith("[deloop]")]
-    assert len(nudges) == 2 and place_of(model.requests[-1], nudges[0]) == "user"
+    assert len(nudges) == 3 and place_of(model.requests[-1], nudges[0]) == "user"
     assert {step["origin"] for step in guard.all("user")} == {"harness"}
     assert not any("[deloop]" in step["text"] for step in guard.all("user"))
 

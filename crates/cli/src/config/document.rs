@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deloop_policy::{DocumentError, profile_document};
+use deloop_policy::{CONFIG_KEYS, DocumentError, profile_document};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -38,6 +38,12 @@ pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Fail
         },
     };
     let document = parse(&path, &text)?;
+    if matches!(from.map(|layer| &layer.reach), Some(Reach::Inside { .. }))
+        && let Some(key) = CONFIG_KEYS.iter().find(|key| **key != "$schema" && document.get(**key).is_some())
+    {
+        let why = format!("a profile that a project names can't set `{key}`; remove it from the profile");
+        return Err(told(&path, &why));
+    }
     if document.as_object().is_some_and(serde_json::Map::is_empty) {
         let why =
             "the profile is empty, so it detects nothing; `deloop profiles show default` prints a template";

@@ -174,6 +174,32 @@ fn install_follows_no_link_of_the_folder() {
     }
 }
 
+/// Settings that say where steps go, what is written and what runs aren't part of a profile, whoever trusts it.
+#[test]
+fn a_profile_that_a_project_names_sets_nothing_else() {
+    let world = World::new();
+    world.put("repo/deloop.toml", "profile = \"mine.toml\"\n");
+    for (key, setting) in [
+        ("server", "[server]\nurl = \"http://127.0.0.1:9\"\nkey_env = \"HOME\"\n"),
+        ("events", "[events]\nfile = \"/tmp/elsewhere.jsonl\"\n"),
+        ("memory", "[memory]\nfolder = \"/tmp/elsewhere\"\n"),
+        ("run", "[run]\non_stop = \"run\"\n"),
+        ("embeddings", "[embeddings]\nurl = \"http://127.0.0.1:9\"\n"),
+        ("serve", "[serve.alerts]\n"),
+        ("swarm", "[swarm]\nname = \"all\"\n"),
+        ("mode", "mode = \"shadow\"\n"),
+    ] {
+        let (top, tables) = if setting.starts_with('[') { ("", setting) } else { (setting, "") };
+        world.put("repo/mine.toml", &format!("{top}order = [\"repeated-failure\"]\n{tables}"));
+        let output = world.run(&["trust"], "");
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{key}: {text}");
+        assert!(text.contains(&format!("a profile that a project names can't set `{key}`")), "{key}: {text}");
+        assert!(world.text(&["trust", "--list"]).contains("No configuration is trusted"), "{key}");
+    }
+    world.check("a profile with settings");
+}
+
 /// A `deloop.toml` in a parent folder must not turn the guard off before it is trusted.
 #[test]
 fn a_configuration_of_the_folder_counts_only_when_trusted() {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counting::{finding, proven, turns};
-use crate::{CallRecord, Detector, Happening, Moment, Progress, short_hash};
+use crate::{CallRecord, Detector, Happening, Look, Moment, Progress, short_hash};
 
 /// Finds a run in which every call fails, whatever the calls and the failures.
 pub(crate) struct FailingRun;
@@ -49,10 +49,12 @@ impl Detector for FailingRun {
 
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, (): &mut ()) -> Option<Finding> {
         let Happening::Result(result) = &moment.event else { return None };
-        let run = moment
-            .history
-            .of_this_request()
-            .take_while(|r| r.ending.in_vain() && r.progress != Progress::Moved);
+        let fails = |r: &CallRecord| r.ending.in_vain() && r.progress != Progress::Moved;
+        // A look at something that isn't ready yet is no failure, so the run ends there.
+        let run = moment.history.recent().iter().rev().take_while(|r| {
+            r.requests == result.record.requests && r.look != Look::Waiting && (!r.ending.tells() || fails(r))
+        });
+        let run = run.filter(|r| r.ending.tells());
         let run: Vec<&CallRecord> = run.collect();
         let (count, turns) = (run.len() as u64, turns(run.iter().copied()));
         (count >= params.at && turns >= params.turns).then(|| {

@@ -81,7 +81,7 @@ pub enum Effect {
     Searches,
     /// Builds or checks the sources and leaves them unchanged. What it returns depends on them alone.
     Checks,
-    /// Asks another machine or a service, and changes nothing here.
+    /// Asks another machine, a service or another process, and changes nothing here.
     Remote,
     /// Unknown.
     Unknown,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::rules::are_let_wait;
+use super::rules::{are_let_wait, expect, is_only_messaged};
 use super::session::{Gap, Look, PAUSES, PAUSES_OR_UNTIMED, SHELL, Session};
 
 /// So many looks at each gap.
@@ -100,4 +100,36 @@ fn an_empty_queue() {
         }));
     }
     are_let_wait(&sessions);
+}
+
+#[test]
+fn a_process_that_starts_or_ends() {
+    for command in ["lsof -i :3000", "pgrep -f import-worker"] {
+        are_let_wait(&at_each(&SHELL, command, |_| Look::shell(command, "").fails()));
+    }
+}
+
+#[test]
+fn a_branch_that_others_push_to() {
+    are_let_wait(&at_each(&SHELL, "git fetch", |_| {
+        Look::shell("git fetch && git status -sb", "## main...origin/main\n")
+    }));
+}
+
+/// The log stands still while a module compiles.
+#[test]
+fn a_log_that_a_background_build_writes() {
+    let session = |gap: &Gap| {
+        let mut session = Session::new("tail of a background build", *gap);
+        session.prompt("Build the release.", "human");
+        let start = json!({"command": "make release > build.log 2>&1", "run_in_background": true});
+        session.works(Look::new("Bash", start, "Command running in background with ID: b1").ends("running"));
+        (0..40).for_each(|_| {
+            session.look(Look::shell("tail -2 build.log", "[12/80] libsearch\n[13/80] libindex\n"));
+        });
+        session
+    };
+    let sessions: Vec<Session> = SHELL.iter().map(session).collect();
+    expect(&[], &sessions, is_only_messaged);
+    expect(&["--attended"], &sessions, is_only_messaged);
 }
