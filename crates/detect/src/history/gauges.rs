@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::Ring;
 use crate::fingerprint::short_hash;
 
-/// Number of failing calls whose numbers are remembered.
+/// Number of calls whose numbers are remembered: those that failed or came again.
 const CALLS: usize = 6;
 /// Number of numbers remembered of an outcome, the last ones.
 const NUMBERS: usize = 3;

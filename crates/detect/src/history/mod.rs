@@ -96,7 +96,7 @@ pub struct History {
     /// What waiting has cost.
     #[serde(default, skip_serializing_if = "Wait::is_empty")]
     wait: Wait,
-    /// The numbers in the outcomes of failing calls.
+    /// The numbers in the outcomes of calls that failed or came again.
     #[serde(default, skip_serializing_if = "Gauges::is_empty")]
     gauges: Gauges,
     /// Number of calls before a person last wrote.
