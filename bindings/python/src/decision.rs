@@ -94,6 +94,11 @@ impl PyDecision {
     }
 
     #[getter]
+    fn by<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.0.by)
+    }
+
+    #[getter]
     fn notices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.0.notices)
     }

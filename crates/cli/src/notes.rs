@@ -69,7 +69,7 @@ pub(crate) fn write(
 ) -> Result<(), Failure> {
     let Some(update) = TaskUpdate::in_decision(decision) else { return Ok(()) };
     let details = &update.metadata.loop_details;
-    let found = decision.findings.iter().find(|f| f.evidence.run.is_some()).or(decision.findings.first());
+    let found = decision.findings.iter().find(|f| f.evidence.run.is_some()).or(decision.main_finding());
     let tool = found.and_then(|f| f.tool.as_deref()).unwrap_or("a tool");
     let today = jiff::Timestamp::now().to_string();
     let today = today.split('T').next().unwrap_or_default();

@@ -7,8 +7,8 @@ use deloop_formats::hooks::{HookAgent, HookCall, HookEvent, HookKind};
 use deloop_policy::{summary, user_message};
 use deloop_store::{Store, StoreError};
 use deloop_types::{
-    Action, Body, Decision, Event, EventKind, Evidence, Finding, Millis, Mode, Outcome, Repeats, SessionId,
-    ToolResult, limits,
+    Action, Body, DecidedBy, Decision, Event, EventKind, Evidence, Finding, Millis, Mode, Outcome, Repeats,
+    SessionId, ToolResult, limits,
 };
 use serde::{Deserialize, Serialize};
 
@@ -223,6 +223,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
         (decision.action, decision.level) = (wanted, level);
         decision.message = Some(message(&finding.summary, closest.key, wanted));
         decision.status = (wanted == Action::Stop).then(|| STATUS.to_owned());
+        decision.by = Some(DecidedBy::from(&finding));
         decision.findings = vec![finding];
         decision.user_message = user_message(&decision, None);
         let decision = if action == wanted { decision } else { held_back(decision, action) };
@@ -248,7 +249,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
 }
 
 fn finding(closest: &LimitShare) -> Finding {
-    let mut finding = Finding::new(DETECTOR, closest.percent());
+    let mut finding = Finding::new(DETECTOR, closest.percent()).by_rule(closest.key);
     (finding.score, finding.repeats) = (1.0, Repeats::Budget);
     finding.evidence = Evidence {
         fields: vec![
@@ -269,7 +270,7 @@ fn event(decision: &Decision, level: u32) -> Event {
     (event.action, event.level) = (Some(decision.action), Some(level));
     event.reason.clone_from(&decision.message);
     event.status.clone_from(&decision.status);
-    event.finding = decision.findings.first().cloned();
+    event.finding = decision.main_finding().cloned();
     event
 }
 

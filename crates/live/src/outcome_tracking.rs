@@ -13,7 +13,7 @@ pub(crate) type Pattern = (String, u64);
 
 /// Returns the patterns that a decision is about.
 pub(crate) fn patterns(decision: &Decision) -> Vec<Pattern> {
-    decision.findings.iter().map(|f| (f.detector.clone(), f.evidence.pattern)).collect()
+    decision.findings.iter().map(|f| (f.detector.clone(), f.pattern.0)).collect()
 }
 
 /// What the agent did after a nudge or a recovery.

@@ -71,7 +71,7 @@ pub(crate) fn climb<'a>(
         RungUnit::Severity => evidence.severity,
         RungUnit::Occurrence => {
             let period = u64::from(finding.period);
-            ladder.occurrence(number, evidence.pattern, evidence.at, period, watch.ladder.forget)?
+            ladder.occurrence(number, finding.pattern.0, evidence.at, period, watch.ladder.forget)?
         }
     };
     let reached = match profile.rules {
@@ -81,7 +81,7 @@ pub(crate) fn climb<'a>(
             // A person is asked about a call, and about every call until one is allowed.
             let asks =
                 context.attended && rung.action >= Action::Ask && context.mode_for(true) == Mode::Enforce;
-            let known = level <= ladder.limit_episode(number, evidence.pattern).rung;
+            let known = level <= ladder.limit_episode(number, finding.pattern.0).rung;
             if (known && !asks) || (asks && found.call.is_none()) || !fits(rung.action, found) {
                 return None;
             }
@@ -129,7 +129,7 @@ fn by_count<'a>(
     let finding = &found.finding;
     let (evidence, count, number) = (&finding.evidence, finding.count, number(found));
     let told = ladder.told(context.turns, context.step);
-    let episode = ladder.episode(number, evidence.pattern, finding.since, context.turns);
+    let episode = ladder.episode(number, finding.pattern.0, finding.since, context.turns);
     let next = if episode.lost { episode.rung.max(1) - 1 } else { episode.rung };
     episode.rounds |= evidence.rounds;
     if let Some(rung) = last_nudge(&watch.ladder, episode, found, context) {
@@ -207,7 +207,7 @@ fn by_severity<'a>(
     let turn = if watch.detector.whole_session() { context.step } else { context.turns };
     let (reached, _) = watch.ladder.reach(evidence.severity)?;
     let told = ladder.told(turn, context.step);
-    let episode = ladder.own_episode(number, evidence.pattern, turn);
+    let episode = ladder.own_episode(number, found.finding.pattern.0, turn);
     let given = if episode.lost { episode.rung.saturating_sub(1) } else { episode.rung };
     let level = if episode.turn == turn && given > 0 { reached.min(given) } else { reached };
     let rung = watch.ladder.rungs.get((level - 1) as usize)?;

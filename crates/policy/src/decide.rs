@@ -1,5 +1,7 @@
 use deloop_detect::{ToolTally, short_hash};
-use deloop_types::{Action, Decision, Finding, Mode, Role, Roles, Rollback, SessionId};
+use deloop_types::{Action, DecidedBy, Decision, Finding, Mode, Role, Roles, Rollback, SessionId};
+
+use serde_json::Value;
 
 use crate::climb::{Candidate, Ladders, Reminder, climb, fits, number};
 use crate::{
@@ -107,7 +109,7 @@ pub fn decide(
         let watch = &profile.watches[one.watch];
         if of_limit && profile.rules == Rules::Episodes {
             // Only now: a warning that another decision displaced is due at the next step.
-            let limit = ladders.of(watch).limit_episode(number(one), one.finding.evidence.pattern);
+            let limit = ladders.of(watch).limit_episode(number(one), one.finding.pattern.0);
             limit.rung = best.level;
         }
         decision.action = best.action;
@@ -124,6 +126,7 @@ pub fn decide(
         decision.role = (best.action == Action::Nudge).then(|| role(best.rung.role, context));
         decision.status = best.rung.status.clone().filter(|_| best.action == Action::Stop);
         decision.id = Some(decision_id(context.session, context.step));
+        decision.by = Some(DecidedBy::from(&one.finding));
         clear = best.rung.clear && best.action == Action::Stop;
         if matches!(best.action, Action::Block | Action::Ask) {
             decision.calls = refused_calls(profile, best, &candidates, &found);
@@ -185,10 +188,14 @@ fn still_stopped(
     decision
 }
 
-/// Adds what a finding means in words, and whether anything rests on it.
+/// Adds what a finding means in words, the threshold of its rule, and whether anything rests on it.
 fn describe(profile: &Profile, one: &mut DetectorHit) {
     one.finding.summary = summary(&one.finding);
-    one.finding.evidence.advisory = profile.watches[one.watch].ladder.rungs.is_empty();
+    let watch = &profile.watches[one.watch];
+    if let Some(Value::Number(at)) = watch.params.get(&one.finding.rule) {
+        one.finding.threshold.get_or_insert_with(|| at.clone());
+    }
+    one.finding.evidence.advisory = watch.ladder.rungs.is_empty();
 }
 
 impl DecisionContext<'_> {
@@ -316,9 +323,7 @@ fn limits_first(findings: &mut [Finding]) {
 fn listed(found: Vec<DetectorHit>) -> Vec<Finding> {
     let mut list: Vec<DetectorHit> = Vec::with_capacity(found.len());
     for one in found {
-        let same = |f: &&mut DetectorHit| {
-            f.watch == one.watch && f.finding.evidence.pattern == one.finding.evidence.pattern
-        };
+        let same = |f: &&mut DetectorHit| f.watch == one.watch && f.finding.pattern == one.finding.pattern;
         match list.iter_mut().find(same) {
             Some(known) if known.finding.count <= one.finding.count => known.finding = one.finding,
             Some(_) => {}
@@ -329,8 +334,7 @@ fn listed(found: Vec<DetectorHit>) -> Vec<Finding> {
     list.into_iter().map(|f| f.finding).collect()
 }
 
-/// Returns a stable id: the same session and step give the same one.
-/// Returns the id of the decision about a step.
+/// Returns the id of the decision about a step: the same session and step give the same one.
 #[must_use]
 pub fn decision_id(session: &SessionId, step: u64) -> String {
     let hash = short_hash(format!("{session}\0{step}").as_bytes());
@@ -355,6 +359,7 @@ fn capped(decision: Decision, why: Option<&str>, mode: Mode) -> Decision {
         done.rung = None;
         done.message = None;
         done.role = None;
+        done.by = None;
     } else {
         done.role = Some(Role::User);
     }

@@ -53,7 +53,7 @@ pub fn events(
         event.total_usd = Some(ledger.usd);
         out.push(event);
     }
-    let Some(finding) = decision.findings.first() else { return out };
+    let Some(finding) = decision.main_finding() else { return out };
     let full = decision.uncapped();
     if !sent.is_news(&finding.detector, finding.since, full.level) {
         return out;

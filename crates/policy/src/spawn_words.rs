@@ -7,7 +7,7 @@ use crate::words::field;
 /// Describes a finding about subagents for people. `call` is the call that starts one.
 pub(crate) fn summary(finding: &Finding, call: &str) -> String {
     let count = finding.count;
-    let what = match field(finding, "kind") {
+    let what = match finding.rule.as_str() {
         _ if finding.repeats == Repeats::SpawnedTask => {
             format!("the same task given to a subagent {count} times, with nothing changed in between")
         }
@@ -28,7 +28,7 @@ pub(crate) fn summary(finding: &Finding, call: &str) -> String {
 /// Describes a finding about subagents for the agent that starts one.
 pub(crate) fn told(finding: &Finding) -> String {
     let count = finding.count;
-    match field(finding, "kind") {
+    match finding.rule.as_str() {
         _ if finding.repeats == Repeats::SpawnedTask => {
             format!("You gave this task to a subagent {count} times, and nothing changed in between.")
         }

@@ -113,7 +113,7 @@ pub fn user_message(decision: &Decision, why: Option<&str>) -> Option<String> {
         Action::Block => "deloop blocked a call",
         Action::Stop => "deloop stopped the run",
     };
-    let why = why.or_else(|| decision.findings.first().map(|f| f.summary.as_str()));
+    let why = why.or_else(|| decision.main_finding().map(|f| f.summary.as_str()));
     let why = why.or(decision.status.as_deref()).unwrap_or("it repeats itself").trim_end_matches('.');
     let id = decision.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
     Some(format!("{did}: {why}{id}"))

@@ -5,7 +5,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{Action, ControllerNotice, Finding, Role, Rollback, SessionId};
+use crate::{Action, ControllerNotice, Finding, PatternId, Role, Rollback, SessionId};
 
 /// The decision about a step. Every step gets one, even if it is `continue`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,6 +43,9 @@ pub struct Decision {
     pub status: Option<String>,
     /// All findings at this step.
     pub findings: Vec<Finding>,
+    /// The finding that decided, unless the action is `continue`.
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub by: Option<DecidedBy>,
     /// Messages for this agent about agents that it started.
     #[cfg_attr(feature = "schema", schemars(default))]
     pub notices: Vec<ControllerNotice>,
@@ -54,11 +57,45 @@ pub struct Decision {
     pub extra: Map<String, Value>,
 }
 
+/// Which finding a decision rests on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct DecidedBy {
+    /// See [`Finding::detector`].
+    pub detector: String,
+    /// See [`Finding::rule`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    /// See [`Finding::pattern`].
+    #[serde(default, skip_serializing_if = "PatternId::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub pattern: PatternId,
+}
+
+impl From<&Finding> for DecidedBy {
+    fn from(finding: &Finding) -> Self {
+        Self { detector: finding.detector.clone(), rule: finding.rule.clone(), pattern: finding.pattern }
+    }
+}
+
 impl Decision {
     /// Creates the decision to do nothing about this step.
     #[must_use]
     pub fn go_on(session: SessionId, step: u64) -> Self {
         Self { session, step, ..Self::default() }
+    }
+
+    /// Returns the finding that decided. A stop that still applies may rest on one of an earlier step, which isn't listed.
+    #[must_use]
+    pub fn deciding(&self) -> Option<&Finding> {
+        let by = self.uncapped().by.as_ref()?;
+        self.findings.iter().find(|f| f.detector == by.detector && f.pattern == by.pattern)
+    }
+
+    /// Returns the finding to name if only one is named: the one that decided, else the first listed.
+    #[must_use]
+    pub fn main_finding(&self) -> Option<&Finding> {
+        self.deciding().or_else(|| self.findings.first())
     }
 
     /// Returns the decision before the mode capped it.
@@ -92,6 +129,9 @@ impl Serialize for Decision {
         }
         map.serialize_entry("status", &self.status)?;
         map.serialize_entry("findings", &self.findings)?;
+        if let Some(by) = &self.by {
+            map.serialize_entry("by", by)?;
+        }
         if !self.notices.is_empty() {
             map.serialize_entry("notices", &self.notices)?;
         }
@@ -122,6 +162,7 @@ impl<'de> Deserialize<'de> for Decision {
             rollback: take(&mut map, "rollback")?,
             status: take(&mut map, "status")?,
             findings: take(&mut map, "findings")?,
+            by: take(&mut map, "by")?,
             notices: take(&mut map, "notices")?,
             would: take(&mut map, "would")?,
             extra: map,

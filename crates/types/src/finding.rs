@@ -1,6 +1,7 @@
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A pattern that a detector found, as data. Messages for people and agents are built from these fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -9,6 +10,17 @@ use serde::{Deserialize, Serialize};
 pub struct Finding {
     /// The detector that found it.
     pub detector: String,
+    /// The rule of the detector that found it, named after the parameter that is its threshold: `at`, `despite`. Empty if
+    /// the detector has one rule without a parameter.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    /// The value of that parameter, if it is a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<serde_json::Number>,
+    /// Identifies the pattern among those of the same detector. On the wire, 16 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "PatternId::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub pattern: PatternId,
     /// What repeats.
     #[serde(default)]
     pub repeats: Repeats,
@@ -28,6 +40,10 @@ pub struct Finding {
     /// Whether anything that could affect the outcome changed in between, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
+    /// The steps of the calls that it counts, oldest first, as far as the session remembers them. Empty if it counts turns or
+    /// rounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<u64>,
     /// The calls involved, newest last, shortened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ShortCall>,
@@ -141,8 +157,6 @@ pub struct ShortCall {
 /// Data that a detector passes to the policy and that isn't serialized.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
-    /// Identifies the pattern among those of the same detector.
-    pub pattern: u64,
     /// The index of the call or turn that led to the finding; used to measure the distance between occurrences.
     pub at: u64,
     /// The message variant of the rung to use.
@@ -194,6 +208,48 @@ pub enum ArgumentVariation {
     Words,
 }
 
+/// Tells a pattern from others of the same detector. Zero is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct PatternId(pub u64);
+
+impl PatternId {
+    /// Returns whether nothing tells the patterns of the detector apart.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl From<u64> for PatternId {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl std::fmt::Display for PatternId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Serialize for PatternId {
+    fn serialize<S: Serializer>(&self, ser: S) -> Result<S::Ok, S::Error> {
+        ser.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PatternId {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        match serde_json::Value::deserialize(de)? {
+            // How journals had it before it was on the wire.
+            serde_json::Value::Number(number) => number.as_u64().map(Self),
+            serde_json::Value::String(digits) => u64::from_str_radix(&digits, 16).ok().map(Self),
+            _ => None,
+        }
+        .ok_or_else(|| D::Error::custom("a pattern has up to 16 hexadecimal digits"))
+    }
+}
+
 impl std::fmt::Display for ShortCall {
     /// `tool(about)`, for tables and logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -205,6 +261,13 @@ impl Finding {
     /// Creates a finding of this detector with this count; set the other fields as needed.
     pub fn new(detector: impl Into<String>, count: u64) -> Self {
         Self { detector: detector.into(), count, ..Self::default() }
+    }
+
+    /// Sets the rule, by the name of the parameter that is its threshold.
+    #[must_use]
+    pub fn by_rule(mut self, rule: &str) -> Self {
+        rule.clone_into(&mut self.rule);
+        self
     }
 
     /// Returns whether the finding is about the session's budget, not about a loop.

@@ -28,10 +28,12 @@ mod usage;
 mod wire;
 
 pub use action::{Action, Mode, Role, Roles};
-pub use decision::Decision;
+pub use decision::{DecidedBy, Decision};
 pub use embedding::TurnEmbedding;
 pub use event::{Event, EventKind};
-pub use finding::{ArgumentVariation, CameBack, Evidence, Finding, Repeats, RunEvidence, ShortCall};
+pub use finding::{
+    ArgumentVariation, CameBack, Evidence, Finding, PatternId, Repeats, RunEvidence, ShortCall,
+};
 pub use millis::Millis;
 pub use notice::ControllerNotice;
 pub use rollback::Rollback;

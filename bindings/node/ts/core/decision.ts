@@ -52,6 +52,12 @@ export interface ShortCall {
 export interface Finding {
   /** The detector that found it. */
   readonly detector: string;
+  /** The rule that found it, named after the parameter that is its threshold. */
+  readonly rule?: string;
+  /** The value of that parameter. */
+  readonly threshold?: number;
+  /** Tells the pattern from others of the same detector. */
+  readonly pattern?: string;
   /** What repeats. */
   readonly repeats: Repeats;
   /** Number of occurrences, including the first. */
@@ -68,10 +74,19 @@ export interface Finding {
   readonly outcome?: CameBack;
   /** Whether anything that could affect the outcome changed in between, if known. */
   readonly changed?: boolean;
+  /** The steps of the calls that it counts, oldest first, as far as the session remembers them. */
+  readonly counted?: readonly number[];
   /** The calls involved, newest last, shortened. */
   readonly calls?: readonly ShortCall[];
   /** A summary for people. */
   readonly summary: string;
+}
+
+/** Which finding a decision rests on. */
+export interface DecidedBy {
+  readonly detector: string;
+  readonly rule?: string;
+  readonly pattern?: string;
 }
 
 /** A message to a controlling agent about an agent that it started. */
@@ -133,6 +148,8 @@ export interface Decision {
   readonly status: string | null;
   /** All findings at this step. */
   readonly findings: readonly Finding[];
+  /** The finding that decided, unless the action is `continue`. */
+  readonly by?: DecidedBy;
   /** Messages for this agent about agents that it started. */
   readonly notices?: readonly ControllerNotice[];
   /** The decision before the mode capped it. */

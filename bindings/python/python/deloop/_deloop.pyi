@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, TypeAlias, final
 
 from ._types import (
     Action,
+    DecidedByDict,
     DecisionDict,
     EventDict,
     FindingDict,
@@ -119,6 +120,9 @@ class Decision:
     @property
     def findings(self) -> list[FindingDict]:
         """All findings at this step."""
+    @property
+    def by(self) -> DecidedByDict | None:
+        """The finding that decided, unless the action is `continue`."""
     @property
     def notices(self) -> list[NoticeDict]:
         """Messages for this agent about agents that it started."""

@@ -137,6 +137,9 @@ class FindingDict(TypedDict):
     """A pattern that a detector found."""
 
     detector: str
+    rule: NotRequired[str]
+    threshold: NotRequired[float]
+    pattern: NotRequired[str]
     repeats: str
     count: int
     period: int
@@ -145,8 +148,17 @@ class FindingDict(TypedDict):
     tool: str | None
     outcome: NotRequired[str]
     changed: NotRequired[bool]
+    counted: NotRequired[list[int]]
     calls: NotRequired[list[ShortCallDict]]
     summary: str
+
+
+class DecidedByDict(TypedDict):
+    """Which finding a decision rests on."""
+
+    detector: str
+    rule: NotRequired[str]
+    pattern: NotRequired[str]
 
 
 class NoticeDict(TypedDict):
@@ -184,6 +196,7 @@ class DecisionDict(TypedDict):
     rollback: NotRequired[RollbackDict]
     status: str | None
     findings: list[FindingDict]
+    by: NotRequired[DecidedByDict]
     notices: NotRequired[list[NoticeDict]]
     would: NotRequired[DecisionDict]
 

@@ -265,7 +265,7 @@ pub(crate) struct StreamArgs {
     /// Where you can put a nudge, as a list: each nudge's `role` is one of these [default: anywhere]
     #[arg(long, value_name = "WHERE", value_delimiter = ',')]
     pub(crate) deliver: Vec<crate::stream::Deliver>,
-    /// Say that you can take steps out of the conversation: a decision after two ignored nudges has a `rollback`
+    /// The caller can remove steps from the conversation: a decision after two ignored nudges has a `rollback`
     #[arg(long)]
     pub(crate) rollback: bool,
     /// Share sessions and swarms with streams on other machines through this Redis server: redis://HOST[:PORT][/DATABASE]

@@ -8,8 +8,8 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use deloop_live::{RecordedDecision, WatchedSession};
 use deloop_types::Millis;
 use serde::Serialize;
-use serde_json::Value;
 
+use super::explain::{RecordedFinding, read};
 use crate::exit::Failure;
 use crate::redaction::harmless;
 use crate::sessions::home_relative;
@@ -152,9 +152,8 @@ impl Weekly {
 
 /// Identifies the loop that a decision is about. Its later decisions are about the same one.
 fn episode(decision: &RecordedDecision) -> (&str, Option<&str>, Option<&str>, Option<u64>) {
-    let findings: Option<Vec<Value>> =
-        decision.findings.as_deref().and_then(|findings| serde_json::from_str(findings).ok());
-    let since = findings.and_then(|findings| findings.first()?.get("since")?.as_u64());
+    let findings: Vec<RecordedFinding> = read(decision.findings.as_deref());
+    let since = RecordedFinding::main(&findings).map(|finding| finding.since);
     (&decision.session, decision.subagent.as_deref(), decision.detector.as_deref(), since)
 }
 

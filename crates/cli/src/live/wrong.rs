@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use deloop_live::RecordedDecision;
-use deloop_types::{Body, Call, Millis, Step, ToolResult, Turn};
+use deloop_types::{Body, Call, Millis, PatternId, Step, ToolResult, Turn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,7 +27,8 @@ const LONGEST: u64 = 256 << 20;
 #[derive(Debug, Deserialize)]
 struct RecordedPattern {
     detector: String,
-    pattern: u64,
+    #[serde(default)]
+    pattern: PatternId,
 }
 
 pub(crate) fn run(args: &WrongArgs, out: &mut dyn Write) -> Result<u8, Failure> {
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &WrongArgs, out: &mut dyn Write) -> Result<u8, Failure> 
             store.pardon(&row.session, CALL, print, now()).map_err(told)?;
         }
         for RecordedPattern { detector, pattern } in read(row.findings.as_deref()) {
-            store.pardon(&row.session, &detector, pattern, now()).map_err(told)?;
+            store.pardon(&row.session, &detector, pattern.0, now()).map_err(told)?;
         }
     } else {
         store.unpardon(&row.session).map_err(told)?;

@@ -1,10 +1,9 @@
 //! From findings to loops: an episode is one pattern from its first occurrence to its last finding, and a loop is all
 //! the episodes of an agent that overlap.
 
-use deloop_detect::CallRecord;
 use deloop_types::{Action, Decision, Finding, Millis, Repeats};
 
-use super::occurrences::{FindingSite, RecentCalls, occurrences};
+use super::occurrences::{FindingSite, occurrences};
 use super::turns::SessionTurns;
 use super::{Intervention, small};
 
@@ -64,7 +63,7 @@ pub(super) struct Episodes {
 
 struct PatternEpisode {
     finding: Finding,
-    /// Its place among all findings of a step, in the profile's order.
+    /// 0 if it decided, else its place among the findings of a step, in the profile's order, from 1.
     rank: usize,
     first_step: u32,
     last_step: u32,
@@ -80,7 +79,6 @@ struct PatternEpisode {
 /// One step of an agent at which something was found.
 pub(super) struct FindingStep<'a> {
     pub(super) decision: &'a Decision,
-    pub(super) record: Option<&'a CallRecord>,
     /// What to add to a finding's step: the steps before the session last ended.
     pub(super) base: u64,
     pub(super) step: u32,
@@ -100,9 +98,11 @@ impl Episodes {
     }
 
     /// Adds what was found at one step.
-    pub(super) fn add(&mut self, at: &FindingStep<'_>, turns: &SessionTurns, recent: &RecentCalls) {
+    pub(super) fn add(&mut self, at: &FindingStep<'_>, turns: &SessionTurns) {
         let decides = |f: &&Finding| !f.is_budget() && !f.evidence.advisory;
-        for (rank, finding) in at.decision.findings.iter().filter(decides).enumerate() {
+        let deciding = at.decision.deciding().filter(|_| at.acted);
+        for (place, finding) in at.decision.findings.iter().filter(decides).enumerate() {
+            let rank = if deciding == Some(finding) { 0 } else { place + 1 };
             let since = small(at.base + finding.since).min(at.step);
             let Some(index) =
                 self.continued(finding, since, at).or_else(|| self.start(finding, rank, since, at))
@@ -121,12 +121,11 @@ impl Episodes {
             }
             let site = FindingSite {
                 turns,
-                recent,
                 agent: at.agent,
+                base: at.base,
                 turn: at.turn,
                 since: turns.at_step(at.agent, since),
                 known: episode.turns.last().copied().unwrap_or(0),
-                record: at.record,
             };
             occurrences(finding, &site).into_iter().for_each(|turn| episode.occurs(turn));
         }
@@ -137,7 +136,7 @@ impl Episodes {
         let same = |e: &PatternEpisode| {
             let recent = at.agent_turns - e.agent_turns <= GAP && e.messages == self.messages;
             e.finding.detector == finding.detector
-                && e.finding.evidence.pattern == finding.evidence.pattern
+                && e.finding.pattern == finding.pattern
                 && (since <= e.last_step || recent)
         };
         let back = self.all.iter().rev().take(OPEN).position(same)?;
@@ -236,7 +235,7 @@ fn merged(
         let length = e.finding.count * u64::from(e.finding.period.max(1));
         (e.strongest, std::cmp::Reverse(e.rank), length)
     };
-    // Of equals the one whose detector stands first in the profile: it says most about the loop.
+    // Of equals the one that decided, then the one whose detector stands first in the profile: it says most about the loop.
     let best = (0..group.len()).rev().max_by_key(|i| strength(&group[*i]))?;
     let best = group.swap_remove(best);
     let mut also: Vec<String> = group.into_iter().map(|e| e.finding.detector).collect();

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use deloop_detect::CallRecord;
 use deloop_engine::{Engine, Observed, Session};
 use deloop_formats::Item;
 use deloop_store::{Limits, MemoryStore};
-use deloop_types::{Action, Body, Decision, Finding, Millis, Origin, SessionId, Step};
+use deloop_types::{Action, Body, Decision, Millis, Origin, SessionId, Step};
 
 use super::loops::{Episodes, FindingStep};
-use super::occurrences::RecentCalls;
 use super::turns::{SessionTurns, TurnMark};
 use super::usage::{NO_MODEL, RequestUsage, push_usage, spread};
 use super::{Intervention, Replay, Verdict, small};
@@ -79,8 +77,6 @@ struct AgentReplay {
     /// The number of its latest turn.
     turn: u32,
     last: Option<Millis>,
-    /// By engine: rules differ in what they take for the same call.
-    recent: Vec<RecentCalls>,
     /// By engine.
     episodes: Vec<Episodes>,
     /// The latest action, by engine.
@@ -168,9 +164,6 @@ impl<'a> Replayer<'a> {
             let Ok(observed) = engine.observe(&self.stores[number], step) else { continue };
             let session = &mut self.sessions[slot.replay];
             let loops = self.scope == ReplayScope::Loops;
-            if loops && let Some(record) = observed.judged {
-                session.came_back(number, agent, slot.base, record);
-            }
             if observed.decision.action > Action::Continue || !observed.decision.findings.is_empty() {
                 session.decided(number, &observed, slot.base, at, agent, loops);
             }
@@ -212,7 +205,6 @@ impl SessionSlot {
             turns: 0,
             turn: 0,
             last: None,
-            recent: std::iter::repeat_with(RecentCalls::default).take(engines).collect(),
             episodes: std::iter::repeat_with(Episodes::default).take(engines).collect(),
             acted: vec![Action::Continue; engines],
         });
@@ -262,15 +254,6 @@ impl SessionReplay {
         }
     }
 
-    /// Remembers a call that came back.
-    fn came_back(&mut self, engine: usize, agent: u16, base: u64, record: CallRecord) {
-        let step = small(base + u64::from(record.step));
-        let latest = self.agents[usize::from(agent)].turn;
-        let is_latest = self.turns.get(latest).is_some_and(|t| t.step == step);
-        let turn = if is_latest { latest } else { self.turns.at_step(agent, step) };
-        self.agents[usize::from(agent)].recent[engine].push(turn, record);
-    }
-
     /// Enters a decision that is more than `continue`, or that has findings.
     fn decided(&mut self, engine: usize, observed: &Observed, base: u64, at: u32, number: u16, loops: bool) {
         let decision = &observed.decision;
@@ -289,7 +272,6 @@ impl SessionReplay {
         if loops && !decision.findings.is_empty() {
             let found = FindingStep {
                 decision,
-                record: observed.judged.as_ref(),
                 base,
                 step: at,
                 agent: number,
@@ -297,7 +279,7 @@ impl SessionReplay {
                 agent_turns: agent.turns,
                 acted,
             };
-            agent.episodes[engine].add(&found, &self.turns, &agent.recent[engine]);
+            agent.episodes[engine].add(&found, &self.turns);
         }
     }
 
@@ -343,7 +325,7 @@ impl AgentReplay {
 
 impl Intervention {
     fn new(decision: &Decision, step: u32, turn: u32, agent: u16) -> Self {
-        let finding = deciding(decision);
+        let finding = decision.main_finding();
         Self {
             step,
             turn,
@@ -352,15 +334,8 @@ impl Intervention {
             level: decision.level,
             detector: finding.map_or_else(String::new, |f| f.detector.clone()),
             summary: finding.map_or_else(String::new, |f| f.summary.clone()),
-            pattern: finding.map_or(0, |f| f.evidence.pattern),
+            pattern: finding.map_or(0, |f| f.pattern.0),
             about_loop: decision.findings.iter().any(|f| !f.is_budget()),
         }
     }
-}
-
-/// Returns the finding that a decision rests on: the one that its message quotes, else the first.
-fn deciding(decision: &Decision) -> Option<&Finding> {
-    let message = decision.message.as_deref().unwrap_or_default();
-    let quoted = |f: &&Finding| !f.summary.is_empty() && message.contains(&f.summary);
-    decision.findings.iter().find(quoted).or_else(|| decision.findings.first())
 }

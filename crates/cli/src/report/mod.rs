@@ -20,8 +20,8 @@ Examples:
   deloop report --daily --json | jq .total.loop_waste_usd
 
 Days and weeks are UTC; weeks start on Monday. Loop waste is the cost of the requests that repeated
-what a loop had done before. A rise is at least 5 loops in the current week, at more than twice the
-rate of the 4 weeks before, that chance explains with a probability below 1 %.
+what a loop had done before. A rise: at least 5 loops this week, more than twice the average of the
+last 4 weeks (p < 0.01).
 
 Exit codes: 0 success; 2 the server can't be reached or refused.";
 

@@ -26,8 +26,8 @@ three times as long as ever before in the run, deloop warns at half of that time
 agent in the same way. A call that writes something, or that the agent itself gave more time,
 isn't a stall.
 
-With `--recover`, an agent that ignored two nudges isn't blocked until it is stopped: deloop ends it
-and starts it again in a new session, once per run, and tells it what the earlier one repeated.
+With `--recover`, an agent that ignores two nudges is restarted instead of being blocked and stopped:
+once per run, in a new session that is told what the earlier one repeated.
 
 `--on-stop` says what happens next:
   end     deloop exits with 86, or with 88 after a stall

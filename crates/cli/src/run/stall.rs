@@ -1,4 +1,4 @@
-//! Notices that nothing happens any more: no hook calls deloop, no call of the agent writes anything. An agent that hangs
+//! Detects a stalled session: no hook calls deloop, no call of the agent writes anything. An agent that hangs
 //! calls no hooks, so only the process that started it can tell.
 
 use std::collections::HashMap;

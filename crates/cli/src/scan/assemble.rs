@@ -163,7 +163,7 @@ pub(crate) fn settle(files: &mut [ReplayedFile], cutoff: Option<Millis>) -> u64 
 
 /// Loops that begin in the same millisecond with the same pattern are one.
 fn same_loop(engine: usize, one: &Loop) -> Option<(usize, i64, String, u64)> {
-    Some((engine, one.started?.0, one.finding.detector.clone(), one.finding.evidence.pattern))
+    Some((engine, one.started?.0, one.finding.detector.clone(), one.finding.pattern.0))
 }
 
 /// Returns every number that is in one of the lists, once and in order.

@@ -64,10 +64,10 @@ pub(crate) struct ServeArgs {
     /// The folder of the database, `server.db`, the keys, `keys.json`, and the audit log [default: your state folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
-    /// The certificate in PEM, with those it builds on
+    /// Certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The private key of the certificate in PEM
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Listen without TLS on an address that other machines can reach, because a proxy in front of it speaks TLS

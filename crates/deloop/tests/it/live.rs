@@ -81,6 +81,34 @@ fn the_log_says_what_was_decided_and_explain_says_why() {
     assert!(fails(&agent, &["log", "--since", "noon"]).contains("30d"));
 }
 
+/// Where several detectors find something, what decided is named everywhere: on the wire, in the log and by `explain`.
+#[test]
+fn what_decided_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/claude-code/batch-replayed.jsonl");
+    let steps = run(deloop(home.path()).args(["steps", file]), b"").stdout;
+    let stream = ["stream", "--agent", "demo", "--mode", "enforce"];
+    let decisions = lines(&run(deloop(home.path()).args(stream), &steps).stdout);
+    let mut decided: Vec<&Value> = decisions.iter().filter(|d| d["id"].is_string()).collect();
+    decided.dedup_by_key(|d| d["id"].as_str());
+    assert!(decided.iter().any(|d| d["findings"].as_array().unwrap().len() > 1), "several findings");
+    let rows = lines(&run(deloop(home.path()).args(["log", "--json", "-n", "1000"]), b"").stdout);
+    for decision in &decided {
+        let by = &decision["by"];
+        let same = |f: &&Value| f["detector"] == by["detector"] && f["pattern"] == by["pattern"];
+        let finding = decision["findings"].as_array().unwrap().iter().find(same);
+        let finding = finding.unwrap_or_else(|| panic!("{decision} names no finding"));
+        assert!(by["rule"].is_string() && finding["threshold"].is_number(), "{decision}");
+        let row = rows.iter().find(|row| row["id"] == decision["id"]).unwrap();
+        assert_eq!((&row["detector"], &row["summary"]), (&by["detector"], &finding["summary"]));
+        let id = decision["id"].as_str().unwrap();
+        let told = String::from_utf8(run(deloop(home.path()).args(["explain", id]), b"").stdout).unwrap();
+        let [detector, rule] = ["detector", "rule"].map(|key| by[key].as_str().unwrap());
+        let rule = format!("\nRule\n  {detector}.{rule} = {}: ", finding["threshold"]);
+        assert!(told.contains(&rule) && told.contains(" *step "), "{rule:?} is missing in {told}");
+    }
+}
+
 #[test]
 fn a_log_cannot_act_on_the_terminal_and_shows_no_keys() {
     let mut agent = Agent::new("claude-code", "default", "enforce");

@@ -56,14 +56,21 @@ impl Guarded {
 
     /// Makes the same failing call again. Returns whether the agent was told, and whether the call was denied.
     pub(super) fn fail(&mut self) -> (bool, bool) {
+        let (told, denied) = self.fail_at("make check");
+        (told.is_some(), denied)
+    }
+
+    /// Makes this failing call. Returns what the agent was told before it, and whether the call was denied.
+    fn fail_at(&mut self, command: &str) -> (Option<String>, bool) {
         self.calls += 1;
-        let before = self.event("PreToolUse", &json!({}));
+        let input = json!({"command": command});
+        let before = self.event("PreToolUse", &json!({"tool_input": input}));
         self.stay_away();
         let denied = before["hookSpecificOutput"]["permissionDecision"] == "deny";
         if !denied {
-            self.event("PostToolUseFailure", &json!({"error": "Exit code 2"}));
+            self.event("PostToolUseFailure", &json!({"tool_input": input, "error": "Exit code 2"}));
         }
-        (before["hookSpecificOutput"]["additionalContext"].is_string(), denied)
+        (before["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned), denied)
     }
 
     /// If the server failed, makes that a recent failure for the rest of the test: a hook that runs seconds later, on a slow
@@ -175,6 +182,26 @@ fn a_stop_of_the_server_stands_until_it_is_lifted() {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(agent.fail(), (false, false));
     assert_eq!(stop(&server), Value::Null, "the server learns that a person intervened");
+}
+
+/// `deloop wrong` about a decision of the server: only its pattern is left alone, and the next loop is told from the start.
+#[test]
+fn what_was_wrong_about_a_decision_of_the_server_is_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let (_server, url) = start(home.path(), "doom-loop");
+    let mut agent = Guarded::new(&["--server", &url]);
+    let told = |agent: &mut Guarded, command: &str| -> Vec<String> {
+        (0..4).filter_map(|_| agent.fail_at(command).0).collect()
+    };
+    assert_eq!(told(&mut agent, "make check").len(), 2);
+    let (_, log) = agent.command(&["log", "--json"]);
+    let id = log.lines().next().and_then(|row| row.split("\"id\":\"").nth(1)?.split('"').next()).unwrap();
+    let (code, said) = agent.command(&["wrong", id]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(told(&mut agent, "make check"), [""; 0], "left alone");
+    let next = told(&mut agent, "cargo test");
+    assert_eq!(next.len(), 2, "another loop isn't");
+    assert!(next[0].contains("3 times") && !next[0].contains("second"), "{next:?}");
 }
 
 #[test]

@@ -100,18 +100,15 @@ impl Detector for CallCycle {
         let first =
             usize::try_from(run).unwrap_or(usize::MAX).saturating_add(period - 1).min(recent.len() - 1);
         Some({
-            let mut found = Finding::new(self.name(), count);
+            let mut found = Finding::new(self.name(), count).by_rule("laps");
             found.period = u32::try_from(period).unwrap_or(u32::MAX);
             found.score = 1.0;
             found.since = recent.back(first).map_or(moment.step, |(_, step)| *step);
             found.tool = Some(call.call.tool.clone());
             found.calls = calls;
             found.repeats = Repeats::Cycle;
-            found.evidence = Evidence {
-                pattern: pattern_of(lap.into_iter()),
-                at: call.record.ordinal.into(),
-                ..Evidence::default()
-            };
+            found.pattern = pattern_of(lap.into_iter()).into();
+            found.evidence = Evidence { at: call.record.ordinal.into(), ..Evidence::default() };
             found
         })
     }

@@ -110,13 +110,13 @@ impl Detector for Chanting {
         };
         let (times, hard) = found;
         Some({
-            let mut found = Finding::new(self.name(), times.into());
+            let mut found = Finding::new(self.name(), times.into()).by_rule("sentences");
             found.period = 1;
             found.score = 1.0;
             found.since = moment.step;
             found.repeats = Repeats::Message;
+            found.pattern = short_hash(b"chanting").into();
             found.evidence = Evidence {
-                pattern: short_hash(b"chanting"),
                 at: moment.history.turns(),
                 hard,
                 // A message that never ends leaves the agent no turn in which it could change.

@@ -156,8 +156,8 @@ impl CompactionSpiral {
         let group: Vec<&CallRecord> = of_round.filter(|r| r.ending.tells()).collect();
         let pattern = short_hash(b"compaction-spiral") ^ rounds.since;
         let mut found = match group.first() {
-            Some(last) => finding(self.name(), moment, last, &group, pattern),
-            None => Finding::new(self.name(), 0),
+            Some(last) => finding((self.name(), "at"), moment, last, &group, pattern),
+            None => Finding::new(self.name(), 0).by_rule("at"),
         };
         found.repeats = Repeats::Compaction;
         found.count = rounds.stale;
@@ -165,7 +165,7 @@ impl CompactionSpiral {
         found.score = 1.0 - rounds.round.new_share();
         found.since = rounds.since;
         (found.tool, found.outcome, found.changed) = (None, None, None);
-        found.evidence.pattern = pattern;
+        found.pattern = pattern.into();
         (found.evidence.hard, found.evidence.rounds) = (true, true);
         found
     }

@@ -2,6 +2,7 @@
 
 use deloop_types::{CameBack, Evidence, Finding};
 
+use super::run::Run;
 use crate::reading::Effect;
 use crate::{CallRecord, Ending, History, Look, Moment, Progress};
 
@@ -77,9 +78,31 @@ pub(crate) fn changed(history: &History, first: &CallRecord, record: &CallRecord
     }
 }
 
-/// Builds the fields that all findings about calls share. `group` holds the calls, newest first, including `record`.
+/// Returns the number of repetitions that `[tools.NAME] max` allows this call's tool, if it's set.
+pub(crate) fn allowed_by_user(moment: &Moment<'_>, record: &CallRecord) -> Option<u64> {
+    moment.tools.rule(moment.history.tool(record)).and_then(|rule| rule.max)
+}
+
+/// Returns the steps of these calls, given newest first, oldest first.
+pub(crate) fn steps(group: &[&CallRecord]) -> Vec<u64> {
+    group.iter().rev().map(|r| r.step.into()).collect()
+}
+
+/// Returns the steps of the last failed calls of a run that the history still has, oldest first.
+pub(crate) fn last_steps(
+    moment: &Moment<'_>,
+    run: &Run,
+    is_of_run: impl Fn(&CallRecord) -> bool,
+) -> Vec<u64> {
+    let recent = moment.history.recent().iter().rev();
+    let of_run = recent.filter(|r| r.ending.in_vain() && u64::from(r.step) >= run.since && is_of_run(r));
+    let count = usize::try_from(run.count).unwrap_or(usize::MAX);
+    steps(&of_run.take(count).collect::<Vec<_>>())
+}
+
+/// Builds the fields that all findings about calls share. `rule` is the parameter that is the threshold. `group` holds the calls, newest first, including `record`.
 pub(crate) fn finding(
-    detector: &str,
+    (detector, rule): (&str, &str),
     moment: &Moment<'_>,
     record: &CallRecord,
     group: &[&CallRecord],
@@ -97,7 +120,7 @@ pub(crate) fn finding(
     }
     calls.reverse();
     {
-        let mut found = Finding::new(detector, turns(group.iter().copied()));
+        let mut found = Finding::new(detector, turns(group.iter().copied())).by_rule(rule);
         found.period = 1;
         found.score = 1.0;
         found.since = first.step.into();
@@ -105,7 +128,9 @@ pub(crate) fn finding(
         found.outcome = came_back(record, group.iter().copied());
         found.changed = changed(history, first, record);
         found.calls = calls;
-        found.evidence = Evidence { pattern, at: record.ordinal.into(), ..Evidence::default() };
+        found.pattern = pattern.into();
+        found.counted = steps(group);
+        found.evidence = Evidence { at: record.ordinal.into(), ..Evidence::default() };
         found
     }
 }

@@ -60,7 +60,8 @@ impl Detector for DuplicateTurn {
             found.since = since;
             found.tool = turn.calls.first().map(|c| c.tool.clone());
             found.repeats = Repeats::Turn;
-            found.evidence = Evidence { pattern: hash, at: moment.history.turns(), ..Evidence::default() };
+            found.pattern = hash.into();
+            found.evidence = Evidence { at: moment.history.turns(), ..Evidence::default() };
             found
         })
     }

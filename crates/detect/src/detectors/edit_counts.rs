@@ -117,7 +117,7 @@ fn finding(
     named: NamedFile,
     ordinal: u32,
 ) -> Finding {
-    let mut found = Finding::new(rule.detector, edited.count);
+    let mut found = Finding::new(rule.detector, edited.count).by_rule("at");
     found.period = 1;
     found.score = 1.0;
     found.since = edited.since;
@@ -127,11 +127,8 @@ fn finding(
         found.calls =
             vec![deloop_types::ShortCall { about: named.name.clone(), ..moment.history.short(record) }];
     }
-    found.evidence = Evidence {
-        pattern: edited.file.into(),
-        at: ordinal.into(),
-        fields: vec![("file", named.name)],
-        ..Evidence::default()
-    };
+    found.pattern = u64::from(edited.file).into();
+    found.evidence =
+        Evidence { at: ordinal.into(), fields: vec![("file", named.name)], ..Evidence::default() };
     found
 }

@@ -71,8 +71,13 @@ impl Detector for EmptySearch {
         }
         let enough = turns(group.iter().copied()) >= params.at && barren >= params.share * all;
         enough.then(|| {
-            let mut found =
-                finding(self.name(), moment, record, &group, short_hash(&record.program.to_le_bytes()));
+            let mut found = finding(
+                (self.name(), "at"),
+                moment,
+                record,
+                &group,
+                short_hash(&record.program.to_le_bytes()),
+            );
             found.repeats = Repeats::Search;
             found
         })

@@ -3,6 +3,7 @@ use deloop_types::{Evidence, Finding, Outcome, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counting::last_steps;
 use super::run::Run;
 use crate::{Detector, Happening, Moment, ToolKind};
 
@@ -65,12 +66,13 @@ impl Detector for FailingCommands {
         memory.file_operations += u64::from(record.file_operation);
         let count = memory.run.count;
         (count >= params.at).then(|| {
-            let mut found = Finding::new(self.name(), count);
+            let mut found = Finding::new(self.name(), count).by_rule("at");
             found.period = 1;
             found.score = 1.0;
             found.since = memory.run.since;
             found.tool = Some(moment.history.tool(record).to_owned());
             found.repeats = Repeats::Commands;
+            found.counted = last_steps(moment, &memory.run, |r| r.kind == record.kind);
             found.evidence = Evidence {
                 at: record.ordinal.into(),
                 variant: (memory.file_operations == count).then_some("file-operations"),

@@ -58,7 +58,8 @@ impl Detector for FailingRun {
         let run: Vec<&CallRecord> = run.collect();
         let (count, turns) = (run.len() as u64, turns(run.iter().copied()));
         (count >= params.at && turns >= params.turns).then(|| {
-            let mut found = finding(self.name(), moment, &result.record, &run, short_hash(b"failing-run"));
+            let mut found =
+                finding((self.name(), "at"), moment, &result.record, &run, short_hash(b"failing-run"));
             found.repeats = Repeats::Failure;
             found.count = count;
             found.evidence.hard = count >= params.hard && turns >= params.hard_turns && proven(&run);

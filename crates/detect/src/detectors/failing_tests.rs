@@ -3,6 +3,7 @@ use deloop_types::{Evidence, Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counting::last_steps;
 use super::run::Run;
 use super::test_progress::passed;
 use crate::{Detector, Happening, Moment};
@@ -55,12 +56,13 @@ impl Detector for FailingTests {
             false => {
                 run.extend(0, result.record.step.into());
                 (run.count >= params.at).then(|| {
-                    let mut found = Finding::new(self.name(), run.count);
+                    let mut found = Finding::new(self.name(), run.count).by_rule("at");
                     found.period = 1;
                     found.score = 1.0;
                     found.since = run.since;
                     found.tool = Some(moment.history.tool(&result.record).to_owned());
                     found.repeats = Repeats::Tests;
+                    found.counted = last_steps(moment, run, |r| r.tests);
                     found.evidence = Evidence { at: result.record.ordinal.into(), ..Evidence::default() };
                     found
                 })

@@ -61,12 +61,12 @@ impl Detector for IdleSpend {
         let percent = (stretch.usd / params.usd * 100.0).min(1e9) as u64;
         let severity = STAGES.iter().filter(|stage| percent >= **stage).count() as u64;
         (severity > 0).then(|| {
-            let mut found = Finding::new(self.name(), percent);
+            let mut found = Finding::new(self.name(), percent).by_rule("usd");
             found.score = 1.0;
             found.since = stretch.began().into();
             found.repeats = Repeats::IdleSpend;
+            found.pattern = (short_hash(b"idle-spend") ^ u64::from(moment.history.requests())).into();
             found.evidence = Evidence {
-                pattern: short_hash(b"idle-spend") ^ u64::from(moment.history.requests()),
                 at: moment.history.turns(),
                 severity,
                 fields: vec![("usd", format!("{:.2}", stretch.usd)), ("times", count.to_string())],

@@ -113,7 +113,7 @@ impl KnownFailureDetector {
         severity: u64,
     ) -> Finding {
         let here: Vec<&CallRecord> = same_here(moment.history, record).collect();
-        let mut found = finding(self.name(), moment, record, &here, record.signature);
+        let mut found = finding((self.name(), "at"), moment, record, &here, record.signature);
         found.repeats = Repeats::KnownFailure;
         found.count = others.workers + 1;
         found.evidence.severity = severity;

@@ -3,7 +3,7 @@ use deloop_types::{Finding, Origin, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{about_to_be, finding, proven, stale_share, turns};
+use super::counting::{about_to_be, allowed_by_user, finding, proven, stale_share, turns};
 use crate::reading::{Effect, requested_times};
 use crate::{CallRecord, Detector, Happening, Look, Moment, Progress, ToolKind, short_hash};
 
@@ -100,7 +100,7 @@ impl NoProgress {
         let unseen: Vec<&CallRecord> =
             unseen.take_while(|r| r.signature == record.signature && !r.answered()).collect();
         if params.unseen > 0 && turns(unseen.iter().copied()) >= params.unseen && !record.waits() {
-            return Some(self.found(moment, record, &unseen));
+            return Some(self.found("unseen", moment, record, &unseen));
         }
         let last = moment.history.of_this_request().find(|r| r.signature == record.signature)?;
         let mut group = self.same_call(params, moment, last, memory)?;
@@ -109,7 +109,7 @@ impl NoProgress {
         // Only what reads, and answers at once, may be refused although it succeeds.
         let reads = matches!(last.kind, ToolKind::Read | ToolKind::Search) || last.effect.reads();
         let at_once = group.iter().all(|r| r.at_once());
-        let mut found = about_to_be(self.found(moment, last, &group), record);
+        let mut found = about_to_be(self.found("at", moment, last, &group), record);
         found.evidence.hard &= reads && at_once && proven(&group);
         found.evidence.hard |= found.changed != Some(true) && self.persists(params, moment, &group);
         found.evidence.hard.then_some(found)
@@ -138,13 +138,13 @@ impl NoProgress {
     ) -> Option<Finding> {
         let requested = memory.call == record.signature;
         if let Some(group) = self.identical(params, moment, record).filter(|_| !requested) {
-            return Some(self.found(moment, record, &group));
+            return Some(self.found("identical", moment, record, &group));
         }
         if !record.progress.nothing_new() {
             return None;
         }
         if let Some(group) = self.same_call(params, moment, record, memory) {
-            return Some(self.found(moment, record, &group));
+            return Some(self.found("at", moment, record, &group));
         }
         let window = self.window(params, moment, record);
         let stale = !window.is_empty()
@@ -153,7 +153,7 @@ impl NoProgress {
         stale.then(|| {
             // For as long as it lasts it is one pattern, whichever calls it is made of.
             let pattern = short_hash(b"everything") ^ u64::from(moment.history.requests());
-            let mut found = finding(self.name(), moment, record, &window, pattern);
+            let mut found = finding((self.name(), "window"), moment, record, &window, pattern);
             found.repeats = Repeats::Everything;
             found.outcome = None;
             found.count = window.iter().filter(|r| r.progress.nothing_new()).count() as u64;
@@ -204,8 +204,7 @@ impl NoProgress {
             .take_while(|r| r.ending == record.ending && changes.is_none_or(|c| r.changes == c))
             .take_while(|r| changes.is_none() || r.output == record.output)
             .collect();
-        let rule = moment.tools.rule(history.tool(record)).and_then(|rule| rule.max);
-        let mut at = rule.unwrap_or(params.at);
+        let mut at = allowed_by_user(moment, record).unwrap_or(params.at);
         if memory.call == record.signature {
             at = at.max(memory.times + 1);
         }
@@ -248,11 +247,10 @@ impl NoProgress {
         (enough && stale >= params.share * all).then_some(group)
     }
 
-    fn found(&self, moment: &Moment<'_>, record: &CallRecord, group: &[&CallRecord]) -> Finding {
-        {
-            let mut found = finding(self.name(), moment, record, group, record.signature);
-            found.repeats = Repeats::Call;
-            found
-        }
+    fn found(&self, rule: &str, moment: &Moment<'_>, record: &CallRecord, group: &[&CallRecord]) -> Finding {
+        let mut found = finding((self.name(), rule), moment, record, group, record.signature);
+        found.repeats = Repeats::Call;
+        found.threshold = allowed_by_user(moment, record).filter(|_| rule == "at").map(Into::into);
+        found
     }
 }

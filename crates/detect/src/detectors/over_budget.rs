@@ -71,13 +71,13 @@ impl Detector for OverBudget {
             _ => at > 0 && percent >= at,
         };
         is_due.then(|| {
-            let mut found = Finding::new(self.name(), percent);
+            let mut found = Finding::new(self.name(), percent).by_rule(closest.key);
             found.period = 0;
             found.score = 1.0;
             found.since = ledger.raised_at;
             found.repeats = Repeats::Budget;
+            found.pattern = u64::from(ledger.raises).into();
             found.evidence = Evidence {
-                pattern: u64::from(ledger.raises),
                 fields: vec![
                     ("unit", closest.unit.to_owned()),
                     ("used", closest.amount(closest.used)),

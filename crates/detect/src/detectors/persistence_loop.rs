@@ -133,18 +133,14 @@ impl Detector for PersistenceLoop {
 
 impl PersistenceLoop {
     fn found(&self, moment: &Moment<'_>, requests: &AnsweredRequests) -> Finding {
-        let mut found = Finding::new(self.name(), requests.count);
+        let mut found = Finding::new(self.name(), requests.count).by_rule("at");
         found.repeats = Repeats::Request;
         found.period = 1;
         found.score = 1.0;
         found.since = requests.since;
-        found.evidence = Evidence {
-            pattern: short_hash(b"persistence-loop") ^ requests.since,
-            at: moment.history.turns(),
-            hard: true,
-            rounds: true,
-            ..Evidence::default()
-        };
+        found.pattern = (short_hash(b"persistence-loop") ^ requests.since).into();
+        found.evidence =
+            Evidence { at: moment.history.turns(), hard: true, rounds: true, ..Evidence::default() };
         found
     }
 }

@@ -83,7 +83,7 @@ impl Detector for PlanRewrite {
             }
         }
         let (part, ordinal) = best.filter(|(part, _)| part.count >= params.at)?;
-        let mut found = Finding::new(self.name(), part.count);
+        let mut found = Finding::new(self.name(), part.count).by_rule("at");
         found.period = 1;
         found.score = 1.0;
         found.since = part.since;
@@ -92,8 +92,8 @@ impl Detector for PlanRewrite {
             found.tool = Some(moment.history.tool(record).to_owned());
             found.calls = vec![moment.history.short(record)];
         }
-        let pattern = u64::from(part.plan) << 32 | u64::from(part.part);
-        found.evidence = Evidence { pattern, at: ordinal.into(), ..Evidence::default() };
+        found.pattern = (u64::from(part.plan) << 32 | u64::from(part.part)).into();
+        found.evidence = Evidence { at: ordinal.into(), ..Evidence::default() };
         Some(found)
     }
 }

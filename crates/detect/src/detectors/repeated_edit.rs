@@ -67,7 +67,7 @@ impl Detector for RepeatedEdit {
         };
         let group: Vec<&CallRecord> = history.of_this_request().filter(same).collect();
         (turns(group.iter().copied()) >= params.at).then(|| {
-            let mut found = finding(self.name(), moment, record, &group, short_hash(&[record.tool]));
+            let mut found = finding((self.name(), "at"), moment, record, &group, short_hash(&[record.tool]));
             found.repeats = Repeats::Edit;
             found.outcome = None;
             found

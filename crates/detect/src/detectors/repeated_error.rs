@@ -123,10 +123,10 @@ impl Detector for RepeatedError {
         // Each look at another place is a guess, and a wrong one narrows the next.
         let guesses = (record.effect.reads() || record.effect == Effect::Remote)
             && group.iter().any(|r| r.signature != record.signature);
-        let at = match () {
-            () if bare && params.bare > 0 => params.bare,
-            () if guesses => params.guesses,
-            () => params.at,
+        let (mut rule, at) = match () {
+            () if bare && params.bare > 0 => ("bare", params.bare),
+            () if guesses => ("guesses", params.guesses),
+            () => ("at", params.at),
         };
         let mut enough = at > 0 && turns(group.iter().copied()) >= at && lately(6) >= params.share;
         // After changes, the same kind of failure in other words takes more, and failures that come back but for their numbers: an
@@ -141,11 +141,11 @@ impl Detector for RepeatedError {
             let first = of_kind.last().map_or(0, |r| r.ordinal);
             let since = history.recent().iter().filter(|r| r.ordinal > first);
             enough = barren_share(since) >= params.despite_share;
-            group = of_kind;
+            (rule, group) = ("despite", of_kind);
         }
         if enough {
             let failure = u64::from(record.failure);
-            let mut found = finding(self.name(), moment, record, &group, failure);
+            let mut found = finding((self.name(), rule), moment, record, &group, failure);
             found.repeats = Repeats::Variants;
             if group.iter().all(|r| r.signature == record.signature) {
                 // The same call may have failed in other ways in between, after the same edits made again.
@@ -161,7 +161,7 @@ impl Detector for RepeatedError {
             && turns(group.iter().copied()) >= params.exact
             && lately(12) >= params.exact_share;
         enough.then(|| {
-            let mut found = finding(self.name(), moment, record, &group, u64::from(record.output));
+            let mut found = finding((self.name(), "exact"), moment, record, &group, u64::from(record.output));
             found.repeats = Repeats::Failure;
             found.outcome = Some(CameBack::SameFailure);
             found.evidence.hard = is_all_there_is(params, history, record);

@@ -3,7 +3,7 @@ use deloop_types::{Finding, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::{about_to_be, changed, finding, proven, stale_share, turns};
+use super::counting::{about_to_be, allowed_by_user, changed, finding, proven, stale_share, turns};
 use crate::{CallRecord, Detector, Ending, Happening, Moment, Progress, ToolKind};
 
 /// Finds the same call failing or being refused repeatedly, whatever the error text.
@@ -147,11 +147,9 @@ impl Detector for RepeatedFailure {
         }
         // Enough of them lately; then all that are remembered count.
         let lately = unchanged.iter().filter(|r| near(r, params.within)).copied();
-        let at = moment
-            .tools
-            .rule(history.tool(record))
-            .and_then(|rule| rule.max)
-            .unwrap_or(if record.waits() { params.polls } else { params.at });
+        let (rule, of_rule) = if record.waits() { ("polls", params.polls) } else { ("at", params.at) };
+        let by_user = allowed_by_user(moment, record);
+        let at = by_user.unwrap_or(of_rule);
         let stuck = at > 0 && turns(lately) >= at;
         let hard = stuck && proven(&unchanged);
         if !pending && unchanged.len() > 1 {
@@ -167,13 +165,15 @@ impl Detector for RepeatedFailure {
             if !(hard || often && proven(&unchanged)) {
                 return None;
             }
-            let mut found = about_to_be(self.found(moment, last, &unchanged), record);
+            let mut found = about_to_be(self.found(rule, moment, last, &unchanged), record);
+            found.threshold = by_user.map(Into::into);
             found.evidence.hard &= hard;
             found.evidence.hard |= often && found.changed != Some(true);
             return Some(found).filter(|found| found.evidence.hard);
         }
         if stuck {
-            let mut found = self.found(moment, record, &unchanged);
+            let mut found = self.found(rule, moment, record, &unchanged);
+            found.threshold = by_user.map(Into::into);
             found.evidence.hard =
                 hard && (found.changed == Some(false) || often && found.changed != Some(true));
             return Some(found);
@@ -182,21 +182,19 @@ impl Detector for RepeatedFailure {
             in_vain.iter().filter(|r| near(r, params.edits_within)).copied().collect();
         if params.edits > 0 && record.kind == ToolKind::Write && turns(edits.iter().copied()) >= params.edits
         {
-            return Some(self.found(moment, record, &edits));
+            return Some(self.found("edits", moment, record, &edits));
         }
         let same: Vec<&CallRecord> = in_vain.iter().filter(|r| r.came_back_as(record)).copied().collect();
         let stale = || stale_share(history.recent().iter().rev().take(params.despite_of));
         let despite = params.despite > 0 && !record.waits() && turns(same.iter().copied()) >= params.despite;
-        (despite && stale() >= params.despite_share).then(|| self.found(moment, record, &same))
+        (despite && stale() >= params.despite_share).then(|| self.found("despite", moment, record, &same))
     }
 }
 
 impl RepeatedFailure {
-    fn found(&self, moment: &Moment<'_>, record: &CallRecord, group: &[&CallRecord]) -> Finding {
-        {
-            let mut found = finding(self.name(), moment, record, group, record.signature);
-            found.repeats = Repeats::Call;
-            found
-        }
+    fn found(&self, rule: &str, moment: &Moment<'_>, record: &CallRecord, group: &[&CallRecord]) -> Finding {
+        let mut found = finding((self.name(), rule), moment, record, group, record.signature);
+        found.repeats = Repeats::Call;
+        found
     }
 }

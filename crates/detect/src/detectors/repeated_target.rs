@@ -48,15 +48,15 @@ impl Detector for RepeatedTarget {
         (run.count >= params.at).then(|| {
             let short = short_call(&call.call.tool, &call.call.args);
             {
-                let mut found = Finding::new(self.name(), run.count);
+                let mut found = Finding::new(self.name(), run.count).by_rule("at");
                 found.period = 1;
                 found.score = 1.0;
                 found.since = run.since;
                 found.tool = Some(call.call.tool.clone());
                 found.repeats = Repeats::Target;
                 found.calls = vec![short];
-                found.evidence =
-                    Evidence { pattern: run.of, at: call.record.ordinal.into(), ..Evidence::default() };
+                found.pattern = run.of.into();
+                found.evidence = Evidence { at: call.record.ordinal.into(), ..Evidence::default() };
                 found
             }
         })

@@ -152,15 +152,15 @@ impl Detector for SimilarCall {
             (memory.signature, memory.variation) = (call.signature.short(), ArgumentVariation::Identical);
         }
         (memory.count >= params.at).then(|| {
-            let mut found = Finding::new(self.name(), memory.count);
+            let mut found = Finding::new(self.name(), memory.count).by_rule("at");
             found.period = 1;
             found.score = score;
             found.since = memory.since;
             found.tool = Some(memory.tool.clone());
             found.repeats = Repeats::Variants;
             found.calls = vec![short_call(&call.call.tool, &call.call.args)];
+            found.pattern = crate::short_hash(memory.first.as_bytes()).into();
             found.evidence = Evidence {
-                pattern: crate::short_hash(memory.first.as_bytes()),
                 at: call.record.ordinal.into(),
                 details: serde_json::to_value(memory.details()).ok(),
                 run: Some(memory.evidence(moment, &call.record)),

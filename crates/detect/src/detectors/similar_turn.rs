@@ -116,7 +116,7 @@ impl Detector for SimilarTurn {
         };
         let SimilarRun { similar, since } = memory.run;
         (similar >= params.at).then(|| {
-            let mut found = Finding::new(self.name(), similar);
+            let mut found = Finding::new(self.name(), similar).by_rule("at");
             found.period = 1;
             found.score = score;
             found.since = since;

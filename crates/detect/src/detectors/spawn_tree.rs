@@ -41,7 +41,7 @@ struct SpawnReason {
     count: u64,
     severity: u64,
     repeats: Repeats,
-    kind: &'static str,
+    rule: &'static str,
 }
 
 impl Detector for SpawnTreeDetector {
@@ -69,8 +69,8 @@ impl Detector for SpawnTreeDetector {
         let Happening::Call(call) = &moment.event else { return None };
         let spawn = call.spawn?;
         let reasons = reasons(params, &spawn).into_iter().flatten();
-        let SpawnReason { pattern, count, severity, repeats, kind } = reasons.max_by_key(|r| r.severity)?;
-        let mut found = Finding::new(self.name(), count);
+        let SpawnReason { pattern, count, severity, repeats, rule } = reasons.max_by_key(|r| r.severity)?;
+        let mut found = Finding::new(self.name(), count).by_rule(rule);
         found.period = 1;
         found.score = 1.0;
         found.since = if repeats == Repeats::SpawnedTask { spawn.since } else { moment.step };
@@ -79,12 +79,11 @@ impl Detector for SpawnTreeDetector {
         found.changed = (repeats == Repeats::SpawnedTask).then_some(false);
         found.calls = vec![short_call(&call.call.tool, &call.call.args)];
         let totals = spawn.totals;
+        found.pattern = pattern.into();
         found.evidence = Evidence {
-            pattern,
             at: call.record.ordinal.into(),
             severity: severity.max(insistence(moment, &call.record)),
             fields: vec![
-                ("kind", kind.to_owned()),
                 ("spawns", totals.spawns.to_string()),
                 ("subagents", totals.subagents.to_string()),
                 ("tokens", totals.tokens.to_string()),
@@ -103,8 +102,8 @@ const SPAWNERS: u32 = 3;
 
 fn reasons(params: &SpawnTreeParams, spawn: &SpawnView) -> [Option<SpawnReason>; 5] {
     let over = |count: u64, limit: u64| (limit > 0 && count >= limit).then(|| count - limit + 1);
-    let reason = |pattern, count, severity: Option<u64>, repeats, kind| {
-        severity.map(|severity| SpawnReason { pattern, count, severity, repeats, kind })
+    let reason = |pattern, count, severity: Option<u64>, repeats, rule| {
+        severity.map(|severity| SpawnReason { pattern, count, severity, repeats, rule })
     };
     let depth = u64::from(spawn.nesting.depth);
     let relays = u64::from(spawn.nesting.relays);
@@ -131,7 +130,7 @@ fn reasons(params: &SpawnTreeParams, spawn: &SpawnView) -> [Option<SpawnReason>;
             times,
             over(times, params.tasks),
             Repeats::SpawnedTask,
-            "task",
+            "tasks",
         ),
     ]
 }

@@ -3,7 +3,7 @@ use deloop_types::{Finding, Origin, Repeats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counting::finding;
+use super::counting::{allowed_by_user, finding};
 use crate::reading::requested_times;
 use crate::{CallRecord, Detector, Happening, Moment, short_hash};
 
@@ -68,8 +68,7 @@ impl Detector for StaleRun {
         let history = moment.history;
         let stretch = history.stretch();
         let [calls, turns] = [stretch.calls, stretch.turns].map(u64::from);
-        let rule = moment.tools.rule(history.tool(record)).and_then(|rule| rule.max);
-        let allowed = rule.unwrap_or(0).max(*times);
+        let allowed = allowed_by_user(moment, record).unwrap_or(0).max(*times);
         let reached = |at: u64, least: u64| calls >= at.saturating_add(allowed) && turns >= least;
         let waited = params.prompted > 0 && calls >= params.prompted.saturating_add(allowed);
         let stale = stretch.prompts == 0 && reached(params.at, params.turns);
@@ -78,8 +77,9 @@ impl Detector for StaleRun {
         }
         let since = |r: &&CallRecord| r.step >= stretch.since && (waited || r.progress.nothing_new());
         let group: Vec<&CallRecord> = history.of_this_request().filter(since).collect();
+        let rule = if stale { "at" } else { "prompted" };
         let pattern = short_hash(b"stale-run") ^ u64::from(history.requests());
-        let mut found = finding(self.name(), moment, record, &group, pattern);
+        let mut found = finding((self.name(), rule), moment, record, &group, pattern);
         (found.repeats, found.outcome) = (Repeats::Everything, None);
         found.count = calls;
         found.since = stretch.since.into();

@@ -71,18 +71,15 @@ impl Detector for StalledTask {
         }
         memory.count += 1;
         (memory.count >= params.at).then(|| {
-            let mut found = Finding::new(self.name(), memory.count);
+            let mut found = Finding::new(self.name(), memory.count).by_rule("at");
             found.period = 1;
             found.score = 1.0;
             found.since = memory.since;
             found.tool = Some(call.call.tool.clone());
             found.repeats = Repeats::Task;
             found.calls = vec![short_call(&call.call.tool, &call.call.args)];
-            found.evidence = Evidence {
-                pattern: memory.task.into(),
-                at: call.record.ordinal.into(),
-                ..Evidence::default()
-            };
+            found.pattern = u64::from(memory.task).into();
+            found.evidence = Evidence { at: call.record.ordinal.into(), ..Evidence::default() };
             found
         })
     }

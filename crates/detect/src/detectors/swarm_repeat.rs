@@ -56,15 +56,15 @@ impl Detector for SwarmRepeat {
         }
         let short = short_call(&call.call.tool, &call.call.args);
         Some({
-            let mut found = Finding::new(self.name(), count);
+            let mut found = Finding::new(self.name(), count).by_rule("at");
             found.period = 1;
             found.score = 1.0;
             found.since = moment.step;
             found.tool = Some(call.call.tool.clone());
             found.repeats = Repeats::Swarm;
             found.calls = vec![short];
+            found.pattern = call.target().short().into();
             found.evidence = Evidence {
-                pattern: call.target().short(),
                 at: call.record.ordinal.into(),
                 fields: vec![("workers", workers.to_string())],
                 ..Evidence::default()

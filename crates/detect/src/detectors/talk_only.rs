@@ -107,7 +107,7 @@ impl Detector for TalkOnly {
             memory.empty.extend(0, moment.step);
             let Run { count, since, .. } = memory.empty;
             return (params.empty > 0 && count >= params.empty).then(|| {
-                let mut found = Finding::new(self.name(), count);
+                let mut found = Finding::new(self.name(), count).by_rule("empty");
                 (found.period, found.score, found.since) = (1, 1.0, since);
                 found.repeats = Repeats::EmptyTurn;
                 let hard = params.empty_hard > 0 && count >= params.empty_hard;
@@ -136,7 +136,8 @@ impl Detector for TalkOnly {
             (count, since) = (replies, stretch.replies_since.into());
         }
         (again || count >= params.at).then(|| {
-            let mut found = Finding::new(self.name(), count);
+            let rule = if count >= params.at { "at" } else { "again" };
+            let mut found = Finding::new(self.name(), count).by_rule(rule);
             found.period = 1;
             found.score = score;
             found.since = since;
@@ -154,7 +155,7 @@ impl TalkOnly {
         let stretch = moment.history.stretch();
         let count = u64::from(stretch.notes);
         (params.again > 0 && stretch.prompts == 0 && count >= params.again).then(|| {
-            let mut found = Finding::new(self.name(), count);
+            let mut found = Finding::new(self.name(), count).by_rule("again");
             found.period = 1;
             found.score = 1.0;
             found.since = stretch.notes_since.into();

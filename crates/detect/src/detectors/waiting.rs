@@ -68,12 +68,12 @@ impl Detector for WaitingDetector {
             _ => false,
         };
         let wait = moment.history.wait();
-        let severity = if looks { severity(params, wait) } else { 0 };
-        (severity > 0).then(|| {
+        let (severity, rule) = severity(params, wait).filter(|_| looks)?;
+        Some({
             let history = moment.history;
             let cost = if wait.run.dollars() * 2.0 < wait.all.dollars() { wait.all } else { wait.run };
             let record = history.recent().iter().rev().find(|r| r.signature == wait.call);
-            let mut found = Finding::new(self.name(), u64::from(wait.looks.max(cost.requests)));
+            let mut found = Finding::new(self.name(), u64::from(wait.looks.max(cost.requests))).by_rule(rule);
             (found.period, found.score) = (1, 1.0);
             found.since = wait.since.into();
             found.repeats = Repeats::Wait;
@@ -92,8 +92,8 @@ impl Detector for WaitingDetector {
                 }
                 (usd, _) => format!("${usd:.2}"),
             };
+            found.pattern = (short_hash(b"waiting") ^ u64::from(history.requests())).into();
             found.evidence = Evidence {
-                pattern: short_hash(b"waiting") ^ u64::from(history.requests()),
                 at: history.turns(),
                 severity,
                 fields: vec![("minutes", minutes), ("cost", spent)],
@@ -105,8 +105,8 @@ impl Detector for WaitingDetector {
     }
 }
 
-/// Returns 1 and 2 for looks that deserve a message, 3 if the limit is reached, and 0 otherwise.
-fn severity(params: &WaitingParams, wait: &Wait) -> u64 {
+/// Returns 1 and 2 for looks that deserve a message, and 3 if the limit is reached, each with its rule.
+fn severity(params: &WaitingParams, wait: &Wait) -> Option<(u64, &'static str)> {
     let looks = u64::from(wait.looks);
     let fast = |at: u64| match wait.pause() {
         Some(pause) => looks >= at && pause < params.pause,
@@ -117,14 +117,18 @@ fn severity(params: &WaitingParams, wait: &Wait) -> u64 {
     let costs = |at: u64, usd: f64| usd > 0.0 && looks >= at && wait.run.dollars() >= most(usd);
     let reached = |times: u64, usd: f64| {
         let at = params.looks.saturating_mul(times);
-        params.looks > 0 && (fast(at) || costs(at, usd))
+        match () {
+            () if params.looks == 0 => None,
+            () if fast(at) => Some("looks"),
+            () => costs(at, usd).then_some("costs"),
+        }
     };
     let share = if params.usd > 0.0 { wait.all.dollars() / params.usd } else { 0.0 };
-    match share {
-        1.0.. => 3,
-        SECOND_SHARE.. => 2,
-        _ if reached(SECOND, params.costs * SECOND as f64) => 2,
-        FIRST_SHARE.. => 1,
-        _ => u64::from(reached(1, params.costs)),
+    match (share, reached(SECOND, params.costs * SECOND as f64)) {
+        (1.0.., _) => Some((3, "usd")),
+        (SECOND_SHARE.., _) => Some((2, "usd")),
+        (_, Some(rule)) => Some((2, rule)),
+        (FIRST_SHARE.., _) => Some((1, "usd")),
+        _ => reached(1, params.costs).map(|rule| (1, rule)),
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn line(decision: &Decision, carried: Action) -> String {
 }
 
 fn summary(decision: &Decision) -> &str {
-    match decision.findings.first() {
+    match decision.main_finding() {
         Some(finding) => finding.summary.trim_end_matches('.'),
         None => decision.status.as_deref().unwrap_or("it repeats itself"),
     }

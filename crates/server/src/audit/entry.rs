@@ -111,7 +111,7 @@ impl AuditEntry {
         if full.action == deloop_types::Action::Continue {
             return None;
         }
-        let finding = decision.findings.first().or(full.findings.first());
+        let finding = decision.main_finding().or(full.main_finding());
         let first = finding.map_or(decision.step, |finding| finding.since.min(decision.step));
         let would = decision.would.as_ref().map(|would| would.action.to_string());
         let message = decision.message.as_deref().or(full.message.as_deref());

@@ -84,8 +84,8 @@ impl DeclaredSwarms {
         if decision.action >= Action::Nudge
             && let Some(finding) = decision.findings.iter().find(|f| f.repeats == Repeats::Swarm)
         {
-            let first = decision.findings.first().is_some_and(|f| f.repeats == Repeats::Swarm);
-            let message = decision.message.clone().filter(|_| first);
+            let decided = decision.deciding().is_some_and(|f| f.repeats == Repeats::Swarm);
+            let message = decision.message.clone().filter(|_| decided);
             let declared = self.declare(&group, swarm, finding, message, now)?;
             for declaration in self.declarations(&group, now)? {
                 if declaration.pattern == pattern(finding) {
@@ -211,5 +211,5 @@ fn group(project: &Project, swarm: &str) -> String {
 }
 
 fn pattern(finding: &Finding) -> String {
-    format!("{:016x}", finding.evidence.pattern)
+    format!("{:016x}", finding.pattern.0)
 }

@@ -151,7 +151,8 @@ impl AgentMoney {
 
 /// Returns the finding that says that the agent is in a loop. Budgets aren't loops, and what is only listed doesn't count.
 fn looping(decision: &Decision) -> Option<&Finding> {
-    decision.findings.iter().find(|finding| !finding.is_budget() && !finding.evidence.advisory)
+    let is_loop = |finding: &&Finding| !finding.is_budget() && !finding.evidence.advisory;
+    decision.deciding().filter(is_loop).or_else(|| decision.findings.iter().find(is_loop))
 }
 
 fn is_terminated(events: &[Event]) -> bool {

@@ -42,12 +42,15 @@ impl RecordedDecision {
     }
 }
 
-/// Serializes findings as in a Decision, each with the number that identifies its pattern.
+/// Serializes findings as in a Decision, the one that decided with `"decided": true`.
 fn findings_json(decision: &Decision) -> Result<String, StoreError> {
+    let deciding = decision.deciding();
     let mut list = Vec::with_capacity(decision.findings.len());
     for finding in &decision.findings {
         let mut json = serde_json::to_value(finding).map_err(StoreError::encode)?;
-        json["pattern"] = finding.evidence.pattern.into();
+        if deciding == Some(finding) {
+            json["decided"] = true.into();
+        }
         list.push(json);
     }
     Ok(serde_json::Value::Array(list).to_string())
@@ -57,7 +60,7 @@ impl SqliteJournal {
     pub(super) fn insert(&self, decision: &Decision, at: &DecisionOrigin<'_>) -> Result<(), StoreError> {
         let full = decision.uncapped();
         let Some(id) = full.id.as_deref().filter(|_| full.action > Action::Continue) else { return Ok(()) };
-        let finding = decision.findings.first();
+        let finding = decision.main_finding();
         let findings = findings_json(decision)?;
         let would = match at.held {
             Some(_) => Some(full.action),
