@@ -39,11 +39,15 @@ runs, and *loss* is that limit as a share of the reported hours.
   the loop.
 - **New every time.** Edits that differ while a test fails as before (cursor-stuck-test-3-hours, devin-same-test-3-hours), a log
   that grows (claude-code-zombie-agents), a login with a new state (openclaw-oauth-236-turns) and errors in other words with a
-  success now and then (qwen-138-rounds-of-errors, openclaw-rate-limit-219-turns) look like honest work for so long that
+  success now and then (qwen-138-rounds-of-errors) look like honest work for so long that
   healthy sessions would be stopped, too.
 - **Talk.** Two agents that answer each other in many different sentences (five-agents-variable-name,
   hermes-telegram-132-messages) repeat themselves word for word too late.
-- **Declared waits.** codex-wait-712 waits for processes that are declared running, between edits.
+- **Waiting.** Only a limit in dollars ends what waits for something outside, and honest waits cost up to $3. codex-wait-712 waits
+  for processes that are declared running, between edits, openclaw-rate-limit-219-turns for a limit of requests to pass, and
+  claude-code-empty-output-hour reports no cost.
+- **Nobody can know.** In hermes-mcp-90-retries, a tool of another server isn't connected. Nothing shows whether that will change, so the
+  agent is only messaged.
 - **Sessions that each fail once.** antfarm-failing-crons, claude-code-124-limit-messages, ralph-docker-66-empty-branches and
   hermes-memory-94-failures are loops of the program that starts the sessions. deloop remembers failures that a session met
   twice.
