@@ -3,7 +3,7 @@
 use deloop_types::Outcome;
 use serde::{Deserialize, Serialize};
 
-use crate::reading::Effect;
+use crate::reading::{Effect, ReportedState};
 use crate::{CallRecord, Ending, ToolKind};
 
 /// What repeating a call can bring.
@@ -34,13 +34,13 @@ const USUAL_PAUSE: u32 = 100;
 /// Fewer pauses than this don't show what is usual.
 const FEW: usize = 3;
 
-/// Judges `record`, whose result has just been read, after the calls `before` it (newest first). `is_pending` returns whether
-/// the result itself reports a state that passes, such as `pending`: in a field, or, if it is given `true`, in its words. It
-/// is asked only where that can matter.
+/// Judges `record`, whose result has just been read, after the calls `before` it (newest first). `reported` returns the state
+/// that the result itself reports; it is given whether the words of the result can say that something passes. It is asked
+/// only where that can matter.
 pub(crate) fn look<'a>(
     record: &CallRecord,
     before: &(impl Iterator<Item = &'a CallRecord> + Clone),
-    is_pending: impl FnOnce(bool) -> bool,
+    reported: impl FnOnce(bool) -> Option<ReportedState>,
 ) -> Look {
     let certain = record.ending == Ending::Refused
         || record.outcome == Some(Outcome::Invalid)
@@ -61,7 +61,8 @@ pub(crate) fn look<'a>(
     // In the output of a local command, words such as "in progress" can be about anything.
     let is_elsewhere = record.waits() || record.outside || record.effect == Effect::Unknown;
     let repeated = failed || record.came_back_as(last) || last.look == Look::Waiting;
-    if repeated && record.effect != Effect::Checks && is_pending(is_elsewhere) {
+    let reported = (repeated && record.effect != Effect::Checks).then(|| reported(is_elsewhere)).flatten();
+    if reported == Some(ReportedState::Passing) {
         return Look::Waiting;
     }
     // What a build or a check returns depends on files that only the agent changes.
@@ -70,16 +71,18 @@ pub(crate) fn look<'a>(
     let passes_with_time = record.effect < Effect::Changes && record.effect != Effect::Checks && !gone;
     let blocks =
         !failed && is_elsewhere && record.came_back_as(last) && record.seconds().is_some_and(|s| s >= BLOCKS);
-    // A program here that fails again after a pause has merely failed again.
-    let paused = || {
-        before.clone().next().is_some_and(|previous| {
-            let long = || is_long(idle(record, previous), before.clone(), record);
-            previous.waits() || (!failed || record.waits() || record.outside) && long()
-        })
-    };
-    let waited = passes_with_time && (blocks || paused());
-    match waited {
+    let previous = before.clone().next();
+    let slept = previous.is_some_and(CallRecord::waits);
+    let long =
+        slept || previous.is_some_and(|previous| is_long(idle(record, previous), before.clone(), record));
+    let paused = slept || passes_with_time && long;
+    // A program here that fails again after a pause may merely have failed again.
+    let is_wait = slept || paused && (!failed || record.waits() || record.outside);
+    match passes_with_time && (blocks || is_wait) {
         true => Look::Waiting,
+        // What changes something can be tried again, but only an agent that pauses waits for it.
+        false if reported.is_some() && failed && (passes_with_time || long) => Look::Unknown,
+        false if failed && paused && record.effect != Effect::Checks && !gone => Look::Unknown,
         false if record.waits() => Look::Unknown,
         false if record.outside || !failed && record.kind == ToolKind::Other => Look::Unknown,
         // What a process in the background writes can be read again.
@@ -146,7 +149,7 @@ mod tests {
     }
 
     fn judged(record: &CallRecord, before: &[CallRecord], pending: bool) -> Look {
-        look(record, &before.iter().rev(), |_| pending)
+        look(record, &before.iter().rev(), |_| pending.then_some(ReportedState::Passing))
     }
 
     #[test]
@@ -177,8 +180,17 @@ mod tests {
         let before = [unknown(1)];
         assert_eq!(judged(&unknown(1), &before, false), Look::Stuck);
         assert_eq!(judged(&unknown(1), &before, true), Look::Waiting);
-        let failed = |record: CallRecord| CallRecord { ending: Ending::Failed, ..record };
-        assert_eq!(judged(&failed(call(10_000, 1)), &[failed(call(0, 1))], false), Look::Stuck);
+    }
+
+    #[test]
+    fn a_failure_after_a_pause_or_out_of_reach_is_unknown() {
+        let failed = |at| CallRecord { ending: Ending::Failed, ..call(at, 1) };
+        assert_eq!(judged(&failed(10_000), &[failed(0)], false), Look::Unknown);
+        assert_eq!(judged(&failed(20), &[failed(0)], false), Look::Stuck);
+        let out_of_reach = |_| Some(ReportedState::OutOfReach);
+        assert_eq!(look(&failed(20), &[failed(0)].iter(), out_of_reach), Look::Unknown);
+        let build = |at| CallRecord { effect: Effect::Checks, ..failed(at) };
+        assert_eq!(look(&build(10_000), &[build(0)].iter(), out_of_reach), Look::Stuck);
     }
 
     #[test]

@@ -7,5 +7,6 @@ mod heartbeats;
 mod honest;
 mod progress;
 mod rules;
+mod services;
 mod session;
 mod stuck;

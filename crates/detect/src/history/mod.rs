@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::{SCHEME, half, short_hash};
 use crate::progress::progress;
-use crate::reading::{Sketch, Vocabulary, is_pending, output_text, read_result};
+use crate::reading::{Sketch, Vocabulary, output_text, read_result, reported_state};
 use crate::waiting::look;
 use crate::{Ending, Look, Progress};
 
@@ -338,7 +338,7 @@ impl History {
         let took = self.tenths(ts).and_then(|now| now.checked_sub(record.at));
         record.took = took.map_or(u16::MAX, |t| u16::try_from(t).unwrap_or(u16::MAX - 1));
         let before = || self.recent.iter().take(at).rev();
-        record.look = look(&record, &before(), |words| is_pending(&text, words, vocabulary));
+        record.look = look(&record, &before(), |words| reported_state(&text, words, vocabulary));
         let last = before().find(|r| r.signature == record.signature && r.answered());
         let failed = record.ending.in_vain();
         let again = last.is_some();

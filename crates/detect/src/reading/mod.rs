@@ -40,7 +40,7 @@ pub(crate) use identity::identity;
 pub use mask::{mask, mask_into};
 pub use normalise::{CUT, normalise};
 pub use patterns::{PatternList, PatternOf};
-pub(crate) use pending::is_pending;
+pub(crate) use pending::{ReportedState, reported_state};
 pub(crate) use plan::{ItemState, PlanTouch, Touch, plan_items, plan_sections};
 pub(crate) use redaction::redacted;
 pub use redaction::{SECRET, is_secret_name, redact};

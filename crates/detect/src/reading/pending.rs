@@ -1,4 +1,5 @@
-//! Recognizes a result that reports a state which passes by itself: something is pending, starting or overloaded.
+//! Recognizes a result that reports a state which may pass by itself: something is pending, starting, overloaded or
+//! out of reach.
 
 use serde_json::{Map, Value};
 
@@ -9,21 +10,42 @@ const READ: usize = 1500;
 /// Statuses of HTTP that pass: accepted, conflict, locked, too early, too many requests, unavailable.
 const PASSING: [u64; 6] = [202, 409, 423, 425, 429, 503];
 
-/// Returns whether an output reports such a state: in a field if it is data, else in its `words`.
-pub(crate) fn is_pending(text: &str, words: bool, vocabulary: &Vocabulary) -> bool {
+/// A state that an output reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportedState {
+    /// It passes by itself: `pending`, `queued`, 503.
+    Passing,
+    /// Something couldn't be reached. Nobody knows whether that passes.
+    OutOfReach,
+}
+
+/// Returns the state that an output reports, in a field if it is data, else in its words. Words count for
+/// [`ReportedState::Passing`] only if the caller `trusts_words`.
+pub(crate) fn reported_state(
+    text: &str,
+    trusts_words: bool,
+    vocabulary: &Vocabulary,
+) -> Option<ReportedState> {
     let text = text.trim();
     if text.starts_with('{')
         && text.len() <= 4 * READ
         && let Ok(Value::Object(fields)) = serde_json::from_str(text)
+        && reports_pending(&fields, vocabulary)
     {
-        return reports_pending(&fields, vocabulary);
-    }
-    if !words {
-        return false;
+        return Some(ReportedState::Passing);
     }
     let (head, tail) = ends(text);
     let lower = [head, "\n", tail].concat().to_ascii_lowercase();
-    vocabulary.says_pending(&lower) || names_passing_status(&lower) || has_pending_cell(&lower, vocabulary)
+    let passing = || {
+        !text.starts_with('{')
+            && (vocabulary.says_pending(&lower)
+                || names_passing_status(&lower)
+                || has_pending_cell(&lower, vocabulary))
+    };
+    if trusts_words && passing() {
+        return Some(ReportedState::Passing);
+    }
+    vocabulary.says_out_of_reach(&lower).then_some(ReportedState::OutOfReach)
 }
 
 fn ends(text: &str) -> (&str, &str) {
@@ -91,7 +113,7 @@ mod tests {
     use crate::reading::linear::assert_linear;
 
     fn pending(text: &str) -> bool {
-        is_pending(text, true, &Vocabulary::builtin())
+        reported_state(text, true, &Vocabulary::builtin()) == Some(ReportedState::Passing)
     }
 
     #[test]
@@ -121,6 +143,21 @@ mod tests {
             "",
         ] {
             assert!(!pending(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_reached_may_come_back() {
+        let state = |text| reported_state(text, false, &Vocabulary::builtin());
+        for text in [
+            "curl: (7) Failed to connect to localhost port 8080: Connection refused",
+            "localhost:5432 - no response",
+            r#"{"error":"connect ECONNREFUSED 127.0.0.1:5432"}"#,
+        ] {
+            assert_eq!(state(text), Some(ReportedState::OutOfReach), "{text}");
+        }
+        for text in ["bash: foo: command not found", "error TS2322: type mismatch", ""] {
+            assert_eq!(state(text), None, "{text}");
         }
     }
 

@@ -132,6 +132,8 @@ pub enum Meaning {
     Absent,
     /// An output that contains it reports a state that passes by itself.
     Pending,
+    /// A failure that contains it reports that something couldn't be reached.
+    Unreachable,
 }
 
 /// Phrases with the same meaning.
@@ -145,6 +147,9 @@ pub struct PhraseList {
     pub meaning: Meaning,
     /// The phrases, in lower case.
     pub texts: Vec<String>,
+    /// The standard that sets these texts. Without one, each has to occur in sessions of several projects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub standard: String,
     /// Why the list exists.
     pub why: String,
     /// Example outputs that contain one.
@@ -164,6 +169,7 @@ pub struct Vocabulary {
     kinds: Index<NameKinds>,
     failure: AhoCorasick,
     pending: AhoCorasick,
+    unreachable: AhoCorasick,
 }
 
 /// Looks up names by hash. A call needs only a few lookups, and the standard hasher would cost more than they do.
@@ -245,7 +251,8 @@ impl Vocabulary {
             let subcommands = wrappers.entry(program.to_owned()).or_default();
             subcommands.extend((!then.is_empty()).then(|| then.to_owned()));
         }
-        let (failure, pending) = (automaton(&lists, Meaning::Failure), automaton(&lists, Meaning::Pending));
+        let [failure, pending, unreachable] =
+            [Meaning::Failure, Meaning::Pending, Meaning::Unreachable].map(|m| automaton(&lists, m));
         let (names, programs, wrappers) = (Index::new(names), Index::new(programs), Index::new(wrappers));
         Self {
             names,
@@ -254,6 +261,7 @@ impl Vocabulary {
             kinds: Index::new(name_kinds(&lists.patterns)),
             failure,
             pending,
+            unreachable,
             lists,
         }
     }
@@ -341,6 +349,11 @@ impl Vocabulary {
         self.pending.is_match(lower)
     }
 
+    /// Returns whether lower-case text reports that something couldn't be reached.
+    pub(crate) fn says_out_of_reach(&self, lower: &str) -> bool {
+        self.unreachable.is_match(lower)
+    }
+
     fn texts(&self, meaning: Meaning) -> impl Iterator<Item = &String> {
         self.lists.phrases.iter().filter(move |l| l.meaning == meaning).flat_map(|l| &l.texts)
     }
@@ -362,8 +375,10 @@ fn indexes(lists: &[CommandList], program: &str) -> Vec<usize> {
 
 impl CommandList {
     fn fits(&self, words: &[&str]) -> bool {
-        let has =
-            |wanted: &[String]| !wanted.is_empty() && words.iter().any(|w| wanted.iter().any(|x| x == w));
+        let has = |wanted: &[String]| {
+            let mut at = words.iter().enumerate();
+            !wanted.is_empty() && at.any(|(i, w)| wanted.iter().any(|x| x == w) && !discards(words, i))
+        };
         let starts = || words.iter().any(|w| self.starts.iter().any(|x| w.starts_with(x.as_str())));
         if has(&self.without) {
             return false;
@@ -376,6 +391,12 @@ impl CommandList {
             || has(&self.with)
             || !self.starts.is_empty() && starts()
     }
+}
+
+/// Returns whether the option at `index` names the null device as a file: `curl -o /dev/null` writes nothing.
+fn discards(words: &[&str], index: usize) -> bool {
+    words[index].starts_with('-')
+        && words.get(index + 1).is_some_and(|w| matches!(*w, "/dev/null" | "NUL" | "nul"))
 }
 
 #[cfg(test)]
@@ -411,6 +432,7 @@ mod tests {
                     Meaning::Nothing => vocabulary.found_nothing(example),
                     Meaning::Absent => vocabulary.says_absent(example),
                     Meaning::Pending => vocabulary.says_pending(&example.to_lowercase()),
+                    Meaning::Unreachable => vocabulary.says_out_of_reach(&example.to_lowercase()),
                 };
                 assert!(said, "{}: {example}", list.name);
             }
@@ -445,5 +467,8 @@ mod tests {
         assert_eq!(of("git stash list"), Effect::Looks);
         assert_eq!(of("./fix.sh"), Effect::Unknown);
         assert_eq!(of("kubectl apply -f x"), Effect::Changes);
+        assert_eq!(of("curl -s -o /dev/null -w '%{http_code}' localhost"), Effect::Remote);
+        assert!(of("curl -o page.html localhost") != Effect::Remote);
+        assert_eq!(of("npm view left-pad version"), Effect::Remote);
     }
 }

@@ -16,7 +16,7 @@ const THINKING: u64 = 2_000;
 pub(super) struct Gap {
     pub(super) seconds: u64,
     /// Whether a call of `sleep` makes the gap. Otherwise nothing happens in between.
-    sleeps: bool,
+    pub(super) sleeps: bool,
     /// Whether the steps have a `ts`.
     pub(super) timed: bool,
 }
