@@ -24,6 +24,8 @@ pub enum Look {
 
 /// A call that takes at least this many seconds and returns the same result waits for something.
 const BLOCKS: f64 = 5.0;
+/// A call that was made again within this time, in tenths of a second, isn't a wait for its outcome.
+const AT_ONCE: u32 = 10;
 /// A pause shorter than this, in tenths of a second, doesn't show that the agent waits.
 const SHORTEST_PAUSE: u32 = 150;
 /// How many times longer than the session's usual pause a pause is that shows that the agent waits.
@@ -76,12 +78,13 @@ pub(crate) fn look<'a>(
     let long =
         slept || previous.is_some_and(|previous| is_long(idle(record, previous), before.clone(), record));
     let paused = slept || passes_with_time && long;
+    let at_once = was_at_once(record, before.clone());
     // A program here that fails again after a pause may merely have failed again.
     let is_wait = slept || paused && (!failed || record.waits() || record.outside);
     match passes_with_time && (blocks || is_wait) {
         true => Look::Waiting,
         // What changes something can be tried again, but only an agent that pauses waits for it.
-        false if reported.is_some() && failed && (passes_with_time || long) => Look::Unknown,
+        false if reported.is_some() && failed && !at_once && (passes_with_time || long) => Look::Unknown,
         false if failed && paused && record.effect != Effect::Checks && !gone => Look::Unknown,
         false if record.waits() => Look::Unknown,
         false if record.outside || !failed && record.kind == ToolKind::Other => Look::Unknown,
@@ -104,6 +107,16 @@ fn idle(later: &CallRecord, earlier: &CallRecord) -> Option<u32> {
     let known = later.at != u32::MAX && earlier.at != u32::MAX;
     let took = if earlier.took == u16::MAX { 0 } else { u32::from(earlier.took) };
     known.then(|| later.at.saturating_sub(earlier.at).saturating_sub(took))
+}
+
+/// Returns whether the call was made again without waiting, this time or the last time.
+fn was_at_once<'a>(record: &CallRecord, before: impl Iterator<Item = &'a CallRecord>) -> bool {
+    let mut later = record;
+    before.filter(|r| r.signature == record.signature && r.answered()).take(2).any(|earlier| {
+        let pause = idle(later, earlier);
+        later = earlier;
+        pause.is_some_and(|pause| pause < AT_ONCE)
+    })
 }
 
 /// Returns whether a pause before `record` is much longer than those between other calls of the session.

@@ -50,7 +50,8 @@ pub use whole_session::WholeSession;
 
 /// Number of calls in a history: enough for three laps of a cycle of fourteen.
 pub const WINDOW: usize = 44;
-/// Number of calls kept of a finished turn, from its start, so that one turn can't push out all others.
+/// Number of calls kept of a finished turn, so that one turn can't push out all others: its first ones, and its last one,
+/// after which the pause before the next turn begins.
 const OF_A_TURN: usize = 8;
 /// Number of additional calls held while a turn has more than that.
 const MORE: usize = 120;
@@ -219,11 +220,12 @@ impl History {
         }
         self.turn_id = id;
         let last = u32::try_from(self.turns.saturating_sub(1)).unwrap_or(u32::MAX);
-        if self.recent.iter().rev().take_while(|r| r.turn == last).nth(OF_A_TURN).is_some() {
-            let mut kept = 0;
+        let of_turn = self.recent.iter().rev().take_while(|r| r.turn == last).count();
+        if of_turn > OF_A_TURN {
+            let mut seen = 0;
             self.recent.retain(|r| {
-                kept += usize::from(r.turn == last);
-                r.turn != last || kept <= OF_A_TURN
+                seen += usize::from(r.turn == last);
+                r.turn != last || seen < OF_A_TURN || seen == of_turn
             });
         }
         self.turns += 1;

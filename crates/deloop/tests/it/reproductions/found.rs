@@ -125,7 +125,7 @@ fn forty_identical_failing_calls_in_each_turn() {
 
 fn batch(size: usize) -> Vec<Done> {
     let one = |n: usize| {
-        let output = format!("health: cannot connect to svc-{n} port 80{n:02}");
+        let output = format!("health: services.toml has no entry for svc-{n}, port 80{n:02}");
         fails(&format!("bin/health svc-{n}:80{n:02}"), &output)
     };
     (0..size).map(one).collect()
@@ -134,6 +134,15 @@ fn batch(size: usize) -> Vec<Done> {
 #[test]
 fn twenty_failing_calls_in_each_turn() {
     assert_told_then_refused(&many_a_turn(&|_| batch(20)));
+}
+
+/// Services that can't be reached may come up by themselves.
+#[test]
+fn twenty_calls_in_each_turn_that_reach_nothing_are_told_and_never_refused() {
+    let one = |n: usize| fails(&format!("bin/health svc-{n}"), "health: cannot connect to the service");
+    let agent = many_a_turn(&|_| (0..20).map(one).collect());
+    let actions = agent.actions();
+    assert!(!actions.is_empty() && actions.iter().all(|action| *action == "nudge"), "{actions:?}");
 }
 
 /// Of so many calls not all arguments are remembered. The shell alone was called far more often than three times.
