@@ -6,6 +6,7 @@ use deloop_detect::{
 };
 use deloop_policy::{
     AlertsSent, Decided, DecisionContext, DetectorHit, LadderState, Ladders, Profile, Rules, decide, events,
+    told_to_others,
 };
 use deloop_store::{Codec, Store, StoreError};
 use deloop_types::{Action, Body, Call, ControllerNotice, Decision, Event, EventKind, SessionId, Step};
@@ -202,7 +203,8 @@ impl Engine {
         }
         let alert = observed.events.iter().find(|event| event.event == EventKind::Alert)?;
         let Decision { step: index, action, level, .. } = observed.decision;
-        let reason = alert.reason.clone().unwrap_or_default();
+        let reason = alert.finding.as_ref().and_then(told_to_others).or_else(|| alert.reason.clone());
+        let reason = reason.unwrap_or_default();
         let mut notice = ControllerNotice::new(step.session.clone(), index, action, level, reason);
         notice.agent.clone_from(&step.agent);
         match session.controller.clone().filter(|controller| *controller != step.session) {

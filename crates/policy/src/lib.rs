@@ -58,4 +58,4 @@ pub use serve_block::{
 pub use settings::{merge_settings, profile_document, setting};
 pub use task_update::{TASK_UPDATE, TaskMetadata, TaskUpdate, name_task};
 pub use template::render;
-pub use words::{advice, evidence, notice, summary, told, user_message};
+pub use words::{advice, evidence, notice, summary, told, told_to_others, user_message};

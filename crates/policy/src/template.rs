@@ -1,6 +1,6 @@
 //! Messages with placeholders.
 
-use deloop_types::Finding;
+use deloop_types::{Finding, Repeats};
 use serde_json::Value;
 
 /// Maximum length of a message, in characters.
@@ -82,6 +82,8 @@ fn value(name: &str, finding: &Finding, params: &Value, tools: &[deloop_detect::
         "tool" => {
             deloop_detect::quote(finding.tool.as_deref().unwrap_or("the tool"), deloop_types::limits::QUOTE)
         }
+        // What is said about a swarm reaches agents that didn't make the call.
+        "summary" | "pattern" if finding.repeats == Repeats::Swarm => crate::told(finding),
         "summary" => finding.summary.clone(),
         "told" => crate::told(finding),
         "advice" => crate::advice(finding).to_owned(),

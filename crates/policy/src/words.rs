@@ -10,6 +10,9 @@ use deloop_types::{
 /// Maximum number of calls of a cycle that are named.
 const LAP: usize = 4;
 
+/// Maximum length of an identifier that is shown to other agents, in characters.
+const IDENTIFIER: usize = 40;
+
 /// Describes a finding for people, in terminals, reports and logs. No full stop at the end.
 #[must_use]
 pub fn summary(finding: &Finding) -> String {
@@ -94,11 +97,29 @@ pub fn summary(finding: &Finding) -> String {
 #[must_use]
 pub fn notice(notice: &ControllerNotice) -> String {
     let who = match &notice.agent {
-        Some(agent) => format!("Your subagent `{}`", clean(agent, 80)),
-        None => format!("The session `{}` that you started", clean(notice.session.as_str(), 80)),
+        Some(agent) => format!("Your subagent with the id {}", identifier(agent)),
+        None => format!("The session with the id {} that you started", identifier(notice.session.as_str())),
     };
     let what = if notice.action == Action::Stop { "was stopped" } else { "may be stuck" };
     format!("[deloop] {who} {what}: {}", clean(&notice.message, 400))
+}
+
+/// Describes a finding for another agent than the one that it is about: by numbers and the tool's name, and without the words
+/// of a call, which the other agent could take for instructions. Returns `None` if the finding is about no call.
+#[must_use]
+pub fn told_to_others(finding: &Finding) -> Option<String> {
+    let tool = finding.calls.last().map(|call| call.tool.as_str()).or(finding.tool.as_deref())?;
+    Some(format!("{} counts {} calls, the last one of {}", finding.detector, finding.count, identifier(tool)))
+}
+
+/// Quotes a name that an agent or its program chose, as far as it is an identifier.
+fn identifier(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._:@/-".contains(c);
+    let mut kept: String = name.chars().take(IDENTIFIER).take_while(|c| plain(*c)).collect();
+    if kept.len() < name.len() {
+        kept.push('…');
+    }
+    format!("`{kept}`")
 }
 
 /// Describes what deloop did and why, in one line for the user; `None` when it did nothing. `why` is the summary of the finding
@@ -208,10 +229,11 @@ pub fn told(finding: &Finding) -> String {
         }
         Repeats::Message => format!("{count} sentences of your message were in it before."),
         Repeats::Swarm => {
-            let workers = field(finding, "workers");
+            // Every worker is told this, so it quotes nothing of the call.
+            let (workers, tool) = (field(finding, "workers"), finding.tool.as_deref().unwrap_or("a tool"));
             format!(
-                "{} was tried {count} times by {workers} workers of this swarm and brought nothing.",
-                call()
+                "The same call of {} was made {count} times by {workers} workers of this swarm and brought nothing.",
+                identifier(tool)
             )
         }
         Repeats::Compaction => compacted(finding),

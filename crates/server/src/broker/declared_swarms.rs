@@ -147,7 +147,7 @@ impl DeclaredSwarms {
             swarm: swarm.to_owned(),
             pattern,
             at: now.0,
-            message: message.unwrap_or_else(|| format!("[deloop] {}.", finding.summary)),
+            message: message.unwrap_or_else(|| format!("[deloop] {}", deloop_policy::told(finding))),
             tool: finding.tool.clone(),
             count: finding.count,
             workers: workers.and_then(|(_, n)| n.parse().ok()).unwrap_or(0),
