@@ -52,22 +52,3 @@ pub(crate) fn assert_survives(format: &dyn Format, bytes: &[u8]) {
         format.sniff(&changed[at..]);
     }
 }
-
-/// Asserts that `work` takes about eight times as long on input of eight times the size, not 64 times. The fastest of
-/// several runs counts, because the machine may be busy.
-pub(crate) fn assert_linear(name: &str, size: usize, work: impl Fn(usize)) {
-    #[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
-    let time = |size: usize| {
-        let start = std::time::Instant::now();
-        work(size);
-        start.elapsed()
-    };
-    let (mut small, mut large) = (time(size / 4), time(2 * size));
-    for _ in 0..20 {
-        if large < small * 24 {
-            return;
-        }
-        (small, large) = (small.min(time(size / 4)), large.min(time(2 * size)));
-    }
-    panic!("{name}: {small:?} for {}, {large:?} for eight times that", size / 4);
-}

@@ -154,7 +154,7 @@ fn gauge(text: &[u8], start: usize, end: usize) -> Option<Gauge> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::linear::assert_linear;
+    use deloop_testing::assert_reads_linearly;
 
     fn has_none(text: &str) -> bool {
         numbers(text.as_bytes())[0].of == 0
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn hostile_input_stays_linear() {
-        assert_linear(&["1", "1 a", "1 of ", "9%"], |text| {
+        assert_reads_linearly(&["1", "1 a", "1 of ", "9%"], |text| {
             numbers(text.as_bytes());
         });
     }

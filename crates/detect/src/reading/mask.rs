@@ -302,7 +302,7 @@ fn unit_behind(text: &[u8], at: usize, whole: usize) -> Option<(&[u8], usize)> {
 #[cfg(test)]
 mod tests {
     use super::{mask, mask_into};
-    use crate::reading::linear::assert_linear;
+    use deloop_testing::assert_reads_linearly;
 
     #[test]
     fn volatile_parts_go() {
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn hostile_input_stays_linear() {
-        assert_linear(
+        assert_reads_linearly(
             &["1", "1:", "a1", "0x", "\u{1b}[", "1m", "2026-", "id 1", "((((1", "2026-01-31 "],
             |text| drop(mask(text)),
         );

@@ -6,8 +6,6 @@ mod edits;
 mod ending;
 mod failure_kind;
 mod identity;
-#[cfg(test)]
-pub(crate) mod linear;
 mod mask;
 mod normalise;
 mod patterns;

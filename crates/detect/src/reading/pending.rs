@@ -110,7 +110,7 @@ fn names_passing_status(lower: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::linear::assert_linear;
+    use deloop_testing::assert_reads_linearly;
 
     fn pending(text: &str) -> bool {
         reported_state(text, true, &Vocabulary::builtin()) == Some(ReportedState::Passing)
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn hostile_input_stays_linear() {
-        assert_linear(&["503 ", "error 429", "{\"a\":{", "é503"], |text| {
+        assert_reads_linearly(&["503 ", "error 429", "{\"a\":{", "é503"], |text| {
             pending(text);
         });
     }

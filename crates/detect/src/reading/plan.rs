@@ -238,7 +238,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::reading::linear::assert_linear;
+    use deloop_testing::assert_reads_linearly;
 
     fn touched(old: &str, new: &str, whole: bool) -> Vec<Touch> {
         let edit =
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn hostile_input_stays_linear() {
         let vocabulary = Vocabulary::builtin();
-        assert_linear(&["# a\n", "x\n", "- [x] a\n", "# a\n# b\nx\n", "```\n"], |text| {
+        assert_reads_linearly(&["# a\n", "x\n", "- [x] a\n", "# a\n# b\nx\n", "```\n"], |text| {
             let numbered: String =
                 text.lines().enumerate().map(|(n, line)| format!("{line} {n}\n")).collect();
             for text in [text, &numbered] {

@@ -82,7 +82,7 @@ pub(crate) fn redacted(args: &Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::linear::assert_linear;
+    use deloop_testing::assert_reads_linearly;
 
     #[test]
     fn secrets_go_and_what_says_what_they_are_stays() {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn hostile_input_stays_linear() {
-        assert_linear(
+        assert_reads_linearly(
             &[
                 "a=",
                 "token=",

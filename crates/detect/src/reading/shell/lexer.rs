@@ -269,7 +269,7 @@ impl<'a> Lexer<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::linear::assert_linear;
+    use deloop_testing::assert_reads_linearly;
 
     fn words(text: &str) -> Vec<String> {
         lex(text)
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn hostile_input_stays_linear() {
-        assert_linear(
+        assert_reads_linearly(
             &["(", "$(", "`", "'", "\"", "\\", "<<", "<<a\n", "${", "{", "((", "1", "é\\", "$(\\é"],
             |text| drop(lex(text)),
         );

@@ -54,7 +54,9 @@ impl Format for Atif {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{assert_linear, assert_sniffs, assert_survives, results, steps};
+    use deloop_testing::assert_linear;
+
+    use crate::fixture::{assert_sniffs, assert_survives, results, steps};
     use deloop_types::Outcome;
 
     const STUCK: &[u8] = include_bytes!("fixtures/stuck.json");
@@ -146,7 +148,7 @@ mod tests {
             document + &"]}".repeat(levels)
         };
         assert_eq!(steps(&Atif, nested(3).as_bytes(), "a/b.json").0.len(), 3);
-        assert_linear("nested trajectories", 4_000, |levels| {
+        assert_linear("nested trajectories", 8_000, |levels| {
             steps(&Atif, nested(levels).as_bytes(), "a/b.json");
         });
     }
