@@ -44,7 +44,8 @@ pub enum RungUnit {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Rung {
-    /// The count from which the rung applies.
+    /// The count from which the rung applies. Without it, that of the rung before; for the first rung, whatever the detector
+    /// reports.
     pub at: u64,
     /// With `rules = "episodes"`: minimum number of turns since the ladder's last message.
     pub after: u64,
@@ -71,6 +72,17 @@ pub struct Rung {
 }
 
 impl Ladder {
+    /// Gives each rung without a count that of the rung before.
+    pub(crate) fn fill_counts(&mut self) {
+        let mut last = 0;
+        for rung in &mut self.rungs {
+            if rung.at == 0 {
+                rung.at = last;
+            }
+            last = rung.at;
+        }
+    }
+
     /// Returns the highest rung that this count reaches, with its level (from 1).
     #[must_use]
     pub fn reach(&self, count: u64) -> Option<(u32, &Rung)> {

@@ -220,13 +220,14 @@ impl Profile {
             tell_controller,
             order,
             detectors,
-            ladders,
+            mut ladders,
             tools,
             vocabulary,
             ceilings,
             holdout,
         } = serde_json::from_value(document).map_err(|e| DocumentError(e.to_string()))?;
-        for (name, ladder) in &ladders {
+        for (name, ladder) in &mut ladders {
+            ladder.fill_counts();
             check_ladder(name, ladder)?;
         }
         let (ceilings, holdout) = (ceilings.unwrap_or_default(), holdout.unwrap_or(0.0));

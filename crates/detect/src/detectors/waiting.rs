@@ -29,7 +29,7 @@ pub(crate) struct WaitingParams {
 
 impl Default for WaitingParams {
     fn default() -> Self {
-        Self { looks: 15, pause: 5.0, costs: 0.6, each: 0.03, usd: 20.0 }
+        Self { looks: 15, pause: 5.0, costs: 0.6, each: 0.03, usd: 12.0 }
     }
 }
 
@@ -38,8 +38,8 @@ const TIMELESS: u64 = 4;
 /// How many times the first finding's looks and dollars make a second one.
 const SECOND: u64 = 4;
 /// The shares of the limit at which the agent gets a message in any case, so that no run ends without one.
-const FIRST_SHARE: f64 = 0.3;
-const SECOND_SHARE: f64 = 0.6;
+const FIRST_SHARE: f64 = 0.5;
+const SECOND_SHARE: f64 = 0.75;
 /// How many times as much cheap looks may cost.
 const CHEAP: f64 = 10.0;
 
