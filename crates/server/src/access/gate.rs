@@ -118,6 +118,9 @@ impl AccessGate {
         key.allowance.take_request(at).map_err(|reached| HttpError::rate_reached(&reached, "requests"))?;
         let needed = KeyScope::needed(request.method(), path);
         if !key.allows(needed) {
+            if path == READY {
+                return Ok(None);
+            }
             return Err(HttpError::wrong_scope(needed.name()));
         }
         let project = project_for(&key, request.uri())?;

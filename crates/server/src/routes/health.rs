@@ -24,7 +24,7 @@ struct HealthStatus {
 struct ReadyStatus {
     /// `ready`; or `degraded` if it works, but somebody should look after it.
     status: &'static str,
-    /// Why, in answers to a key.
+    /// Why, in answers to a key that has the scope `read`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<ReadyReason>,
 }
@@ -38,7 +38,7 @@ pub(super) fn operations() -> Vec<ApiOperation> {
         ApiOperation::get("/readyz", "check_readiness", ready)
             .summary("Check that the server can do its work")
             .details(
-                "Needs no key. With a key, the answer has the reasons why the server isn't as it should be.",
+                "With a key that has the scope `read`, the answer has the reasons why the server isn't as it should be.",
             )
             .answers(
                 "The database or Redis, and the audit log, can be written.",
@@ -51,7 +51,7 @@ pub(super) fn operations() -> Vec<ApiOperation> {
             )
             .refuses(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "The server can't do its work. With a key, `error` and `reasons` say why.",
+                "The server can't do its work. With a key that has the scope `read`, `error` and `reasons` say why.",
             ),
         ApiOperation::get("/metrics", "get_metrics", metrics)
             .summary("Get counts for Prometheus")
