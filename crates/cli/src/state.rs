@@ -61,9 +61,9 @@ impl State {
 
     /// Returns what people should know of the damaged databases that were set aside here, one text for each.
     pub(crate) fn damage(&self) -> Vec<String> {
-        let mut files = set_aside_files(&self.database());
+        let files = set_aside_files(&self.database()).into_iter();
         #[cfg(feature = "serve")]
-        files.extend(set_aside_files(&self.folder.join(SERVER_DATABASE)));
+        let files = files.chain(set_aside_files(&self.folder.join(SERVER_DATABASE)));
         let text = |file: PathBuf| {
             format!(
                 "{} was damaged and set aside, so sessions in it started afresh; delete it once you have what you need \
@@ -71,7 +71,7 @@ impl State {
                 file.display()
             )
         };
-        files.into_iter().map(text).collect()
+        files.map(text).collect()
     }
 
     /// Opens the database, if it exists.
