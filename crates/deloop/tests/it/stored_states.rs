@@ -1,6 +1,5 @@
 //! What another release stored for hooks: what an earlier one wrote is read, and what can't be read is kept and logged.
 
-use deloop_types::Millis;
 use serde_json::{Value, json};
 
 use crate::agent_hooks::{Agent, denied};
@@ -16,7 +15,7 @@ fn agent(change: &str) -> Agent {
     let database = rusqlite::Connection::open(agent.state().join("deloop.db")).unwrap();
     database.execute_batch(DATABASE).unwrap();
     for table in ["sessions", "session_state"] {
-        database.execute(&format!("UPDATE {table} SET updated_ms = ?1"), [now().0]).unwrap();
+        database.execute(&format!("UPDATE {table} SET updated_ms = unixepoch() * 1000"), []).unwrap();
     }
     database.execute_batch(change).unwrap();
     agent
@@ -26,11 +25,6 @@ fn agent(change: &str) -> Agent {
 fn before(agent: &Agent, command: &str) -> Value {
     let call = json!({"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": command});
     agent.event("PreToolUse", call)
-}
-
-fn now() -> Millis {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    Millis(since.as_millis().try_into().unwrap())
 }
 
 #[test]
