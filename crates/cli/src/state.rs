@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use deloop_live::SqliteJournal;
-use deloop_store::Bounds;
+use deloop_store::{Bounds, set_aside_files};
 use deloop_types::Millis;
 
 use crate::config;
@@ -57,6 +57,21 @@ impl State {
     pub(crate) fn open(&self) -> Result<SqliteJournal, Failure> {
         self.prepare().map_err(|e| Failure::new(format!("{}: {e}", self.folder.display())))?;
         SqliteJournal::open(&self.database(), Bounds::default()).map_err(|e| Failure::new(e.to_string()))
+    }
+
+    /// Returns what people should know of the damaged databases that were set aside here, one text for each.
+    pub(crate) fn damage(&self) -> Vec<String> {
+        let files = set_aside_files(&self.database()).into_iter();
+        #[cfg(feature = "serve")]
+        let files = files.chain(set_aside_files(&self.folder.join(SERVER_DATABASE)));
+        let text = |file: PathBuf| {
+            format!(
+                "{} was damaged and set aside, so sessions in it started afresh; delete it once you have what you need \
+                 of it",
+                file.display()
+            )
+        };
+        files.map(text).collect()
     }
 
     /// Opens the database, if it exists.

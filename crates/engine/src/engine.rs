@@ -13,6 +13,7 @@ use deloop_types::{Action, Body, Call, ControllerNotice, Decision, Event, EventK
 
 use crate::memories::Memories;
 use crate::session::{Agent, Session, note_limit};
+use crate::stored_session;
 use crate::surroundings::Surroundings;
 use crate::{Checkpoint, Options};
 
@@ -108,7 +109,11 @@ impl Engine {
             store.note_failure(project, &failure)?;
         }
         if let Some((controller, notice)) = notice {
-            store.update(self, &controller, step.ts, |session| session.notify(notice.clone()))?;
+            match store.update(self, &controller, step.ts, |session| session.notify(notice.clone())) {
+                // It stays as it is, and nobody reads its notices.
+                Err(error) if error.is_unreadable() => {}
+                noted => noted?,
+            }
         }
         if let (Some(swarm), Some(call)) = (&step.swarm, in_vain) {
             store.tally_in_vain(swarm, worker(step), call)?;
@@ -162,8 +167,8 @@ impl Engine {
         };
         // Checked first: a call repeated under the same id has already been counted.
         let known: Option<Vec<bool>> = match store.look(self, &step.session, agent) {
-            // The update discards such a state, too.
-            Err(StoreError::Decode(_)) => None,
+            // The update decides what becomes of such a state.
+            Err(error) if error.is_unreadable() => None,
             known => known?,
         };
         let known = known.unwrap_or_else(|| vec![false; turn.calls.len()]);
@@ -386,7 +391,10 @@ impl Codec<Session> for Engine {
     }
 
     fn thaw(&self, text: &str) -> Result<Session, StoreError> {
-        let checkpoint: Checkpoint = serde_json::from_str(text).map_err(StoreError::decode)?;
-        checkpoint.into_session(&self.profile).map_err(StoreError::decode)
+        stored_session::thaw(text, &self.profile)
+    }
+
+    fn salvage(&self, text: &str) -> Option<Session> {
+        stored_session::salvage(text, |name| self.fresh_agent(name))
     }
 }

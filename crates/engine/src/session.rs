@@ -68,7 +68,8 @@ impl Session {
     }
 
     /// Returns the stop that applies to an agent, if its run or the session was stopped.
-    pub(crate) fn stop_of(&self, agent: Option<&str>) -> Option<&Decision> {
+    #[must_use]
+    pub fn stop_of(&self, agent: Option<&str>) -> Option<&Decision> {
         let of_agent = || self.agents.iter().find(|a| a.name.as_deref() == agent)?.ladder.stopped();
         self.ended.as_deref().or_else(|| self.ladder.as_ref()?.stopped()).or_else(of_agent)
     }

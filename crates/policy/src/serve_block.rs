@@ -14,7 +14,7 @@ pub struct ServeBlock {
     pub hosts: Vec<String>,
     /// The certificate of this server.
     pub tls: ServeTlsBlock,
-    /// How much one key may use on this server.
+    /// How much one key may use on this server, and how many connections there may be.
     pub limits: ServeLimitsBlock,
     /// Where alerts go. An alert goes to every route that matches.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::AlertRouteBlock>"))]
@@ -55,6 +55,8 @@ pub struct ServeRedisBlock {
     pub timeout_ms: Option<u64>,
     /// How many replicas must have a change before the step is answered; 0 if absent. `--store-wait-replicas` overrides it.
     pub wait_replicas: Option<u32>,
+    /// Be ready although Redis drops keys when its memory is full, so that stopped sessions may continue.
+    pub allow_eviction: bool,
     /// A PEM file with the certificates to trust in place of the system's.
     pub ca_file: Option<String>,
     /// A PEM file with the certificate that identifies this server to Redis.
@@ -63,7 +65,7 @@ pub struct ServeRedisBlock {
     pub key: Option<String>,
 }
 
-/// How much one key may use on one server.
+/// How much one key may use on one server, and how many connections there may be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -74,6 +76,12 @@ pub struct ServeLimitsBlock {
     pub steps_per_second: Option<u64>,
     /// How many seconds' worth of both a key may use at once after a pause, at least 1; 10 if absent.
     pub burst: Option<u64>,
+    /// Connections on which requests were served; 8192 if absent. The one that is idle longest makes room for another.
+    pub connections: Option<u64>,
+    /// Connections of one address on which no request was served yet; 4096 if absent. The oldest makes room for another.
+    pub connections_per_address: Option<u64>,
+    /// Connections of one key; 4096 if absent. The one that is idle longest makes room for another.
+    pub connections_per_key: Option<u64>,
 }
 
 /// How the audit log of `deloop serve` is kept.

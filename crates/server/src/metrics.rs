@@ -72,9 +72,7 @@ impl ServerMetrics {
     /// Counts the answers to a batch of steps.
     pub(crate) fn steps(&self, answers: &StepAnswers, malformed: usize) {
         let mine = self.mine();
-        if answers.failed_open {
-            add(&mine.failed_open, answers.decisions.len() as u64);
-        }
+        add(&mine.failed_open, answers.failed_open);
         for decision in &answers.decisions {
             let action = ACTIONS.iter().position(|(action, _)| *action == decision.action);
             action.into_iter().for_each(|index| add(&mine.decisions[index], 1));
@@ -120,7 +118,7 @@ impl ServerMetrics {
         head(
             "deloop_failed_open_total",
             "counter",
-            "Steps answered with `continue` while the store was away.",
+            "Steps that weren't stored: the store was away, or their session can't be read.",
             &rows,
         );
         out

@@ -34,6 +34,24 @@ impl Requester {
 }
 
 impl Requester {
+    /// Returns the id of its key, on a server with keys.
+    pub(crate) fn key_id(&self) -> Option<&str> {
+        self.allowance.as_ref().map(|allowance| allowance.key_id())
+    }
+
+    /// Creates a sender with this key.
+    #[cfg(test)]
+    pub(crate) fn with_key(id: &str) -> Self {
+        let now = Clock::default().moment();
+        let allowance = Allowance::new(id, crate::access::RateLimits::default(), now);
+        Self {
+            project: Project::default(),
+            actor: Arc::from(id),
+            all_projects: false,
+            allowance: Some(Arc::new(allowance)),
+        }
+    }
+
     /// Returns whether it may see all projects at once.
     pub(crate) fn sees_all(&self) -> bool {
         self.all_projects

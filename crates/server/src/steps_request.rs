@@ -49,6 +49,9 @@ impl StepsRequest {
             .with(|broker, now| broker.observe(requester, *caller, &mut steps, now))
             .and_then(|answers: Result<StepAnswers, StoreError>| Ok(answers?))
             .map_err(|error| error.told(shared));
+        if !matches!(&answers, Ok(StepAnswers { failed_open: 0, .. })) {
+            shared.ready.suspect();
+        }
         if let Ok(answers) = &answers {
             shared.metrics.steps(answers, batches.iter().flatten().map(StepBatch::malformed).sum());
         }
@@ -58,7 +61,7 @@ impl StepsRequest {
             let (its, others) = decisions.split_at(batch.len().min(decisions.len()));
             decisions = others;
             let text = batch.answer(its).map_err(|error| HttpError::failed(error.to_string()))?;
-            Ok(StepsReply { form: batch.form, text, failed_open: answers.failed_open })
+            Ok(StepsReply { form: batch.form, text, failed_open: answers.failed_open > 0 })
         };
         batches.into_iter().map(reply).collect()
     }

@@ -106,6 +106,9 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
         }
         let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
         let handled = live.hook_event(agent, event.clone());
+        for note in journal.store().take_notes() {
+            state.log(&hook.agent, &note);
+        }
         if let Some(link) = &link {
             link.record(&hook.agent, &journal, &state);
         }

@@ -22,6 +22,7 @@ const LONGEST_CERTIFICATES: u64 = 1 << 20;
 pub(super) struct RedisSettings {
     pub(super) url: String,
     pub(super) options: RedisOptions,
+    pub(super) allow_eviction: bool,
 }
 
 impl RedisSettings {
@@ -42,7 +43,7 @@ impl RedisSettings {
             tls: tls(block, url)?,
             ..RedisOptions::default()
         };
-        Ok(Some(Self { url: url.clone(), options }))
+        Ok(Some(Self { url: url.clone(), options, allow_eviction: block.allow_eviction }))
     }
 }
 

@@ -54,6 +54,7 @@ mod spirals;
 mod stale_runs;
 mod state;
 mod steps;
+mod stored_states;
 mod subagents;
 mod swarms;
 mod transcripts;

@@ -15,6 +15,7 @@ mod binary;
 mod client;
 #[path = "../it/conformance_cases.rs"]
 mod conformance_cases;
+mod connections;
 #[path = "../../../engine/tests/redis/encrypted_server.rs"]
 mod encrypted_server;
 mod endpoints;
@@ -41,6 +42,7 @@ mod redis_settings;
 mod say;
 mod shared_servers;
 mod shutdown;
+mod stored_states;
 mod stuck_swarms;
 mod test_clock;
 mod tls;

@@ -36,6 +36,11 @@ pub trait Journal {
     /// Stores the delivery state of a session.
     fn set_session_state(&self, session: &str, now: Millis, state: &str) -> Result<(), StoreError>;
 
+    /// Keeps a delivery state that can't be read, before another takes its place.
+    fn keep_unreadable(&self, _session: &str, _state: &str, _error: &StoreError) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Records a decision. A plain `continue` isn't recorded, and a stop that still applies isn't recorded twice.
     fn record(&self, decision: &Decision, origin: &DecisionOrigin<'_>) -> Result<(), StoreError>;
 

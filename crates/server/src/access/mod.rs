@@ -20,7 +20,7 @@ pub use api_key::ApiKey;
 pub(crate) use gate::{AccessGate, is_public, may_continue, needs_all_projects};
 pub(crate) use head_deadline::HeadDeadline;
 pub use key_file::{KEY_FILE, KeyFile, KeyProject, KeyRecord};
-pub(crate) use rate_limit::{Allowance, RateReached};
+pub(crate) use rate_limit::{Allowance, RateReached, network};
 pub use scope::KeyScope;
 pub use settings::{AccessSettings, RateLimits, ServerAccess, TlsFiles, check_certificates};
 pub(crate) use tls::TlsAccess;

@@ -56,13 +56,13 @@ pub(crate) struct RateReached {
 }
 
 impl Allowance {
-    pub(super) fn new(key_id: &str, limits: RateLimits, now: Instant) -> Self {
+    pub(crate) fn new(key_id: &str, limits: RateLimits, now: Instant) -> Self {
         let full = |rate: u64| Mutex::new(TokenBucket { left: limits.burst_of(rate), at: now });
         let (requests, steps) = (full(limits.requests_per_second), full(limits.steps_per_second));
         Self { key_id: key_id.to_owned(), limits, requests, steps }
     }
 
-    pub(super) fn key_id(&self) -> &str {
+    pub(crate) fn key_id(&self) -> &str {
         &self.key_id
     }
 
@@ -130,7 +130,7 @@ impl FailedAttempts {
 }
 
 /// Returns what one client can't easily change about its address: of IPv6, the first 64 bits.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
             let [a, b, c, d, ..] = v6.segments();

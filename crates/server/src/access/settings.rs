@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::gate::AccessGate;
 use super::tls::{TlsAccess, load, read_certificates};
 use crate::clock::Clock;
+use crate::connections::ConnectionLimits;
 
 /// Who may use a server, and how.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub struct AccessSettings {
     pub allow_plain_http: bool,
     /// How much one key may use.
     pub limits: RateLimits,
+    /// How many connections there may be.
+    pub connections: ConnectionLimits,
     /// The time that the server goes by.
     pub clock: Clock,
 }
@@ -77,6 +80,7 @@ impl RateLimits {
 pub struct ServerAccess {
     pub(crate) gate: AccessGate,
     pub(crate) tls: Option<Arc<TlsAccess>>,
+    pub(crate) connections: ConnectionLimits,
     pub(crate) clock: Clock,
 }
 
@@ -87,7 +91,7 @@ impl ServerAccess {
     /// When a file can't be read, or other machines can reach the address and there are no keys or no TLS. The message
     /// names the fix.
     pub fn open(settings: AccessSettings, address: SocketAddr) -> Result<Self, String> {
-        let AccessSettings { key_file, hosts, tls, allow_plain_http, limits, clock } = settings;
+        let AccessSettings { key_file, hosts, tls, allow_plain_http, limits, connections, clock } = settings;
         let gate = AccessGate::open(key_file, hosts, limits, clock.clone())?;
         let port = address.port();
         if !address.ip().is_loopback() {
@@ -107,7 +111,7 @@ impl ServerAccess {
             }
         }
         let tls = tls.map(|files| TlsAccess::open(files, clock.clone())).transpose()?.map(Arc::new);
-        Ok(Self { gate, tls, clock })
+        Ok(Self { gate, tls, connections, clock })
     }
 
     /// Returns `https` or `http`.

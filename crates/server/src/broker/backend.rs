@@ -12,14 +12,17 @@ use deloop_store::{Bounds, Codec, RedisStore, SqliteStore, StoreError};
 use deloop_types::Millis;
 
 use super::SentStep;
+use super::eviction_watch::EvictionWatch;
 use super::judge::{Judge, JudgedStep};
 use super::local::LocalStore;
 use super::recovery::ReplayedStep;
 use super::remote::RemoteView;
-use super::step_log::{LoggedStep, entries};
+use super::state_notices::StateNotices;
+use super::step_log::{self, LoggedStep, entries};
 use super::view::ProjectView;
 use crate::money::{BudgetLimits, Money};
 use crate::project::Project;
+use crate::readiness::ReadyReason;
 use crate::shared::{ServerNotice, TellFn};
 
 /// How much a file keeps. A session takes a few KiB.
@@ -36,7 +39,7 @@ const BOUNDS: Bounds = Bounds {
 #[expect(clippy::large_enum_variant, reason = "a process has one of them")]
 pub(crate) enum Backend {
     Local(LocalStore),
-    Remote { store: RedisStore, money: Money },
+    Remote { store: RedisStore, money: Money, notices: Arc<StateNotices>, watch: EvictionWatch },
 }
 
 impl Backend {
@@ -47,10 +50,11 @@ impl Backend {
         budgets: BudgetLimits,
         judge: &Judge,
         now: Millis,
+        tell: TellFn,
     ) -> Result<(Arc<SqliteStore>, Self, Vec<ReplayedStep>), StoreError> {
         let mut replayed = Vec::new();
-        let store =
-            LocalStore::open(file, BOUNDS, budgets, now, |store, log| replayed = replay(store, judge, log))?;
+        let replay = |store: &LocalStore, log: &[u8]| replayed = replay(store, judge, log);
+        let store = LocalStore::open(file, BOUNDS, budgets, now, tell, replay)?;
         Ok((Arc::clone(store.sqlite()), Self::Local(store), replayed))
     }
 
@@ -59,8 +63,9 @@ impl Backend {
     pub(super) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> ProjectView<'a> {
         match self {
             Self::Local(store) => ProjectView::Local(store.view(project, now)),
-            Self::Remote { store, .. } => {
-                ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()), now))
+            Self::Remote { store, notices, .. } => {
+                let store = store.scoped(project.as_str());
+                ProjectView::Remote(RemoteView::new(store, Arc::clone(notices), now))
             }
         }
     }
@@ -88,6 +93,7 @@ impl Backend {
                 let turn = if judge.is_alone(steps) { store.turn_of(sessions()) } else { store.turn() };
                 view.preload(&judge.engine, sessions())?;
                 let entries = steps.iter().map(|sent| LoggedStep {
+                    version: step_log::VERSION,
                     now,
                     terms: judge.terms(),
                     project: project.as_str(),
@@ -168,6 +174,29 @@ impl Backend {
         }
     }
 
+    /// Asks Redis from time to time whether it drops keys.
+    pub(super) fn watch_eviction(&self, now: Millis) {
+        if let Self::Remote { store, watch, .. } = self {
+            watch.look(store, now);
+        }
+    }
+
+    /// Returns why the server isn't as it should be, if Redis drops keys.
+    pub(super) fn eviction(&self) -> Option<ReadyReason> {
+        match self {
+            Self::Local(_) => None,
+            Self::Remote { watch, .. } => watch.reason(),
+        }
+    }
+
+    /// Returns what people should know of stored states.
+    pub(super) fn notices(&self) -> &StateNotices {
+        match self {
+            Self::Local(store) => &store.notices,
+            Self::Remote { notices, .. } => notices,
+        }
+    }
+
     /// Returns what sessions spend.
     pub(super) fn money(&self) -> &Money {
         match self {
@@ -209,9 +238,10 @@ fn again(
 
 /// Decides again about the steps that were answered but aren't in the file.
 fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) -> Vec<ReplayedStep> {
-    let mut replayed = Vec::new();
+    let (mut replayed, mut lost) = (Vec::new(), 0);
     for logged in entries(log) {
         let (Ok(project), Ok(mut step)) = (Project::parse(logged.project), read_step(logged.json)) else {
+            lost += 1;
             continue;
         };
         judge.complete(&mut step, logged.now);
@@ -225,9 +255,13 @@ fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) -> Vec<ReplayedStep> {
             let [judged] = judged;
             Ok::<_, StoreError>(judged)
         }));
-        if let Ok(Ok(judged)) = decided {
-            replayed.push(ReplayedStep { project, step, judged, now: logged.now });
+        match decided {
+            Ok(Ok(judged)) => replayed.push(ReplayedStep { project, step, judged, now: logged.now }),
+            _ => lost += 1,
         }
+    }
+    if lost > 0 {
+        store.notices.lost_log(format!("{lost} steps in the log of steps couldn't be decided about again"));
     }
     send_again(store, judge, &replayed);
     replayed

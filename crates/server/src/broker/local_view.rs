@@ -57,8 +57,26 @@ impl LocalView<'_> {
         Ok(seen)
     }
 
-    fn change_swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        self.store.change_swarm(&self.name(swarm), self.now, |state| change(state.get_or_insert_default()))
+    /// Changes a swarm. One that can't be read stays as it is, and its calls aren't counted.
+    fn change_swarm<R: Default>(
+        &self,
+        swarm: &str,
+        change: impl FnOnce(&mut Swarm) -> R,
+    ) -> Result<R, StoreError> {
+        let change = |state: &mut Option<Swarm>| change(state.get_or_insert_default());
+        match self.store.change_swarm(&self.name(swarm), self.now, change) {
+            Err(error) if error.is_unreadable() => Ok(R::default()),
+            changed => changed,
+        }
+    }
+
+    /// Returns what the stored text of a session that can't be read still tells for sure.
+    pub(super) fn salvage(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+    ) -> Result<Option<Session>, StoreError> {
+        self.store.salvage(&self.name(session.as_str()), codec, self.now)
     }
 
     /// Returns the names of stored sessions after `after`. Write changes back first.

@@ -4,6 +4,7 @@ mod backend;
 #[cfg(test)]
 mod clock_tests;
 mod declared_swarms;
+mod eviction_watch;
 mod follow_up;
 mod judge;
 mod local;
@@ -14,9 +15,11 @@ mod recovery;
 mod remote;
 mod session_report;
 mod state_cache;
+mod state_notices;
 mod step_log;
 mod step_turns;
 mod stored_session;
+mod unreadable;
 mod view;
 #[cfg(test)]
 mod write_back_tests;
@@ -31,24 +34,28 @@ use deloop_store::{
     MemoryRecords, RedisOptions, RedisStore, SharedRecords, SqliteRecords, Store, StoreError,
 };
 use deloop_types::{Decision, Millis, Mode, SessionId, Step};
+use serde_json::json;
 
 use crate::alerts::{Alerts, ClaimFn};
-use crate::audit::{AuditLog, BrokerAudit, TurnForm};
+use crate::audit::{AuditEntry, AuditLog, BrokerAudit, TurnForm};
 use crate::caller_options::CallerOptions;
 use crate::clock::Clock;
 use crate::events::EventHub;
 use crate::money::{AuditedChange, BudgetLimits, Money};
 use crate::project::Project;
+use crate::readiness::ReadyReason;
 use crate::requester::Requester;
 use crate::shared::{ServerNotice, TellFn};
 use backend::Backend;
 use declared_swarms::DeclaredSwarms;
+use eviction_watch::EvictionWatch;
 use follow_up::FollowUp;
 use judge::Judge;
 pub(crate) use judge::JudgedStep;
 pub use judge::PriceFn;
 use recovery::ReplayedStep;
 pub(crate) use session_report::SessionReport;
+use state_notices::StateNotices;
 use view::ProjectView;
 
 /// Where a broker keeps sessions and swarms.
@@ -61,6 +68,8 @@ pub enum BrokerStore<'a> {
         url: &'a str,
         /// How to use it.
         options: RedisOptions,
+        /// Whether the server is ready although Redis drops keys when its memory is full.
+        allow_eviction: bool,
     },
 }
 
@@ -70,6 +79,7 @@ pub struct Broker {
     backend: Backend,
     follow_up: FollowUp,
     off: bool,
+    opened: Millis,
     tell: TellFn,
     /// Steps of the last process that ran, until [`Broker::recover`].
     replayed: Vec<ReplayedStep>,
@@ -84,8 +94,8 @@ pub(crate) struct SentStep<'a> {
 /// The answers to the steps of a request.
 pub(crate) struct StepAnswers {
     pub(crate) decisions: Vec<Decision>,
-    /// Whether the store was away, so that every answer is `continue` and nothing was stored.
-    pub(crate) failed_open: bool,
+    /// How many steps weren't stored: the store was away, or their session can't be read.
+    pub(crate) failed_open: u64,
 }
 
 impl Broker {
@@ -108,18 +118,21 @@ impl Broker {
         let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) =
             match store {
                 BrokerStore::File(file) => {
-                    let (sqlite, backend, steps) = Backend::open_file(file, budgets, &judge, now)?;
+                    let (sqlite, backend, steps) =
+                        Backend::open_file(file, budgets, &judge, now, Arc::clone(&tell))?;
                     replayed = steps;
                     let records = Arc::new(SqliteRecords::new(sqlite)?);
                     // One server's events needn't outlive it.
                     (backend, records, Arc::new(MemoryRecords::default()))
                 }
-                BrokerStore::Redis { url, options } => {
+                BrokerStore::Redis { url, options, allow_eviction } => {
                     let store = RedisStore::open(url, options)?;
                     let records = Arc::new(store.records());
                     let shared: Arc<dyn SharedRecords> = Arc::clone(&records) as Arc<dyn SharedRecords>;
                     let money = Money::new(Arc::clone(&shared), budgets, now);
-                    (Backend::Remote { store, money }, shared, records)
+                    let notices = Arc::new(StateNotices::new(Arc::clone(&tell), Vec::new()));
+                    let watch = EvictionWatch::new(allow_eviction, Arc::clone(&tell));
+                    (Backend::Remote { store, money, notices, watch }, shared, records)
                 }
             };
         let swarms = DeclaredSwarms::new(Arc::clone(&records), matches!(backend, Backend::Remote { .. }));
@@ -133,7 +146,7 @@ impl Broker {
             tell: Arc::clone(&tell),
             minute: AtomicI64::new(0),
         };
-        Ok(Self { judge, backend, follow_up, off, tell, replayed })
+        Ok(Self { judge, backend, follow_up, off, opened: now, tell, replayed })
     }
 
     /// Returns the server's own mode.
@@ -161,14 +174,18 @@ impl Broker {
             Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
                 (self.tell)(ServerNotice::Failed(error.to_string()));
                 let go_on = |sent: &SentStep<'_>| Decision::go_on(sent.step.session.clone(), 0);
-                return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open: true });
+                let failed_open = steps.len() as u64;
+                return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open });
+            }
+            Err(error) if error.is_unreadable() => {
+                return self.observe_readable(requester, caller, steps, error, now);
             }
             decided => decided?,
         };
         if self.off {
             let go_on = |d: JudgedStep| Decision::go_on(d.decision.session, d.decision.step);
             let decisions = decided.into_iter().map(go_on).collect();
-            return Ok(StepAnswers { decisions, failed_open: false });
+            return Ok(StepAnswers { decisions, failed_open: 0 });
         }
         self.follow_up.decided(requester, steps, &mut decided, now);
         if self.is_remote()
@@ -178,12 +195,18 @@ impl Broker {
             (self.tell)(ServerNotice::Failed(error.to_string()));
         }
         let decisions = decided.into_iter().map(|decided| decided.decision).collect();
-        Ok(StepAnswers { decisions, failed_open: false })
+        Ok(StepAnswers { decisions, failed_open: 0 })
     }
 
     /// Records decisions and operations in this log, and with a stop the last turns of its session, in this form.
     #[must_use]
     pub fn with_audit(mut self, log: Arc<AuditLog>, turns: TurnForm) -> Self {
+        let set_aside = self.backend.notices().set_aside();
+        if !set_aside.is_empty() {
+            let files: Vec<_> = set_aside.iter().map(|file| file.display().to_string()).collect();
+            let entry = AuditEntry::new(self.opened, "deloop", "database.damaged");
+            let _ = log.append(&[entry.with_detail(json!({"set_aside": files}))]);
+        }
         self.follow_up.audit = Some(BrokerAudit::new(log, turns));
         self
     }
@@ -214,7 +237,7 @@ impl Broker {
     /// Returns counts in the text format of Prometheus.
     pub(crate) fn metrics(&self) -> String {
         let money = self.backend.money();
-        self.follow_up.metrics() + &money.counters.text(money.backlog())
+        self.follow_up.metrics() + &money.counters.text(money.backlog()) + &self.backend.notices().metrics()
     }
 
     /// Returns what sessions spend. What this server knows is in the shared records by then.
@@ -235,6 +258,7 @@ impl Broker {
     /// Does what is due from time to time: shares what was spent with other servers, and raises reports and rises. Call it
     /// about every second.
     pub(crate) fn tick(&self, now: Millis) {
+        self.backend.watch_eviction(now);
         if self.is_remote() {
             self.backend.money().exchange(now);
         }
@@ -302,7 +326,11 @@ impl Broker {
         self.follow_up.operated(requester, "session.reset", ("session", session.as_str()), now);
         self.follow_up.forget(requester, session);
         self.change(&requester.project, now, |view| {
-            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
+            let known = match view.see(&self.judge.engine, session, |_| ()) {
+                // Whoever resets it wants it gone.
+                Err(error) if error.is_unreadable() => true,
+                known => known?.is_some(),
+            };
             view.forget(session)?;
             Ok(known)
         })
@@ -362,9 +390,21 @@ impl Broker {
         Ok(known)
     }
 
+    /// Returns why the server isn't as it should be, besides what [`Self::check`] finds.
+    pub(crate) fn reasons(&self) -> Vec<ReadyReason> {
+        let mut reasons = self.backend.notices().reasons();
+        reasons.extend(self.backend.eviction());
+        reasons
+    }
+
     /// Checks that steps can be stored.
     pub(crate) fn check(&self, now: Millis) -> Result<(), StoreError> {
-        if self.is_remote() { self.follow_up.check(now) } else { self.write_back(now) }
+        if !self.is_remote() {
+            return self.write_back(now);
+        }
+        self.follow_up.check(now)?;
+        self.backend.watch_eviction(now);
+        Ok(())
     }
 
     /// Writes everything that is only in memory or in the log to the file.

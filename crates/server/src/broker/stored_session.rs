@@ -18,10 +18,20 @@ pub(crate) struct StoredSession {
     pub(crate) extras: SessionExtras,
 }
 
+/// The version of [`SessionExtras`] as they are stored. Texts without one have the first.
+const VERSION: u32 = 1;
+
+/// What every version of the extras has.
+#[derive(Deserialize)]
+struct StoredVersion {
+    version: u32,
+}
+
 /// What a broker stores of a session besides the engine's state.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionExtras {
+    version: u32,
     /// Messages of people that the agent hasn't got yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     inbox: Vec<String>,
@@ -39,7 +49,27 @@ pub(crate) struct SessionExtras {
     unannounced: Option<(i64, Vec<Event>)>,
 }
 
+impl Default for SessionExtras {
+    fn default() -> Self {
+        let (inbox, sent, money, model, unannounced) = Default::default();
+        Self { version: VERSION, inbox, sent, money, model, unannounced }
+    }
+}
+
 impl SessionExtras {
+    /// Reads the stored text.
+    fn thaw(text: &str) -> Result<Self, StoreError> {
+        let later = |found: u32| StoreError::Later { found, known: VERSION };
+        match serde_json::from_str::<Self>(text) {
+            Ok(extras) if extras.version > VERSION => Err(later(extras.version)),
+            Ok(extras) => Ok(Self { version: VERSION, ..extras }),
+            Err(error) => match serde_json::from_str(text) {
+                Ok(StoredVersion { version }) if version > VERSION => Err(later(version)),
+                _ => Err(StoreError::decode(error)),
+            },
+        }
+    }
+
     /// Notes what a step says about the session.
     pub(crate) fn note(&mut self, step: &Step) {
         if let Body::Usage(usage) = &step.body
@@ -115,7 +145,11 @@ impl StoredSession {
     /// Reads what [`StoredSession::freeze`] returned.
     pub(crate) fn thaw(text: &str, codec: &dyn Codec<Session>) -> Result<Self, StoreError> {
         let (extras, session) = text.split_once('\n').unwrap_or(("{}", text));
-        let extras = serde_json::from_str(extras).map_err(StoreError::decode)?;
-        Ok(Self { session: codec.thaw(session)?, extras })
+        Ok(Self { session: codec.thaw(session)?, extras: SessionExtras::thaw(extras)? })
+    }
+
+    /// Returns what a text that can't be read still tells for sure of the session.
+    pub(crate) fn salvage(text: &str, codec: &dyn Codec<Session>) -> Option<Session> {
+        codec.salvage(text.rsplit_once('\n').map_or(text, |(_, session)| session))
     }
 }

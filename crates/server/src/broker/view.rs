@@ -53,6 +53,15 @@ impl ProjectView<'_> {
         either!(self, view => view.see(codec, session, see))
     }
 
+    /// Returns what the stored text of a session that can't be read still tells for sure.
+    pub(super) fn salvage(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+    ) -> Result<Option<Session>, StoreError> {
+        either!(self, view => view.salvage(codec, session))
+    }
+
     /// Returns the names of sessions after `after`, in order.
     pub(super) fn sessions_after(
         &self,

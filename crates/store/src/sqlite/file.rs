@@ -19,6 +19,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_LOG: u64 = 128 * 4096;
 /// Maximum number of damaged files kept next to the good one.
 const ASIDE: u32 = 9;
+/// What is appended to the name of a damaged file, before its number.
+const CORRUPT: &str = ".corrupt-";
 
 /// Returns whether the file itself is damaged.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
@@ -163,9 +165,16 @@ fn close_to_others(_: &Path, _: &Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Returns the damaged files that were set aside beside a database.
+#[must_use]
+pub fn set_aside_files(path: &Path) -> Vec<PathBuf> {
+    let names = (1..=ASIDE).map(|n| beside(path, &format!("{CORRUPT}{n}")));
+    names.filter(|name| name.exists()).collect()
+}
+
 /// Renames a file to the first free `NAME.corrupt-N`.
 fn set_aside(path: &Path) -> std::io::Result<()> {
-    let name = |n: u32| beside(path, &format!(".corrupt-{n}"));
+    let name = |n: u32| beside(path, &format!("{CORRUPT}{n}"));
     let free = (1..ASIDE).find(|n| !name(*n).exists()).unwrap_or(ASIDE);
     std::fs::rename(path, name(free))?;
     // A log left behind would be replayed into the new file.

@@ -53,6 +53,11 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), Trouble> {
     done
 }
 
+/// Creates the tables in an empty database.
+pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    MIGRATIONS.iter().try_for_each(|migration| connection.execute_batch(migration))
+}
+
 fn version(connection: &Connection) -> Result<usize, Trouble> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok(usize::try_from(version).unwrap_or(usize::MAX))

@@ -41,6 +41,11 @@ impl SqliteJournal {
         let store = Arc::new(SqliteStore::open(path, bounds)?);
         if !store.see(schema::is_current)? {
             store.change(schema::migrate)?;
+        } else if let Some((found, known)) = store.see(schema::later)? {
+            let message = format!(
+                "a later release wrote this file (journal {found}, this release reads {known}): update deloop"
+            );
+            return Err(StoreError::database(path, message));
         }
         Ok(Self { store, bounds })
     }
@@ -55,6 +60,14 @@ impl SqliteJournal {
     #[must_use]
     pub fn shared_store(&self) -> Arc<SqliteStore> {
         Arc::clone(&self.store)
+    }
+
+    /// Returns the tables that the file should have and doesn't.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn missing_tables(&self) -> Result<Vec<String>, StoreError> {
+        self.store.missing_tables(schema::migrate)
     }
 
     fn change<R>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {
@@ -89,6 +102,7 @@ impl SqliteJournal {
             connection.execute("DELETE FROM projects WHERE ?1 IS NULL", [session])?;
             connection.execute("DELETE FROM sessions WHERE ?1 IS NULL OR session = ?1", [session])
         })?;
+        self.store.forget_unreadable(session)?;
         if let Some(session) = session {
             self.store.forget_failures_of(&session.into())?;
         }
@@ -117,6 +131,10 @@ impl Journal for SqliteJournal {
 
     fn set_session_state(&self, session: &str, now: Millis, state: &str) -> Result<(), StoreError> {
         self.keep_state(session, now, state)
+    }
+
+    fn keep_unreadable(&self, session: &str, state: &str, error: &StoreError) -> Result<(), StoreError> {
+        self.store.keep_unreadable(("delivery state of", session), state, error)
     }
 
     fn record(&self, decision: &Decision, origin: &DecisionOrigin<'_>) -> Result<(), StoreError> {
