@@ -56,8 +56,9 @@ impl LogMark {
 pub(super) struct LoggedStep<'a> {
     /// When it arrived.
     pub(super) now: Millis,
-    /// How the request asked to be judged.
+    /// How the request asked to be judged, and what its key allows.
     pub(super) terms: u8,
+    /// The project, and the owner if the sender has a key.
     pub(super) project: &'a str,
     /// The step as the client sent it.
     pub(super) json: &'a [u8],
@@ -185,7 +186,7 @@ fn write_entry(out: &mut Vec<u8>, step: LoggedStep<'_>) {
     out.extend_from_slice(&[0; HEADER]);
     out.extend_from_slice(&step.now.0.to_le_bytes());
     out.push(step.terms);
-    // A project's name has at most 64 bytes.
+    // The names of a project and an owner have at most 64 bytes each.
     out.push(u8::try_from(step.project.len()).unwrap_or(0));
     out.extend_from_slice(step.project.as_bytes());
     out.extend_from_slice(step.json);

@@ -37,9 +37,24 @@ pub(crate) struct SessionExtras {
     /// When its stop was decided, and the events of that, until its server has announced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unannounced: Option<(i64, Vec<Event>)>,
+    /// The group of keys that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl SessionExtras {
+    /// Returns the group of keys that it belongs to; `None` if none has written to it.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    /// Notes that a group of keys writes to it. It belongs to the first one.
+    pub(crate) fn claim(&mut self, group: Option<&str>) {
+        if self.owner.is_none() {
+            self.owner = group.map(str::to_owned);
+        }
+    }
+
     /// Notes what a step says about the session.
     pub(crate) fn note(&mut self, step: &Step) {
         if let Body::Usage(usage) = &step.body
