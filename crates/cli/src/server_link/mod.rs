@@ -3,6 +3,7 @@
 
 mod client;
 mod connection;
+mod key_report;
 mod message;
 mod settings;
 
@@ -16,6 +17,7 @@ pub(crate) use self::client::ServerGreeting;
 use self::client::{LinkFailure, ServerClient};
 #[cfg(feature = "serve")]
 pub(crate) use self::connection::{ServerConnection, segment};
+pub(crate) use self::key_report::KeyReport;
 pub(crate) use self::message::send_message;
 pub(crate) use self::settings::{SERVER, ServerSettings, check_url};
 use crate::config::{Config, ConfigNotice};

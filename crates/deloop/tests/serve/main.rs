@@ -30,6 +30,8 @@ mod limits;
 mod messages;
 mod money;
 mod openapi;
+mod ownership;
+mod permissions;
 mod receiver;
 #[expect(dead_code, reason = "shared with the tests of the store")]
 #[path = "../../../engine/tests/redis/cluster_server.rs"]
@@ -41,6 +43,7 @@ mod redis_settings;
 mod say;
 mod shared_servers;
 mod shutdown;
+mod stops;
 mod stuck_swarms;
 mod test_clock;
 mod tls;

@@ -99,3 +99,25 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_amount_of_money_lowers_no_sum() {
+        let mut ledger = Ledger::default();
+        for cost in [2.0, -5.0, f64::NAN, f64::NEG_INFINITY] {
+            ledger.charge(&usage(cost));
+            assert!((ledger.usd - 2.0).abs() < f64::EPSILON, "{cost}: {}", ledger.usd);
+        }
+        ledger.charge(&usage(f64::INFINITY));
+        assert!(ledger.usd.is_finite(), "a checkpoint can hold it");
+    }
+
+    fn usage(cost: f64) -> Usage {
+        let mut usage = Usage::default();
+        usage.cost_usd = Some(cost);
+        usage
+    }
+}

@@ -5,7 +5,7 @@ use super::entry::{AuditEntry, StepRange};
 use crate::requester::Requester;
 
 /// The action of a record about a stop that was lifted.
-const LIFT: &str = "stop.lift";
+const LIFT: &str = "session.lift";
 
 /// What lifted a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
