@@ -17,7 +17,6 @@ pub(crate) use self::client::ServerGreeting;
 use self::client::{LinkFailure, ServerClient};
 #[cfg(feature = "serve")]
 pub(crate) use self::connection::{ServerConnection, segment};
-pub(crate) use self::key_report::KeyReport;
 pub(crate) use self::message::send_message;
 pub(crate) use self::settings::{SERVER, ServerSettings, check_url};
 use crate::config::{Config, ConfigNotice};

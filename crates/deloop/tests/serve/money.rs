@@ -8,6 +8,7 @@ use deloop_types::Millis;
 use serde_json::{Value, json};
 
 use super::client::{Client, Server};
+use super::events::EventStream;
 use super::test_clock::TestClock;
 use crate::binary::{deloop, lines, run, said};
 
@@ -314,7 +315,12 @@ fn one_request_counts_at_most_its_limit_and_people_are_told() {
     let home = tempfile::tempdir().unwrap();
     let server = start(home.path(), "project_usd = 1000.0", &[]);
     let mut client = server.client();
+    let mut listener = EventStream::open(&server, "/v1/events?kinds=budget.warning", None);
     assert_eq!(client.step(&usage("s1", 10_000.0))["action"], "continue");
+    let (_, event) = listener.next();
+    let reason = event["reason"].as_str().unwrap();
+    assert!(reason.contains("reported $10000.00") && reason.contains("counts as $100.00"), "{reason}");
+    assert_eq!(event["action"], "warn", "people get an alert: {event}");
     assert_eq!(client.step(&usage("s1", -500.0))["action"], "continue");
     let spent = |client: &mut Client| {
         client.get("/v1/budgets?project=default").json()["projects"][0]["spent_usd"].clone()

@@ -201,16 +201,17 @@ impl Judge {
     ) {
         for (sent, judged) in steps.iter().zip(judged).filter(|(_, judged)| !judged.is_refused()) {
             let step = &sent.step;
+            if let Some(tally) = judged.tally.take() {
+                let verdicts = money.record(project, &step.session, &tally, now);
+                let index = judged.decision.step;
+                judged.events.extend(verdicts.iter().map(|verdict| verdict.event(step, index)));
+            }
+            // Behind the verdicts: a step has one alert, about its first event that has one.
             if sent.over_usd > 0.0 {
                 let of = (project, self.owner.group());
                 let event = money.over_limit(of, step, (sent.over_usd, judged.decision.step), now);
                 judged.reported_usd = event.is_some().then_some(sent.over_usd + self.request_usd);
                 judged.events.extend(event);
-            }
-            if let Some(tally) = judged.tally.take() {
-                let verdicts = money.record(project, &step.session, &tally, now);
-                let index = judged.decision.step;
-                judged.events.extend(verdicts.iter().map(|verdict| verdict.event(step, index)));
             }
             let verdict = money.standing(project, &step.session, now);
             let was_stopped = money.note_stop(project, &step.session, verdict.is_some());
@@ -230,8 +231,9 @@ impl Judge {
         (self.price)(usage);
         let Some(reported) = usage.cost_usd else { return 0.0 };
         // `max` returns 0 for what isn't a number.
-        let counted = reported.max(0.0).min(self.request_usd);
+        let reported = reported.max(0.0);
+        let counted = reported.min(self.request_usd);
         usage.cost_usd = Some(counted);
-        (reported - counted).max(0.0).min(MOST_OVER)
+        (reported - counted).min(MOST_OVER)
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use deloop_engine::Session;
+use deloop_engine::{Engine, Session};
 use deloop_store::{Codec, StoreError};
 use deloop_types::{SessionId, Step};
 
@@ -70,12 +70,12 @@ impl StepOwner {
     pub(super) fn with_own_controller<'s>(
         &self,
         view: &ProjectView<'_>,
-        codec: &dyn Codec<Session>,
+        engine: &Engine,
         step: &'s Step,
     ) -> Result<Cow<'s, Step>, StoreError> {
         let controller = step.controller.as_ref().filter(|controller| **controller != step.session);
-        match controller {
-            Some(controller) if self.is_kept_out(view, codec, controller)? => {
+        match controller.filter(|_| engine.profile().tell_controller) {
+            Some(controller) if self.is_kept_out(view, engine, controller)? => {
                 let mut step = step.clone();
                 step.controller = None;
                 Ok(Cow::Owned(step))
