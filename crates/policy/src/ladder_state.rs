@@ -221,6 +221,15 @@ impl LadderState {
         }
     }
 
+    /// Takes over the stop of another ladder, unless it has one.
+    pub fn take_stop_of(&mut self, other: Self) {
+        if self.stopped.is_none() {
+            self.stopped = other.stopped;
+            self.stopped_for = other.stopped_for;
+            self.stopped_by_limit = other.stopped_by_limit;
+        }
+    }
+
     /// Returns the current stop, if there is one.
     #[must_use]
     pub fn stopped(&self) -> Option<&Decision> {

@@ -120,6 +120,8 @@ pub struct BudgetsBlock {
     pub project_usd: Option<f64>,
     /// What all projects together may spend per day, in dollars.
     pub day_usd: Option<f64>,
+    /// The most that one request counts, in dollars; 100 if absent. What a `usage` step reports beyond it doesn't count.
+    pub request_usd: Option<f64>,
     /// The share of a budget at which people are warned, 0 to 1; 0.8 if absent.
     pub warn_at: Option<f64>,
     /// What happens while the server can't find out what was spent.

@@ -35,6 +35,7 @@ pub(crate) struct ServerMetrics {
 struct ThreadMetrics {
     decisions: [AtomicU64; ACTIONS.len()],
     malformed: AtomicU64,
+    foreign: AtomicU64,
     failed_open: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
@@ -74,6 +75,10 @@ impl ServerMetrics {
         let mine = self.mine();
         add(&mine.failed_open, answers.failed_open);
         for decision in &answers.decisions {
+            let Ok(decision) = decision else {
+                add(&mine.foreign, 1);
+                continue;
+            };
             let action = ACTIONS.iter().position(|(action, _)| *action == decision.action);
             action.into_iter().for_each(|index| add(&mine.decisions[index], 1));
         }
@@ -103,6 +108,8 @@ impl ServerMetrics {
         head("deloop_decisions_total", "counter", "Decisions by action.", &rows);
         let rows = format!("deloop_malformed_steps_total {}\n", self.sum(|thread| &thread.malformed));
         head("deloop_malformed_steps_total", "counter", "Items of batches that aren't steps.", &rows);
+        let rows = format!("deloop_foreign_steps_total {}\n", self.sum(|thread| &thread.foreign));
+        head("deloop_foreign_steps_total", "counter", "Steps of sessions that belong to another key.", &rows);
         let rows = format!(
             "deloop_request_errors_total{{class=\"4xx\"}} {}\ndeloop_request_errors_total{{class=\"5xx\"}} {}\n",
             self.sum(|thread| &thread.refused),

@@ -1,9 +1,9 @@
+use axum::http::StatusCode;
 use deloop_formats::read_step;
-use deloop_types::Decision;
 use serde_json::json;
 
 use crate::admission::STEPS;
-use crate::broker::SentStep;
+use crate::broker::{SentStep, StepAnswer};
 use crate::http_error::{HttpError, safe_error};
 
 /// How the steps of a request are written. The answer has the same form.
@@ -40,7 +40,7 @@ impl StepBatch {
             (false, true) => (BatchForm::Array, elements(body)?),
             (false, false) => {
                 let step = read_step(body).map_err(|error| HttpError::bad_request(safe_error(&error)))?;
-                steps.push(SentStep { step, json: body });
+                steps.push(SentStep::new(step, body));
                 return Ok(Self { form: BatchForm::Single, steps: 1, malformed: Vec::new() });
             }
         };
@@ -48,7 +48,7 @@ impl StepBatch {
         steps.reserve(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
             match read_step(text) {
-                Ok(step) => steps.push(SentStep { step, json: text }),
+                Ok(step) => steps.push(SentStep::new(step, text)),
                 Err(error) => malformed.push((index, safe_error(&error))),
             }
         }
@@ -65,8 +65,15 @@ impl StepBatch {
         self.malformed.len()
     }
 
-    /// Writes the answer: the decision about each step, and an error in the place of each item that isn't one.
-    pub(crate) fn answer(&self, decisions: &[Decision]) -> Result<Vec<u8>, serde_json::Error> {
+    /// Writes the answer: the decision about each step, and an error in the place of each item that isn't one or is refused.
+    pub(crate) fn answer(&self, decisions: &[StepAnswer]) -> Result<Vec<u8>, HttpError> {
+        if let (BatchForm::Single, [Err(refused)]) = (self.form, decisions) {
+            return Err(HttpError::new(StatusCode::FORBIDDEN, *refused));
+        }
+        self.items(decisions).map_err(|error| HttpError::failed(error.to_string()))
+    }
+
+    fn items(&self, decisions: &[StepAnswer]) -> Result<Vec<u8>, serde_json::Error> {
         let (mut decisions, mut malformed) = (decisions.iter(), self.malformed.iter().peekable());
         let items = self.len() + self.malformed();
         let mut out = Vec::with_capacity(256 * items + 2);
@@ -80,12 +87,17 @@ impl StepBatch {
             if index > 0 {
                 out.extend_from_slice(between);
             }
-            match malformed.next_if(|(at, _)| *at == index) {
-                Some((_, error)) => {
-                    serde_json::to_writer(&mut out, &json!({"error": error, "index": index}))?;
-                }
-                None => serde_json::to_writer(&mut out, &decisions.next())?,
-            }
+            let error = match malformed.next_if(|(at, _)| *at == index) {
+                Some((_, error)) => error.as_str(),
+                None => match decisions.next() {
+                    Some(Err(refused)) => refused,
+                    decided => {
+                        serde_json::to_writer(&mut out, &decided.and_then(|decided| decided.as_ref().ok()))?;
+                        continue;
+                    }
+                },
+            };
+            serde_json::to_writer(&mut out, &json!({"error": error, "index": index}))?;
         }
         if items > 0 || self.form == BatchForm::Array {
             out.extend_from_slice(close);
@@ -143,12 +155,14 @@ fn elements(body: &[u8]) -> Result<Vec<&[u8]>, HttpError> {
 
 #[cfg(test)]
 mod tests {
+    use deloop_types::Decision;
+
     use super::*;
 
     #[test]
     fn each_item_has_its_place_in_the_answer() {
         let step = |n: u64| format!(r#"{{"type":"turn","session":"s{n}","text":"a"}}"#);
-        let decisions = [Decision::go_on("s0".into(), 0), Decision::go_on("s2".into(), 0)];
+        let decisions = ["s0", "s2"].map(|session| Ok(Decision::go_on(session.into(), 0)));
         let body = format!("[{},7,{},null]", step(0), step(2));
         let mut steps = Vec::new();
         let batch = StepBatch::read(body.as_bytes(), false, &mut steps).unwrap();
@@ -161,6 +175,11 @@ mod tests {
         assert_eq!((batch.len(), steps.len()), (2, 4), "it adds to those that are there");
         let answer = String::from_utf8(batch.answer(&decisions).unwrap()).unwrap();
         assert_eq!(answer.lines().count(), 2);
+        let refused = batch.answer(&[Err("it isn't yours"), decisions[1].clone()]).unwrap();
+        let refused: Vec<serde_json::Value> =
+            refused.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        assert_eq!(refused[0], json!({"error": "it isn't yours", "index": 0}));
+        assert_eq!(refused[1]["session"], "s2");
         assert!(StepBatch::read(b"7", false, &mut steps).is_err());
         assert_eq!(steps.len(), 4);
     }

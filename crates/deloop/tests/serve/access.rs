@@ -60,7 +60,7 @@ fn a_key_is_shown_once_and_stored_as_a_hash() {
     for (arguments, why) in [
         (&["add", "ci", "--scope", "read"][..], "deloop keys revoke ci"),
         (&["add", "a/b", "--scope", "read"], "letters, digits"),
-        (&["add", "x", "--scope", "root"], "ingest, read, operate, admin"),
+        (&["add", "x", "--scope", "root"], "ingest, attend, read, operate, admin"),
         (&["add", "x"], "--scope"),
         (&["add", "x", "--scope", "read", "--project", "a/b"], "letters, digits"),
         (&["add", "x", "--scope", "read", "--project", "a", "--all-projects"], "cannot be used with"),

@@ -31,6 +31,8 @@ mod limits;
 mod messages;
 mod money;
 mod openapi;
+mod ownership;
+mod permissions;
 mod receiver;
 #[expect(dead_code, reason = "shared with the tests of the store")]
 #[path = "../../../engine/tests/redis/cluster_server.rs"]
@@ -42,6 +44,7 @@ mod redis_settings;
 mod say;
 mod shared_servers;
 mod shutdown;
+mod stops;
 mod stored_states;
 mod stuck_swarms;
 mod test_clock;

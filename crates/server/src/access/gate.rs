@@ -47,12 +47,7 @@ impl AccessGate {
         clock: Clock,
     ) -> Result<Self, String> {
         let ring = KeyRing::open(key_file, limits, clock.clone())?;
-        let local = Requester {
-            project: Project::default(),
-            actor: Arc::from(LOCAL_ACTOR),
-            all_projects: true,
-            allowance: None,
-        };
+        let local = Requester::without_key(Project::default(), LOCAL_ACTOR);
         Ok(Self { ring, hosts, failures: FailedAttempts::default(), clock, local: Arc::new(local) })
     }
 
@@ -116,8 +111,7 @@ impl AccessGate {
             });
         };
         key.allowance.take_request(at).map_err(|reached| HttpError::rate_reached(&reached, "requests"))?;
-        let needed = KeyScope::needed(request.method(), path);
-        if !key.allows(needed) {
+        if let Some(needed) = KeyScope::needed(request.method(), path).filter(|needed| !key.allows(*needed)) {
             if path == READY {
                 return Ok(None);
             }
@@ -129,7 +123,8 @@ impl AccessGate {
         }
         let (actor, allowance) = (Arc::clone(&key.name), Some(Arc::clone(&key.allowance)));
         let all_projects = key.project == KeyProject::All;
-        Ok(Some(Arc::new(Requester { project, actor, all_projects, allowance })))
+        let (scopes, owner) = (Arc::clone(&key.scopes), Some(Arc::clone(&key.group)));
+        Ok(Some(Arc::new(Requester { project, actor, all_projects, scopes, owner, allowance })))
     }
 }
 

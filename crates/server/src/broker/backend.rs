@@ -92,11 +92,12 @@ impl Backend {
             Self::Local(store) => {
                 let turn = if judge.is_alone(steps) { store.turn_of(sessions()) } else { store.turn() };
                 view.preload(&judge.engine, sessions())?;
+                let place = judge.owner.logged(project.as_str());
                 let entries = steps.iter().map(|sent| LoggedStep {
                     version: step_log::VERSION,
                     now,
                     terms: judge.terms(),
-                    project: project.as_str(),
+                    project: &place,
                     json: sent.json,
                 });
                 store.append(entries)?;
@@ -240,17 +241,17 @@ fn again(
 fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) -> Vec<ReplayedStep> {
     let (mut replayed, mut lost) = (Vec::new(), 0);
     for logged in entries(log) {
-        let (Ok(project), Ok(mut step)) = (Project::parse(logged.project), read_step(logged.json)) else {
+        let (project, judge) = judge.of_logged(&logged);
+        let (Ok(project), Ok(mut step)) = (Project::parse(project), read_step(logged.json)) else {
             lost += 1;
             continue;
         };
-        judge.complete(&mut step, logged.now);
+        let over_usd = judge.complete(&mut step, logged.now);
         let view = ProjectView::Local(store.view(&project, logged.now));
         // A step that made the process panic must not do so at every start.
-        let judge = judge.on_terms(logged.terms);
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let mut judged = [judge.decide(&view, &step, logged.now)?];
-            let sent = [SentStep { step: step.clone(), json: logged.json }];
+            let sent = [SentStep { over_usd, ..SentStep::new(step.clone(), logged.json) }];
             judge.charge(store.money(), &project, &sent, &mut judged, logged.now);
             let [judged] = judged;
             Ok::<_, StoreError>(judged)

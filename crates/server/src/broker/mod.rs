@@ -17,6 +17,7 @@ mod session_report;
 mod state_cache;
 mod state_notices;
 mod step_log;
+mod step_owner;
 mod step_turns;
 mod stored_session;
 mod unreadable;
@@ -37,7 +38,7 @@ use deloop_types::{Decision, Millis, Mode, SessionId, Step};
 use serde_json::json;
 
 use crate::alerts::{Alerts, ClaimFn};
-use crate::audit::{AuditEntry, AuditLog, BrokerAudit, TurnForm};
+use crate::audit::{AuditEntry, AuditLog, BrokerAudit, LiftedBy, TurnForm};
 use crate::caller_options::CallerOptions;
 use crate::clock::Clock;
 use crate::events::EventHub;
@@ -56,6 +57,8 @@ pub use judge::PriceFn;
 use recovery::ReplayedStep;
 pub(crate) use session_report::SessionReport;
 use state_notices::StateNotices;
+use step_owner::StepOwner;
+use stored_session::StoredSession;
 use view::ProjectView;
 
 /// Where a broker keeps sessions and swarms.
@@ -89,11 +92,22 @@ pub struct Broker {
 pub(crate) struct SentStep<'a> {
     pub(crate) step: Step,
     pub(crate) json: &'a [u8],
+    /// How many dollars of its cost don't count, because one request can't cost that much.
+    pub(crate) over_usd: f64,
 }
+
+impl<'a> SentStep<'a> {
+    pub(crate) fn new(step: Step, json: &'a [u8]) -> Self {
+        Self { step, json, over_usd: 0.0 }
+    }
+}
+
+/// The decision about a step, or why there is none.
+pub(crate) type StepAnswer = Result<Decision, &'static str>;
 
 /// The answers to the steps of a request.
 pub(crate) struct StepAnswers {
-    pub(crate) decisions: Vec<Decision>,
+    pub(crate) decisions: Vec<StepAnswer>,
     /// How many steps weren't stored: the store was away, or their session can't be read.
     pub(crate) failed_open: u64,
 }
@@ -113,7 +127,7 @@ impl Broker {
         now: Millis,
         tell: TellFn,
     ) -> Result<Self, StoreError> {
-        let judge = Judge { engine, price };
+        let judge = Judge { engine, price, request_usd: budgets.request_usd(), owner: StepOwner::default() };
         let mut replayed = Vec::new();
         let (backend, records, events): (Backend, Arc<dyn SharedRecords>, Arc<dyn SharedRecords>) =
             match store {
@@ -167,13 +181,17 @@ impl Broker {
         steps: &mut [SentStep<'_>],
         now: Millis,
     ) -> Result<StepAnswers, StoreError> {
-        let judge = self.judge.with_options(caller.over(self.judge.engine.options()));
-        steps.iter_mut().for_each(|sent| judge.complete(&mut sent.step, now));
+        let mut options = caller.over(self.judge.engine.options());
+        if !requester.speaks_for_people() {
+            options = options.with_stops_kept();
+        }
+        let judge = self.judge.with_options(options).for_owner(StepOwner::of(requester));
+        steps.iter_mut().for_each(|sent| sent.over_usd = judge.complete(&mut sent.step, now));
         let decided = self.backend.decide(&judge, &requester.project, steps, now, &self.tell);
         let mut decided = match decided {
             Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
                 (self.tell)(ServerNotice::Failed(error.to_string()));
-                let go_on = |sent: &SentStep<'_>| Decision::go_on(sent.step.session.clone(), 0);
+                let go_on = |sent: &SentStep<'_>| Ok(Decision::go_on(sent.step.session.clone(), 0));
                 let failed_open = steps.len() as u64;
                 return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open });
             }
@@ -183,7 +201,10 @@ impl Broker {
             decided => decided?,
         };
         if self.off {
-            let go_on = |d: JudgedStep| Decision::go_on(d.decision.session, d.decision.step);
+            let go_on = |d: JudgedStep| {
+                let go_on = Decision::go_on(d.decision.session.clone(), d.decision.step);
+                d.answer().map(|_| go_on)
+            };
             let decisions = decided.into_iter().map(go_on).collect();
             return Ok(StepAnswers { decisions, failed_open: 0 });
         }
@@ -194,7 +215,7 @@ impl Broker {
             // The next step of the session announces the stop again.
             (self.tell)(ServerNotice::Failed(error.to_string()));
         }
-        let decisions = decided.into_iter().map(|decided| decided.decision).collect();
+        let decisions = decided.into_iter().map(JudgedStep::answer).collect();
         Ok(StepAnswers { decisions, failed_open: 0 })
     }
 
@@ -325,15 +346,19 @@ impl Broker {
     ) -> Result<bool, StoreError> {
         self.follow_up.operated(requester, "session.reset", ("session", session.as_str()), now);
         self.follow_up.forget(requester, session);
-        self.change(&requester.project, now, |view| {
-            let known = match view.see(&self.judge.engine, session, |_| ()) {
-                // Whoever resets it wants it gone.
-                Err(error) if error.is_unreadable() => true,
-                known => known?.is_some(),
+        let was_stopped = self.change(&requester.project, now, |view| {
+            let was_stopped = match view.see(&self.judge.engine, session, |state| state.session.is_stopped()) {
+                // Whoever resets it wants it gone, whatever it was.
+                Err(error) if error.is_unreadable() => Some(true),
+                known => known?,
             };
             view.forget(session)?;
-            Ok(known)
-        })
+            Ok::<_, StoreError>(was_stopped)
+        })?;
+        if was_stopped == Some(true) {
+            self.follow_up.lifted(requester, session, LiftedBy::Reset, now);
+        }
+        Ok(was_stopped.is_some())
     }
 
     pub(crate) fn checkpoint(
@@ -354,7 +379,22 @@ impl Broker {
         now: Millis,
     ) -> Result<(), RestoreError> {
         self.follow_up.operated(requester, "session.restore", ("session", session.as_str()), now);
-        self.change(&requester.project, now, |view| self.judge.engine.restore(view, session, checkpoint))
+        let engine = &self.judge.engine;
+        let is_lifted = self.change(&requester.project, now, |view| {
+            let about =
+                |state: &StoredSession| (state.session.is_stopped(), state.extras.owner().map(str::to_owned));
+            let (was_stopped, owner) = view.see(engine, session, about)?.unwrap_or_default();
+            engine.restore(view, session, checkpoint)?;
+            let is_stopped = view.change(engine, session, |state| {
+                state.extras.claim(owner.as_deref());
+                state.session.is_stopped()
+            })?;
+            Ok::<_, RestoreError>(was_stopped && !is_stopped)
+        })?;
+        if is_lifted {
+            self.follow_up.lifted(requester, session, LiftedBy::Restore, now);
+        }
+        Ok(())
     }
 
     pub(crate) fn swarms(&self, project: &Project, now: Millis) -> Result<Vec<String>, StoreError> {

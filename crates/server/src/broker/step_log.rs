@@ -15,8 +15,10 @@ const PREFIX: &str = "server.steps-";
 const HEADER: usize = 4 + 8;
 /// Bytes of an entry before the project's name.
 const FIXED: usize = 8 + 1 + 1;
-/// The version of an entry, in the upper half of the byte that has the terms in the lower one.
+/// The version of an entry, in the upper bits of the byte that has the terms in the lower ones.
 pub(super) const VERSION: u8 = 0;
+/// Number of bits of the terms.
+const TERMS: u8 = 5;
 /// What is appended to the name of a log, or of a part of one, that can't be read.
 const UNREAD: &str = ".unread";
 /// Maximum number of such files for a log. The last one is replaced.
@@ -71,10 +73,11 @@ impl LogMark {
 pub(super) struct LoggedStep<'a> {
     /// When it arrived.
     pub(super) now: Millis,
-    /// How the request asked to be judged.
+    /// How the request asked to be judged, and what its key allows.
     pub(super) terms: u8,
     /// The version of the entry.
     pub(super) version: u8,
+    /// The project, and the owner if the sender has a key.
     pub(super) project: &'a str,
     /// The step as the client sent it.
     pub(super) json: &'a [u8],
@@ -249,8 +252,8 @@ fn write_entry(out: &mut Vec<u8>, step: LoggedStep<'_>) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
     out.extend_from_slice(&step.now.0.to_le_bytes());
-    out.push(step.version << 4 | step.terms);
-    // A project's name has at most 64 bytes.
+    out.push(step.version << TERMS | step.terms);
+    // The names of a project and an owner have at most 64 bytes each.
     out.push(u8::try_from(step.project.len()).unwrap_or(0));
     out.extend_from_slice(step.project.as_bytes());
     out.extend_from_slice(step.json);
@@ -274,7 +277,7 @@ pub(super) fn entries(mut text: &[u8]) -> impl Iterator<Item = LoggedStep<'_>> {
         let (fixed, rest) = entry.split_at_checked(FIXED)?;
         let (project, json) = rest.split_at_checked(usize::from(fixed[9]))?;
         let now = Millis(i64::from_le_bytes(fixed[..8].try_into().ok()?));
-        let (version, terms) = (fixed[8] >> 4, fixed[8] & 0xf);
+        let (version, terms) = (fixed[8] >> TERMS, fixed[8] & ((1 << TERMS) - 1));
         Some(LoggedStep { now, terms, version, project: std::str::from_utf8(project).ok()?, json })
     })
 }

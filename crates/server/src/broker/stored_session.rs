@@ -47,12 +47,15 @@ pub(crate) struct SessionExtras {
     /// When its stop was decided, and the events of that, until its server has announced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unannounced: Option<(i64, Vec<Event>)>,
+    /// The group of keys that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
 }
 
 impl Default for SessionExtras {
     fn default() -> Self {
-        let (inbox, sent, money, model, unannounced) = Default::default();
-        Self { version: VERSION, inbox, sent, money, model, unannounced }
+        let (inbox, sent, money, model, unannounced, owner) = Default::default();
+        Self { version: VERSION, inbox, sent, money, model, unannounced, owner }
     }
 }
 
@@ -67,6 +70,18 @@ impl SessionExtras {
                 Ok(StoredVersion { version }) if version > VERSION => Err(later(version)),
                 _ => Err(StoreError::decode(error)),
             },
+        }
+    }
+
+    /// Returns the group of keys that it belongs to; `None` if none has written to it.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    /// Notes that a group of keys writes to it. It belongs to the first one.
+    pub(crate) fn claim(&mut self, group: Option<&str>) {
+        if self.owner.is_none() {
+            self.owner = group.map(str::to_owned);
         }
     }
 

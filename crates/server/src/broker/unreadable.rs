@@ -33,13 +33,13 @@ impl Broker {
         }
         let readable = steps.iter().filter(|sent| !unreadable.contains(&sent.step.session));
         let mut readable: Vec<_> =
-            readable.map(|sent| SentStep { step: sent.step.clone(), json: sent.json }).collect();
+            readable.map(|sent| SentStep::new(sent.step.clone(), sent.json)).collect();
         let answers = self.observe(requester, caller, &mut readable, now)?;
         let mut answered = answers.decisions.into_iter();
         let (mut decisions, mut failed_open) = (Vec::with_capacity(steps.len()), answers.failed_open);
         for sent in steps {
             if unreadable.contains(&sent.step.session) {
-                decisions.push(self.decide_unread(&view, sent)?);
+                decisions.push(Ok(self.decide_unread(&view, sent)?));
                 failed_open += 1;
             } else {
                 decisions.extend(answered.next());

@@ -3,6 +3,7 @@
 mod budgets;
 mod events;
 mod health;
+mod key;
 mod openapi;
 mod reports;
 mod session_answers;
@@ -44,6 +45,7 @@ pub(crate) fn operations() -> Vec<ApiOperation> {
         ("Money", budgets::operations()),
         ("Money", reports::operations()),
         ("Server", health::operations()),
+        ("Server", key::operations()),
         ("Server", openapi::operations()),
     ];
     groups.into_iter().flat_map(|(tag, group)| group.into_iter().map(|one| one.tagged(tag))).collect()
