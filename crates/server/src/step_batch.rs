@@ -6,6 +6,10 @@ use crate::admission::STEPS;
 use crate::broker::SentStep;
 use crate::http_error::{HttpError, safe_error};
 
+/// What is said of a step that came after the database failed.
+const NOT_STORED: &str =
+    "the database failed before this step, so it wasn't stored; send it again, and not those with a decision";
+
 /// How the steps of a request are written. The answer has the same form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchForm {
@@ -40,7 +44,7 @@ impl StepBatch {
             (false, true) => (BatchForm::Array, elements(body)?),
             (false, false) => {
                 let step = read_step(body).map_err(|error| HttpError::bad_request(safe_error(&error)))?;
-                steps.push(SentStep { step, json: body });
+                steps.push(SentStep::new(step, body));
                 return Ok(Self { form: BatchForm::Single, steps: 1, malformed: Vec::new() });
             }
         };
@@ -48,7 +52,7 @@ impl StepBatch {
         steps.reserve(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
             match read_step(text) {
-                Ok(step) => steps.push(SentStep { step, json: text }),
+                Ok(step) => steps.push(SentStep::new(step, text)),
                 Err(error) => malformed.push((index, safe_error(&error))),
             }
         }
@@ -65,7 +69,8 @@ impl StepBatch {
         self.malformed.len()
     }
 
-    /// Writes the answer: the decision about each step, and an error in the place of each item that isn't one.
+    /// Writes the answer: the decision about each step, and an error in the place of each item that isn't one. Steps without
+    /// a decision came after the database failed.
     pub(crate) fn answer(&self, decisions: &[Decision]) -> Result<Vec<u8>, serde_json::Error> {
         let (mut decisions, mut malformed) = (decisions.iter(), self.malformed.iter().peekable());
         let items = self.len() + self.malformed();
@@ -84,7 +89,12 @@ impl StepBatch {
                 Some((_, error)) => {
                     serde_json::to_writer(&mut out, &json!({"error": error, "index": index}))?;
                 }
-                None => serde_json::to_writer(&mut out, &decisions.next())?,
+                None => match decisions.next() {
+                    Some(decision) => serde_json::to_writer(&mut out, decision)?,
+                    None => {
+                        serde_json::to_writer(&mut out, &json!({"error": NOT_STORED, "index": index}))?;
+                    }
+                },
             }
         }
         if items > 0 || self.form == BatchForm::Array {
@@ -156,6 +166,9 @@ mod tests {
         let answer: serde_json::Value = serde_json::from_slice(&batch.answer(&decisions).unwrap()).unwrap();
         assert_eq!((&answer[0]["session"], &answer[2]["session"]), (&json!("s0"), &json!("s2")));
         assert_eq!((&answer[1]["index"], &answer[3]["index"]), (&json!(1), &json!(3)));
+        let cut: serde_json::Value = serde_json::from_slice(&batch.answer(&decisions[..1]).unwrap()).unwrap();
+        assert_eq!((&cut[0]["session"], &cut[2]["index"]), (&json!("s0"), &json!(2)));
+        assert!(cut[2]["error"].as_str().unwrap().contains("wasn't stored"), "{cut}");
         let lines = format!("{}\n\n{}\n", step(0), step(2));
         let batch = StepBatch::read(lines.as_bytes(), true, &mut steps).unwrap();
         assert_eq!((batch.len(), steps.len()), (2, 4), "it adds to those that are there");

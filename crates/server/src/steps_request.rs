@@ -57,6 +57,9 @@ impl StepsRequest {
             let (batch, answers) = (batch?, answers.as_ref().map_err(HttpError::clone)?);
             let (its, others) = decisions.split_at(batch.len().min(decisions.len()));
             decisions = others;
+            if its.is_empty() && batch.len() > 0 {
+                return Err(HttpError::database_failed());
+            }
             let text = batch.answer(its).map_err(|error| HttpError::failed(error.to_string()))?;
             Ok(StepsReply { form: batch.form, text, failed_open: answers.failed_open })
         };

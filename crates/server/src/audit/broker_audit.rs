@@ -35,6 +35,9 @@ impl BrokerAudit {
         let Requester { project, actor, .. } = requester;
         let mut turns = self.turns();
         let entry = |(sent, decided): (&SentStep<'_>, &JudgedStep)| {
+            if sent.is_refused() {
+                return None;
+            }
             turns.push(project, &sent.step, sent.json);
             if decided.standing {
                 return None;

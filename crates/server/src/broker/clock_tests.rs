@@ -41,7 +41,7 @@ impl JumpingServer {
     /// Sends a step without a time of its own. Returns its index.
     fn step(&self, json: &str, day: i64) -> u64 {
         let step = deloop_formats::read_step(json.as_bytes()).unwrap();
-        let sent = SentStep { step, json: json.as_bytes() };
+        let sent = SentStep::new(step, json.as_bytes());
         let now = Millis(TODAY + day * DAY);
         let answers =
             self.broker.observe(&self.requester, CallerOptions::default(), &mut [sent], now).unwrap();

@@ -49,7 +49,7 @@ impl FollowUp {
         now: Millis,
     ) {
         let mut is_away = false;
-        for (sent, decided) in steps.iter().zip(&mut *decided) {
+        for (sent, decided) in steps.iter().zip(&mut *decided).filter(|(sent, _)| !sent.is_refused()) {
             // One step waits for records that can't be had, not every step of the request.
             if !is_away && let Err(error) = self.follow_swarm(&requester.project, &sent.step, decided, now) {
                 is_away = true;

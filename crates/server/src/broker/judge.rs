@@ -36,6 +36,14 @@ pub(crate) struct JudgedStep {
     tally: Option<SessionTally>,
 }
 
+impl JudgedStep {
+    /// Creates one that nothing follows from.
+    pub(super) fn of(decision: Decision) -> Self {
+        let (ledger, model, tally) = (None, None, None);
+        Self { decision, events: Vec::new(), standing: false, ledger, model, tally }
+    }
+}
+
 impl Judge {
     /// Returns a judge with other options.
     pub(super) fn with_options(&self, options: Options) -> Self {
@@ -55,7 +63,7 @@ impl Judge {
 
     /// Returns a judge with logged options.
     pub(super) fn on_terms(&self, terms: u8) -> Self {
-        let mode = match terms >> 1 {
+        let mode = match terms >> 1 & 3 {
             0 => Mode::Shadow,
             1 => Mode::Nudge,
             _ => Mode::Enforce,
@@ -125,7 +133,7 @@ impl Judge {
         judged: &mut [JudgedStep],
         now: Millis,
     ) {
-        for (sent, judged) in steps.iter().zip(judged) {
+        for (sent, judged) in steps.iter().zip(judged).filter(|(sent, _)| !sent.is_refused()) {
             let step = &sent.step;
             if let Some(tally) = judged.tally.take() {
                 let verdicts = money.record(project, &step.session, &tally, now);

@@ -6,13 +6,17 @@ mod clock_tests;
 mod declared_swarms;
 mod follow_up;
 mod judge;
+mod key_limits;
 mod local;
 mod local_view;
+#[cfg(test)]
+mod neighbour_tests;
 mod operator_message;
 mod purge;
 mod recovery;
 mod remote;
 mod session_report;
+mod slices;
 mod state_cache;
 mod step_log;
 mod step_turns;
@@ -47,6 +51,8 @@ use follow_up::FollowUp;
 use judge::Judge;
 pub(crate) use judge::JudgedStep;
 pub use judge::PriceFn;
+pub(crate) use key_limits::KeyLimit;
+use key_limits::{limit_swarms, name_limits};
 use recovery::ReplayedStep;
 pub(crate) use session_report::SessionReport;
 use view::ProjectView;
@@ -79,11 +85,23 @@ pub struct Broker {
 pub(crate) struct SentStep<'a> {
     pub(crate) step: Step,
     pub(crate) json: &'a [u8],
+    /// The limit of its key that it is beyond.
+    limit: Option<KeyLimit>,
+}
+
+impl<'a> SentStep<'a> {
+    pub(crate) fn new(step: Step, json: &'a [u8]) -> Self {
+        Self { step, json, limit: None }
+    }
 }
 
 /// The answers to the steps of a request.
+#[derive(Default)]
 pub(crate) struct StepAnswers {
+    /// A decision about each step. If the store failed on the way, those about the steps before that.
     pub(crate) decisions: Vec<Decision>,
+    /// How many steps were beyond each of [`KeyLimit::ALL`].
+    pub(crate) limited: [u64; KeyLimit::ALL.len()],
     /// Whether the store was away, so that every answer is `continue` and nothing was stored.
     pub(crate) failed_open: bool,
 }
@@ -155,20 +173,51 @@ impl Broker {
         now: Millis,
     ) -> Result<StepAnswers, StoreError> {
         let judge = self.judge.with_options(caller.over(self.judge.engine.options()));
-        steps.iter_mut().for_each(|sent| judge.complete(&mut sent.step, now));
-        let decided = self.backend.decide(&judge, &requester.project, steps, now, &self.tell);
-        let mut decided = match decided {
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
-                (self.tell)(ServerNotice::Failed(error.to_string()));
-                let go_on = |sent: &SentStep<'_>| Decision::go_on(sent.step.session.clone(), 0);
-                return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open: true });
+        let mut answers =
+            StepAnswers { decisions: Vec::with_capacity(steps.len()), ..StepAnswers::default() };
+        let (slices, is_long) = self.backend.slices(steps);
+        for slice in slices {
+            slice.iter_mut().for_each(|sent| judge.complete(&mut sent.step, now));
+            let decided = self.observe_slice(&judge, requester, slice, now);
+            match decided {
+                Ok(decisions) => answers.decisions.extend(decisions),
+                Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
+                    (self.tell)(ServerNotice::Failed(error.to_string()));
+                    answers.failed_open = true;
+                    let go_on = |sent: &SentStep<'_>| Decision::go_on(sent.step.session.clone(), 0);
+                    answers.decisions.extend(slice.iter().map(go_on));
+                }
+                Err(error) if answers.decisions.is_empty() => return Err(error),
+                Err(error) => {
+                    // The steps so far are stored, so the sender must get their decisions.
+                    (self.tell)(ServerNotice::Failed(error.to_string()));
+                    break;
+                }
             }
-            decided => decided?,
-        };
+            for (count, limit) in answers.limited.iter_mut().zip(KeyLimit::ALL) {
+                *count += slice.iter().filter(|sent| sent.limit == Some(limit)).count() as u64;
+            }
+            if let Err(error) = self.backend.keep_up(&judge.engine, is_long, now) {
+                // The steps are in the log, so the next write may be the one that succeeds.
+                (self.tell)(ServerNotice::Failed(error.to_string()));
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Decides about steps that are handled together.
+    fn observe_slice(
+        &self,
+        judge: &Judge,
+        requester: &Requester,
+        steps: &mut [SentStep<'_>],
+        now: Millis,
+    ) -> Result<Vec<Decision>, StoreError> {
+        limit_swarms(requester, steps, now);
+        let mut decided = self.backend.decide(judge, requester, steps, now)?;
         if self.off {
             let go_on = |d: JudgedStep| Decision::go_on(d.decision.session, d.decision.step);
-            let decisions = decided.into_iter().map(go_on).collect();
-            return Ok(StepAnswers { decisions, failed_open: false });
+            return Ok(decided.into_iter().map(go_on).collect());
         }
         self.follow_up.decided(requester, steps, &mut decided, now);
         if self.is_remote()
@@ -177,8 +226,10 @@ impl Broker {
             // The next step of the session announces the stop again.
             (self.tell)(ServerNotice::Failed(error.to_string()));
         }
-        let decisions = decided.into_iter().map(|decided| decided.decision).collect();
-        Ok(StepAnswers { decisions, failed_open: false })
+        if let Some(reached) = name_limits(requester, steps, &mut decided, now) {
+            (self.tell)(ServerNotice::Failed(reached));
+        }
+        Ok(decided.into_iter().map(|decided| decided.decision).collect())
     }
 
     /// Records decisions and operations in this log, and with a stop the last turns of its session, in this form.

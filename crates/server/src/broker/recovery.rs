@@ -81,7 +81,7 @@ impl FollowUp {
                 allowance: None,
             };
             let json = serde_json::to_vec(step).unwrap_or_default();
-            let sent = SentStep { step: step.clone(), json: &json };
+            let sent = SentStep::new(step.clone(), &json);
             let entry = audit.entries(&sender, &[sent], std::slice::from_ref(judged), *now);
             entries.extend(entry.into_iter().map(|entry| (entry, replayed)));
         }

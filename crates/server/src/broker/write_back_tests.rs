@@ -34,7 +34,7 @@ impl TestServer {
 
     fn send(&self, json: &str) {
         let step = deloop_formats::read_step(json.as_bytes()).unwrap();
-        let sent = SentStep { step, json: json.as_bytes() };
+        let sent = SentStep::new(step, json.as_bytes());
         self.broker.observe(&self.requester, CallerOptions::default(), &mut [sent], NOW).unwrap();
     }
 

@@ -229,7 +229,7 @@ async fn end(
         access.with(|broker, now| broker.ends(&requester, &session, now))?;
         let step = Step::end(session);
         let json = serde_json::to_vec(&step).map_err(|error| HttpError::failed(error.to_string()))?;
-        let mut steps = [SentStep { step, json: &json }];
+        let mut steps = [SentStep::new(step, &json)];
         let caller = CallerOptions::default();
         let answers = access.with(|broker, now| broker.observe(&requester, caller, &mut steps, now))??;
         metrics.metrics.steps(&answers, 0);
