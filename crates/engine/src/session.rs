@@ -61,6 +61,12 @@ impl Session {
         self.controller.as_ref()
     }
 
+    /// Returns whether it remembers this agent; the main agent has no name.
+    #[must_use]
+    pub fn has_agent(&self, name: Option<&str>) -> bool {
+        self.agents.iter().any(|agent| agent.name.as_deref() == name)
+    }
+
     /// Returns the stop that ended the session, if one did.
     #[must_use]
     pub fn ended(&self) -> Option<&Decision> {

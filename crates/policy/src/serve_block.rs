@@ -74,7 +74,7 @@ pub struct ServeLimitsBlock {
     pub requests_per_second: Option<u64>,
     /// Steps per second; 100000 if absent, 0 for no limit.
     pub steps_per_second: Option<u64>,
-    /// How many seconds' worth of both a key may use at once after a pause, at least 1; 10 if absent.
+    /// How many seconds' worth of these two a key may use at once after a pause, at least 1; 10 if absent.
     pub burst: Option<u64>,
     /// Connections on which requests were served; 8192 if absent. The one that is idle longest makes room for another.
     pub connections: Option<u64>,
@@ -82,6 +82,14 @@ pub struct ServeLimitsBlock {
     pub connections_per_address: Option<u64>,
     /// Connections of one key; 4096 if absent. The one that is idle longest makes room for another.
     pub connections_per_key: Option<u64>,
+    /// Sessions, and subagents of sessions, that a key may start per minute; 6000 if absent, 0 for no limit. Steps of
+    /// further ones get `continue` and aren't stored.
+    pub new_agents_per_minute: Option<u64>,
+    /// Swarms that a key may use within an hour; 1000 if absent, 0 for no limit. Steps of further ones are judged without
+    /// their swarm.
+    pub swarms_per_hour: Option<u64>,
+    /// Clients that may listen for events with one key at the same time; 32 if absent, 0 for no limit.
+    pub listeners: Option<u64>,
 }
 
 /// How the audit log of `deloop serve` is kept.

@@ -15,6 +15,8 @@ use crate::shared::{ServerNotice, Shared};
 /// Maximum length of an error about a client's text, in characters.
 const LONGEST: usize = 400;
 
+const DATABASE_FAILED: &str = "the database failed and nothing was stored; the server's log has the reason";
+
 /// Why a request isn't answered as asked.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpError {
@@ -127,6 +129,14 @@ impl HttpError {
         Self::wait(message, reached.wait)
     }
 
+    pub(crate) fn too_many_listeners(limit: u64) -> Self {
+        let message = format!(
+            "{limit} clients listen for events with this key, its limit; close one of them, or raise `listeners` under \
+             `[serve.limits]`"
+        );
+        Self::wait(message, Duration::from_secs(1))
+    }
+
     pub(crate) fn too_many_failures(wait: Duration) -> Self {
         let message =
             "too many requests without a valid key came from this address; check the key and try again later";
@@ -146,6 +156,11 @@ impl HttpError {
         };
         let why: Vec<&str> = reasons.iter().map(|reason| reason.why.as_str()).collect();
         Self { reasons: reasons.to_vec(), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, why.join("; ")) }
+    }
+
+    /// Creates the error for steps that weren't stored, if the reason was logged before.
+    pub(crate) fn database_failed() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, DATABASE_FAILED)
     }
 
     /// Creates an error that is deloop's own fault.
@@ -189,9 +204,7 @@ impl HttpError {
 impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         let message = match error {
-            StoreError::Database { .. } => {
-                "the database failed and nothing was stored; the server's log has the reason"
-            }
+            StoreError::Database { .. } => DATABASE_FAILED,
             StoreError::Unavailable { .. } => {
                 "Redis is unreachable or too slow; the server's log has the reason, send the request again later"
             }

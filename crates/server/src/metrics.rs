@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use deloop_types::Action;
 
-use crate::broker::StepAnswers;
+use crate::broker::{KeyLimit, StepAnswers};
 
 /// The upper ends of the buckets of request times, in seconds.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0];
@@ -37,6 +37,8 @@ struct ThreadMetrics {
     malformed: AtomicU64,
     foreign: AtomicU64,
     failed_open: AtomicU64,
+    limited: [AtomicU64; KeyLimit::ALL.len()],
+    refused_listeners: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
     /// Requests by the first bucket that they fit into; the last counts the rest.
@@ -83,6 +85,12 @@ impl ServerMetrics {
             action.into_iter().for_each(|index| add(&mine.decisions[index], 1));
         }
         add(&mine.malformed, malformed as u64);
+        mine.limited.iter().zip(answers.limited).for_each(|(counter, count)| add(counter, count));
+    }
+
+    /// Counts a client that may not listen for events.
+    pub(crate) fn listener_refused(&self) {
+        add(&self.mine().refused_listeners, 1);
     }
 
     /// Returns the counts in the text format of Prometheus.
@@ -128,7 +136,24 @@ impl ServerMetrics {
             "Steps that weren't stored: the store was away, or their session can't be read.",
             &rows,
         );
+        head(
+            "deloop_limited_steps_total",
+            "counter",
+            "Steps beyond a limit of their key.",
+            &self.limited_rows(),
+        );
+        let rows =
+            format!("deloop_refused_listeners_total {}\n", self.sum(|thread| &thread.refused_listeners));
+        head("deloop_refused_listeners_total", "counter", "Listeners for events that were refused.", &rows);
         out
+    }
+
+    fn limited_rows(&self) -> String {
+        let row = |(index, limit): (usize, &KeyLimit)| {
+            let count = self.sum(|thread| &thread.limited[index]);
+            format!("deloop_limited_steps_total{{limit=\"{}\"}} {count}\n", limit.name())
+        };
+        KeyLimit::ALL.iter().enumerate().map(row).collect()
     }
 
     fn request_rows(&self) -> String {

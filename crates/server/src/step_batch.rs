@@ -6,6 +6,10 @@ use crate::admission::STEPS;
 use crate::broker::{SentStep, StepAnswer};
 use crate::http_error::{HttpError, safe_error};
 
+/// What is said of a step that came after the database failed.
+const NOT_STORED: &str =
+    "the database failed before this step, so it wasn't stored; send it again, and not those with a decision";
+
 /// How the steps of a request are written. The answer has the same form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchForm {
@@ -66,6 +70,7 @@ impl StepBatch {
     }
 
     /// Writes the answer: the decision about each step, and an error in the place of each item that isn't one or is refused.
+    /// Steps without a decision came after the database failed.
     pub(crate) fn answer(&self, decisions: &[StepAnswer]) -> Result<Vec<u8>, HttpError> {
         if let (BatchForm::Single, [Err(refused)]) = (self.form, decisions) {
             return Err(HttpError::new(StatusCode::FORBIDDEN, *refused));
@@ -90,11 +95,12 @@ impl StepBatch {
             let error = match malformed.next_if(|(at, _)| *at == index) {
                 Some((_, error)) => error.as_str(),
                 None => match decisions.next() {
-                    Some(Err(refused)) => refused,
-                    decided => {
-                        serde_json::to_writer(&mut out, &decided.and_then(|decided| decided.as_ref().ok()))?;
+                    Some(Ok(decision)) => {
+                        serde_json::to_writer(&mut out, decision)?;
                         continue;
                     }
+                    Some(Err(refused)) => refused,
+                    None => NOT_STORED,
                 },
             };
             serde_json::to_writer(&mut out, &json!({"error": error, "index": index}))?;
@@ -170,6 +176,9 @@ mod tests {
         let answer: serde_json::Value = serde_json::from_slice(&batch.answer(&decisions).unwrap()).unwrap();
         assert_eq!((&answer[0]["session"], &answer[2]["session"]), (&json!("s0"), &json!("s2")));
         assert_eq!((&answer[1]["index"], &answer[3]["index"]), (&json!(1), &json!(3)));
+        let cut: serde_json::Value = serde_json::from_slice(&batch.answer(&decisions[..1]).unwrap()).unwrap();
+        assert_eq!((&cut[0]["session"], &cut[2]["index"]), (&json!("s0"), &json!(2)));
+        assert!(cut[2]["error"].as_str().unwrap().contains("wasn't stored"), "{cut}");
         let lines = format!("{}\n\n{}\n", step(0), step(2));
         let batch = StepBatch::read(lines.as_bytes(), true, &mut steps).unwrap();
         assert_eq!((batch.len(), steps.len()), (2, 4), "it adds to those that are there");

@@ -60,7 +60,14 @@ impl StepsRequest {
             let (batch, answers) = (batch?, answers.as_ref().map_err(HttpError::clone)?);
             let (its, others) = decisions.split_at(batch.len().min(decisions.len()));
             decisions = others;
-            Ok(StepsReply { form: batch.form, text: batch.answer(its)?, failed_open: answers.failed_open > 0 })
+            if its.is_empty() && batch.len() > 0 {
+                return Err(HttpError::database_failed());
+            }
+            Ok(StepsReply {
+                form: batch.form,
+                text: batch.answer(its)?,
+                failed_open: answers.failed_open > 0,
+            })
         };
         batches.into_iter().map(reply).collect()
     }

@@ -161,6 +161,9 @@ fn settings(
         requests_per_second: limits.requests_per_second.unwrap_or(usual.requests_per_second),
         steps_per_second: limits.steps_per_second.unwrap_or(usual.steps_per_second),
         burst: limits.burst.unwrap_or(usual.burst),
+        new_agents_per_minute: limits.new_agents_per_minute.unwrap_or(usual.new_agents_per_minute),
+        swarms_per_hour: limits.swarms_per_hour.unwrap_or(usual.swarms_per_hour),
+        listeners: limits.listeners.unwrap_or(usual.listeners),
     };
     let allow_plain_http = args.allow_plain_http;
     let key_file = key_file.to_owned();

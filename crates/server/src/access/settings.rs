@@ -53,7 +53,7 @@ pub fn check_certificates(file: &Path) -> Result<(), String> {
     read_certificates(file).map(drop)
 }
 
-/// How much one key may use on one server. 0 means no limit.
+/// How much one key may use on one server. 0 means no limit. All limits of a key are here, with their defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimits {
     /// Requests per second.
@@ -62,11 +62,24 @@ pub struct RateLimits {
     pub steps_per_second: u64,
     /// How many seconds' worth a key may use at once after a pause; at least 1.
     pub burst: u64,
+    /// Sessions, and subagents of sessions, that it may start per minute.
+    pub new_agents_per_minute: u64,
+    /// Swarms that it may use within an hour.
+    pub swarms_per_hour: u64,
+    /// Clients that may listen for events with it at the same time.
+    pub listeners: u64,
 }
 
 impl Default for RateLimits {
     fn default() -> Self {
-        Self { requests_per_second: 2_000, steps_per_second: 100_000, burst: 10 }
+        Self {
+            requests_per_second: 2_000,
+            steps_per_second: 100_000,
+            burst: 10,
+            new_agents_per_minute: 6_000,
+            swarms_per_hour: 1_000,
+            listeners: 32,
+        }
     }
 }
 

@@ -36,7 +36,10 @@ impl BrokerAudit {
         let Requester { project, actor, .. } = requester;
         let mut turns = self.turns();
         let mut entries = Vec::new();
-        for (sent, decided) in steps.iter().zip(decided).filter(|(_, decided)| !decided.is_refused()) {
+        for (sent, decided) in steps.iter().zip(decided) {
+            if sent.is_refused() || decided.is_refused() {
+                continue;
+            }
             let step = &sent.step;
             turns.push(project, step, sent.json);
             if decided.lifted {

@@ -49,7 +49,10 @@ impl FollowUp {
         now: Millis,
     ) {
         let mut is_away = false;
-        let accepted = steps.iter().zip(&mut *decided).filter(|(_, decided)| !decided.is_refused());
+        let accepted = steps
+            .iter()
+            .zip(&mut *decided)
+            .filter(|(sent, decided)| !sent.is_refused() && !decided.is_refused());
         for (sent, decided) in accepted {
             // One step waits for records that can't be had, not every step of the request.
             if !is_away && let Err(error) = self.follow_swarm(&requester.project, &sent.step, decided, now) {

@@ -49,10 +49,11 @@ pub(crate) struct JudgedStep {
 }
 
 impl JudgedStep {
-    fn of(decision: Decision, events: Vec<Event>) -> Self {
+    /// Creates one that nothing follows from.
+    pub(super) fn of(decision: Decision) -> Self {
         Self {
             decision,
-            events,
+            events: Vec::new(),
             standing: false,
             ledger: None,
             model: None,
@@ -65,7 +66,7 @@ impl JudgedStep {
 
     /// Creates the result of a step of a session that belongs to somebody else.
     fn foreign(step: &Step) -> Self {
-        Self { is_foreign: true, ..Self::of(Decision::go_on(step.session.clone(), 0), Vec::new()) }
+        Self { is_foreign: true, ..Self::of(Decision::go_on(step.session.clone(), 0)) }
     }
 
     /// Returns whether the step was refused, so that nothing follows from it.
@@ -187,7 +188,7 @@ impl Judge {
                 (ledger, model) = (Some(about.0), about.1);
             }
         }
-        Ok(JudgedStep { standing, ledger, model, lifted, tally, ..JudgedStep::of(decision, events) })
+        Ok(JudgedStep { events, standing, ledger, model, lifted, tally, ..JudgedStep::of(decision) })
     }
 
     /// Counts what steps spent and found, in order, and stops sessions whose budget is used up.
@@ -199,7 +200,9 @@ impl Judge {
         judged: &mut [JudgedStep],
         now: Millis,
     ) {
-        for (sent, judged) in steps.iter().zip(judged).filter(|(_, judged)| !judged.is_refused()) {
+        let accepted =
+            steps.iter().zip(judged).filter(|(sent, judged)| !sent.is_refused() && !judged.is_refused());
+        for (sent, judged) in accepted {
             let step = &sent.step;
             if let Some(tally) = judged.tally.take() {
                 let verdicts = money.record(project, &step.session, &tally, now);

@@ -30,14 +30,14 @@ const SPINS: usize = 500;
 /// Changes are written to the database once this many sessions and swarms have changed.
 const CHANGED: usize = 2_000;
 /// A step waits for a write to the database once there is this many times as much to write: it can't keep up.
-const BEHIND: u64 = 5;
+pub(super) const BEHIND: u64 = 5;
 
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
     pub(super) sqlite: Arc<SqliteStore>,
     pub(super) notices: Arc<StateNotices>,
     /// A connection of its own, so that a session can be loaded while others are written.
-    reader: SqliteStore,
+    pub(super) reader: SqliteStore,
     money: Money,
     folder: PathBuf,
     pub(super) sessions: StateCache<StoredSession>,
@@ -105,7 +105,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Locks what others hold for microseconds only: sleeping and waking up again would take longer.
-fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     for _ in 0..SPINS {
         if let Ok(guard) = mutex.try_lock() {
             return guard;
@@ -162,6 +162,11 @@ impl LocalStore {
     /// Returns a view of one project.
     pub(crate) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> LocalView<'a> {
         LocalView { store: self, project, now }
+    }
+
+    #[cfg(test)]
+    pub(super) fn turns(&self) -> &StepTurns {
+        &self.turns
     }
 
     /// Waits until no other request decides about steps of these sessions.
@@ -223,14 +228,19 @@ impl LocalStore {
         written
     }
 
-    /// Waits until the database has most changes, if it is far behind.
-    pub(super) fn keep_up(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
-        if !self.is_due(BEHIND) {
+    /// Waits until the database has most changes, if there are this many times as many as make a write due.
+    pub(super) fn keep_up(
+        &self,
+        codec: &dyn Codec<Session>,
+        behind: u64,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        if !self.is_due(behind) {
             return Ok(());
         }
         // Most likely it is being written.
         drop(lock(&self.writing));
-        if self.is_due(BEHIND) { self.write_back_if_due(codec, now) } else { Ok(()) }
+        if self.is_due(behind) { self.write_back_if_due(codec, now) } else { Ok(()) }
     }
 
     /// Drops what changed since the last write to the database.

@@ -79,6 +79,20 @@ impl LocalView<'_> {
         self.store.salvage(&self.name(session.as_str()), codec, self.now)
     }
 
+    pub(super) fn has_agent(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        agent: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let has = |state: Option<&StoredSession>| state.is_some_and(|state| state.session.has_agent(agent));
+        self.store.see_session(&self.name(session.as_str()), codec, self.now, has)
+    }
+
+    pub(super) fn drop_unknown(&self, session: &SessionId) {
+        self.store.sessions.drop_unknown(&self.name(session.as_str()));
+    }
+
     /// Returns the names of stored sessions after `after`. Write changes back first.
     pub(super) fn sessions_after(
         &self,
@@ -137,7 +151,8 @@ impl Store<Session> for LocalView<'_> {
 
     // The failures of a project change rarely, and entering one twice does no harm, so they aren't kept in memory.
     fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {
-        Store::<Session>::failures(&*self.store.sqlite, &self.name(project))
+        // From the connection that doesn't wait for a write to the database.
+        Store::<Session>::failures(&self.store.reader, &self.name(project))
     }
 
     fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {

@@ -7,13 +7,17 @@ mod declared_swarms;
 mod eviction_watch;
 mod follow_up;
 mod judge;
+mod key_limits;
 mod local;
 mod local_view;
+#[cfg(test)]
+mod neighbour_tests;
 mod operator_message;
 mod purge;
 mod recovery;
 mod remote;
 mod session_report;
+mod slices;
 mod state_cache;
 mod state_notices;
 mod step_log;
@@ -54,6 +58,8 @@ use follow_up::FollowUp;
 use judge::Judge;
 pub(crate) use judge::JudgedStep;
 pub use judge::PriceFn;
+pub(crate) use key_limits::KeyLimit;
+use key_limits::{limit_swarms, name_limits};
 use recovery::ReplayedStep;
 pub(crate) use session_report::SessionReport;
 use state_notices::StateNotices;
@@ -94,11 +100,13 @@ pub(crate) struct SentStep<'a> {
     pub(crate) json: &'a [u8],
     /// How many dollars of its cost don't count, because one request can't cost that much.
     pub(crate) over_usd: f64,
+    /// The limit of its key that it is beyond.
+    limit: Option<KeyLimit>,
 }
 
 impl<'a> SentStep<'a> {
     pub(crate) fn new(step: Step, json: &'a [u8]) -> Self {
-        Self { step, json, over_usd: 0.0 }
+        Self { step, json, over_usd: 0.0, limit: None }
     }
 }
 
@@ -106,8 +114,12 @@ impl<'a> SentStep<'a> {
 pub(crate) type StepAnswer = Result<Decision, &'static str>;
 
 /// The answers to the steps of a request.
+#[derive(Default)]
 pub(crate) struct StepAnswers {
+    /// The answer to each step. If the store failed on the way, those about the steps before that.
     pub(crate) decisions: Vec<StepAnswer>,
+    /// How many steps were beyond each of [`KeyLimit::ALL`].
+    pub(crate) limited: [u64; KeyLimit::ALL.len()],
     /// How many steps weren't stored: the store was away, or their session can't be read.
     pub(crate) failed_open: u64,
 }
@@ -186,27 +198,59 @@ impl Broker {
             options = options.with_stops_kept();
         }
         let judge = self.judge.with_options(options).for_owner(StepOwner::of(requester));
-        steps.iter_mut().for_each(|sent| sent.over_usd = judge.complete(&mut sent.step, now));
-        let decided = self.backend.decide(&judge, &requester.project, steps, now, &self.tell);
-        let mut decided = match decided {
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
+        let mut answers =
+            StepAnswers { decisions: Vec::with_capacity(steps.len()), ..StepAnswers::default() };
+        let (slices, is_long) = self.backend.slices(steps);
+        for slice in slices {
+            slice.iter_mut().for_each(|sent| sent.over_usd = judge.complete(&mut sent.step, now));
+            let decided = self.observe_slice(&judge, requester, slice, now);
+            match decided {
+                Ok(decisions) => answers.decisions.extend(decisions),
+                Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
+                    (self.tell)(ServerNotice::Failed(error.to_string()));
+                    answers.failed_open += slice.len() as u64;
+                    let go_on = |sent: &SentStep<'_>| Ok(Decision::go_on(sent.step.session.clone(), 0));
+                    answers.decisions.extend(slice.iter().map(go_on));
+                }
+                Err(error) if error.is_unreadable() => {
+                    let readable = self.observe_readable(requester, caller, slice, error, now)?;
+                    answers.decisions.extend(readable.decisions);
+                    answers.failed_open += readable.failed_open;
+                }
+                Err(error) if answers.decisions.is_empty() => return Err(error),
+                Err(error) => {
+                    // The steps so far are stored, so the sender must get their decisions.
+                    (self.tell)(ServerNotice::Failed(error.to_string()));
+                    break;
+                }
+            }
+            for (count, limit) in answers.limited.iter_mut().zip(KeyLimit::ALL) {
+                *count += slice.iter().filter(|sent| sent.limit == Some(limit)).count() as u64;
+            }
+            if let Err(error) = self.backend.keep_up(&judge.engine, is_long, now) {
+                // The steps are in the log, so the next write may be the one that succeeds.
                 (self.tell)(ServerNotice::Failed(error.to_string()));
-                let go_on = |sent: &SentStep<'_>| Ok(Decision::go_on(sent.step.session.clone(), 0));
-                let failed_open = steps.len() as u64;
-                return Ok(StepAnswers { decisions: steps.iter().map(go_on).collect(), failed_open });
             }
-            Err(error) if error.is_unreadable() => {
-                return self.observe_readable(requester, caller, steps, error, now);
-            }
-            decided => decided?,
-        };
+        }
+        Ok(answers)
+    }
+
+    /// Decides about steps that are handled together.
+    fn observe_slice(
+        &self,
+        judge: &Judge,
+        requester: &Requester,
+        steps: &mut [SentStep<'_>],
+        now: Millis,
+    ) -> Result<Vec<StepAnswer>, StoreError> {
+        limit_swarms(requester, steps, now);
+        let mut decided = self.backend.decide(judge, requester, steps, now)?;
         if self.off {
             let go_on = |d: JudgedStep| {
                 let go_on = Decision::go_on(d.decision.session.clone(), d.decision.step);
                 d.answer().map(|_| go_on)
             };
-            let decisions = decided.into_iter().map(go_on).collect();
-            return Ok(StepAnswers { decisions, failed_open: 0 });
+            return Ok(decided.into_iter().map(go_on).collect());
         }
         self.follow_up.decided(requester, steps, &mut decided, now);
         if self.is_remote()
@@ -215,8 +259,10 @@ impl Broker {
             // The next step of the session announces the stop again.
             (self.tell)(ServerNotice::Failed(error.to_string()));
         }
-        let decisions = decided.into_iter().map(JudgedStep::answer).collect();
-        Ok(StepAnswers { decisions, failed_open: 0 })
+        if let Some(reached) = name_limits(requester, steps, &mut decided, now) {
+            (self.tell)(ServerNotice::Failed(reached));
+        }
+        Ok(decided.into_iter().map(JudgedStep::answer).collect())
     }
 
     /// Records decisions and operations in this log, and with a stop the last turns of its session, in this form.
@@ -347,7 +393,8 @@ impl Broker {
         self.follow_up.operated(requester, "session.reset", ("session", session.as_str()), now);
         self.follow_up.forget(requester, session);
         let was_stopped = self.change(&requester.project, now, |view| {
-            let was_stopped = match view.see(&self.judge.engine, session, |state| state.session.is_stopped()) {
+            let was_stopped = match view.see(&self.judge.engine, session, |state| state.session.is_stopped())
+            {
                 // Whoever resets it wants it gone, whatever it was.
                 Err(error) if error.is_unreadable() => Some(true),
                 known => known?,

@@ -135,6 +135,15 @@ impl RemoteView {
         self.with_session(codec, session, |loaded| loaded.state.as_ref().map(see))
     }
 
+    pub(super) fn has_agent(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        agent: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        Ok(self.see(codec, session, |state| state.session.has_agent(agent))?.unwrap_or(false))
+    }
+
     /// Stores what changed. Returns a view for each session that another server changed in between: it has the newer state,
     /// and only changes this session.
     pub(super) fn commit(

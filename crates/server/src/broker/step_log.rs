@@ -18,7 +18,7 @@ const FIXED: usize = 8 + 1 + 1;
 /// The version of an entry, in the upper bits of the byte that has the terms in the lower ones.
 pub(super) const VERSION: u8 = 0;
 /// Number of bits of the terms.
-const TERMS: u8 = 5;
+const TERMS: u8 = 6;
 /// What is appended to the name of a log, or of a part of one, that can't be read.
 const UNREAD: &str = ".unread";
 /// Maximum number of such files for a log. The last one is replaced.

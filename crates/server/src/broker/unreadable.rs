@@ -32,11 +32,11 @@ impl Broker {
             return Err(error);
         }
         let readable = steps.iter().filter(|sent| !unreadable.contains(&sent.step.session));
-        let mut readable: Vec<_> =
-            readable.map(|sent| SentStep::new(sent.step.clone(), sent.json)).collect();
+        let mut readable: Vec<_> = readable.map(|sent| SentStep::new(sent.step.clone(), sent.json)).collect();
         let answers = self.observe(requester, caller, &mut readable, now)?;
         let mut answered = answers.decisions.into_iter();
-        let (mut decisions, mut failed_open) = (Vec::with_capacity(steps.len()), answers.failed_open);
+        let (limited, mut failed_open) = (answers.limited, answers.failed_open);
+        let mut decisions = Vec::with_capacity(steps.len());
         for sent in steps {
             if unreadable.contains(&sent.step.session) {
                 decisions.push(Ok(self.decide_unread(&view, sent)?));
@@ -45,7 +45,7 @@ impl Broker {
                 decisions.extend(answered.next());
             }
         }
-        Ok(StepAnswers { decisions, failed_open })
+        Ok(StepAnswers { decisions, limited, failed_open })
     }
 
     /// Returns the stop that stands, or `continue`.

@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<ApiOperation> {
             .details(
                 "One Step gets one Decision, an array an array, and lines get lines, in the same order. An item of a \
                  batch that isn't a Step gets `{\"error\":\"…\",\"index\":N}` in its place, and the others are \
-                 answered.",
+                 answered. `limit` in a Decision names a limit of the key that its step was beyond.",
             )
             .parameter(ApiParameter::query(
                 "mode",

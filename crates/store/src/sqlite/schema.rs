@@ -29,6 +29,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE projects(project TEXT PRIMARY KEY, touched INTEGER NOT NULL, failures TEXT NOT NULL);
 ",
+    "
+    CREATE INDEX swarms_by_use ON swarms(touched);
+    CREATE INDEX projects_by_use ON projects(touched);
+",
 ];
 
 /// Migrates the file to this release's schema.
