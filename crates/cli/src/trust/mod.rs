@@ -41,14 +41,13 @@ pub(crate) struct TrustArgs {
 }
 
 pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let mut trusted = Trusted::read()?;
     if args.list {
-        return list(&trusted, out);
+        return list(&Trusted::read()?, out);
     }
     if args.remove {
         let path = named(args.path.as_deref()).or_else(|failure| args.path.clone().ok_or(failure))?;
         let shown = shown(&path);
-        if !trusted.remove(&path)? {
+        if !Trusted::remove(&path)? {
             return Err(Failure::new(format!("{shown} is not trusted; `deloop trust --list` shows what is")));
         }
         writeln!(out, "No longer trusted: {shown}")?;
@@ -62,6 +61,7 @@ pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> 
         }
         other => other,
     })?;
+    Trusted::add(record.clone())?;
     writeln!(out, "Trusted: {}", shown(&layer.path))?;
     writeln!(out, "  sha256 {}", record.sha256)?;
     if let Some(profile) = &record.profile {
@@ -71,7 +71,6 @@ pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> 
         writeln!(out, "  note: it belongs to another user (uid {owner})")?;
     }
     writeln!(out, "It applies to everything started in its folder, until it changes.")?;
-    trusted.add(record)?;
     Ok(exit::OK)
 }
 

@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+mod races;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
