@@ -62,8 +62,11 @@ pub struct KeptSetting {
 /// Checks a file of a project: it may only set what a project may set.
 ///
 /// # Errors
-/// When it has other keys, or a text in it is too long or has control characters. The message lists all such keys.
+/// When it isn't a table, has other keys, or a text in it is too long or has control characters. The message lists all such keys.
 pub fn check_project_file(document: &Value, file: ProjectFile) -> Result<(), DocumentError> {
+    if !document.is_object() {
+        return Err(DocumentError("a configuration must be a table of keys".to_owned()));
+    }
     let refused = refusals(document, file);
     if let Some(why) = refused.value.filter(|_| refused.keys.is_empty()) {
         return Err(DocumentError(why));
@@ -392,6 +395,13 @@ mod tests {
         let with = |own: Value| !merged(own, free.clone()).document["prices"]["model"].is_null();
         assert!(with(json!({})) && with(json!({"ceilings": {"turns": 5}})));
         assert!(!with(json!({"ceilings": {"usd": 5.0}})) && !with(json!({"ceilings": {"day_usd": 5.0}})));
+    }
+
+    #[test]
+    fn a_document_that_is_no_table_is_refused() {
+        for document in [Value::Null, json!([]), json!("x")] {
+            assert!(check_project_file(&document, ProjectFile::Configuration).is_err(), "{document}");
+        }
     }
 
     #[test]

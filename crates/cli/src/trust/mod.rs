@@ -3,6 +3,7 @@
 //! Anyone can put a `deloop.toml` into a repository, so it is ignored until the user runs `deloop trust`. Trust covers
 //! the file's current content and owner.
 
+mod changes;
 mod records;
 
 use std::io::Write;
@@ -55,12 +56,13 @@ pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     }
     let path = named(args.path.as_deref())?;
     let (record, layer) = records::examine(&path)?;
-    config::check(&layer).map_err(|failure| match failure {
+    let preview = config::preview(&layer).map_err(|failure| match failure {
         Failure::Message(why) => {
             Failure::new(format!("{why}. It is still not trusted; fix it, then try again"))
         }
         other => other,
     })?;
+    changes::print(&preview, out)?;
     Trusted::add(record.clone())?;
     writeln!(out, "Trusted: {}", shown(&layer.path))?;
     writeln!(out, "  sha256 {}", record.sha256)?;
