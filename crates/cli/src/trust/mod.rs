@@ -24,8 +24,9 @@ Examples:
 
 A deloop.toml or deloop.yaml in a folder is ignored until you trust it, because it may come with a
 repository that somebody else wrote. Trust covers the current content and owner of the file and of
-the profile it names; after a change it is ignored again. Your own configuration
-(~/.config/deloop), --config and DELOOP_* need no trust.";
+the profile it names; after a change it is ignored again. `deloop trust` shows what the file changes
+in your settings. What you set yourself stays: a project can make it stricter, never looser. Your own
+configuration (~/.config/deloop), --config and DELOOP_* need no trust.";
 
 /// `deloop trust`
 #[derive(Debug, Args)]
