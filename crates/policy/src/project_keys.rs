@@ -1,5 +1,8 @@
 //! Which keys a project's configuration may set.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use crate::CONFIG_KEYS;
@@ -49,50 +52,58 @@ pub enum ProjectFile {
 
 struct AllowedKey {
     pattern: &'static str,
+    /// The names in the pattern.
+    parts: Vec<&'static str>,
     rule: ProjectRule,
     kind: ValueKind,
 }
 
-fn allowed_keys() -> impl Iterator<Item = AllowedKey> {
-    KEYS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let pattern = words.next()?;
-        let rule = match words.next()? {
-            "any" => ProjectRule::Any,
-            "unset" => ProjectRule::Unset,
-            "stricter" => ProjectRule::Stricter,
-            "lower" => ProjectRule::Lower,
-            "adds" => ProjectRule::Adds,
-            "unpriced" => ProjectRule::Unpriced,
-            _ => return None,
-        };
-        let kind = match words.next() {
-            Some("message") => ValueKind::Message,
-            Some("role") => ValueKind::Role,
-            _ => ValueKind::Plain,
-        };
-        Some(AllowedKey { pattern, rule, kind })
+/// The list, by the first name of each key. A hook looks up every key of a project's files in it.
+static ALLOWED: LazyLock<BTreeMap<&'static str, Vec<AllowedKey>>> = LazyLock::new(|| {
+    let mut allowed: BTreeMap<&str, Vec<AllowedKey>> = BTreeMap::new();
+    for key in KEYS.lines().filter_map(read_line) {
+        allowed.entry(key.parts[0]).or_default().push(key);
+    }
+    allowed
+});
+
+fn read_line(line: &'static str) -> Option<AllowedKey> {
+    let mut words = line.split_whitespace();
+    let pattern = words.next().filter(|word| !word.starts_with('#'))?;
+    let rule = match words.next()? {
+        "any" => ProjectRule::Any,
+        "unset" => ProjectRule::Unset,
+        "stricter" => ProjectRule::Stricter,
+        "lower" => ProjectRule::Lower,
+        "adds" => ProjectRule::Adds,
+        "unpriced" => ProjectRule::Unpriced,
+        _ => return None,
+    };
+    let kind = match words.next() {
+        Some("message") => ValueKind::Message,
+        Some("role") => ValueKind::Role,
+        _ => ValueKind::Plain,
+    };
+    let split = |part: &'static str| match part.strip_suffix(ITEM) {
+        Some(name) => [Some(name), Some(ITEM)],
+        None => [Some(part), None],
+    };
+    let parts = pattern.split('.').flat_map(split).flatten().collect();
+    Some(AllowedKey { pattern, parts, rule, kind })
+}
+
+fn allowed_keys() -> impl Iterator<Item = &'static AllowedKey> {
+    ALLOWED.values().flatten()
+}
+
+/// Returns the keys that begin with this path, and whether the path is all of the key.
+fn beginning_with(path: &[&str]) -> impl Iterator<Item = (&'static AllowedKey, bool)> {
+    let keys = path.first().and_then(|top| ALLOWED.get(*top)).into_iter().flatten();
+    keys.filter_map(move |key| {
+        let same = |(part, name): (&&str, &&str)| part == name || (*part == "*" && *name != ITEM);
+        let begins = key.parts.len() >= path.len() && key.parts.iter().zip(path).all(same);
+        begins.then_some((key, key.parts.len() == path.len()))
     })
-}
-
-/// Returns the names in a pattern.
-fn parts(pattern: &str) -> impl Iterator<Item = &str> {
-    pattern
-        .split('.')
-        .flat_map(|part| match part.strip_suffix(ITEM) {
-            Some(name) => [Some(name), Some(ITEM)],
-            None => [Some(part), None],
-        })
-        .flatten()
-}
-
-/// Returns whether a path is the beginning of a pattern, and whether it is all of it.
-fn matches(pattern: &str, path: &[&str]) -> (bool, bool) {
-    let mut parts = parts(pattern);
-    let begins = path
-        .iter()
-        .all(|name| parts.next().is_some_and(|part| part == *name || (part == "*" && *name != ITEM)));
-    (begins, begins && parts.next().is_none())
 }
 
 /// What a path is to a project.
@@ -109,12 +120,11 @@ enum Place {
 
 fn place(path: &[&str]) -> Place {
     let mut place = Place::Refused;
-    for key in allowed_keys() {
-        match matches(key.pattern, path) {
-            (_, true) => return Place::Key(key.kind),
-            (true, false) if parts(key.pattern).nth(path.len()) == Some(ITEM) => place = Place::List,
-            (true, false) => place = Place::Table,
-            _ => {}
+    for (key, is_all) in beginning_with(path) {
+        match key.parts.get(path.len()) {
+            _ if is_all => return Place::Key(key.kind),
+            Some(&ITEM) => place = Place::List,
+            _ => place = Place::Table,
         }
     }
     place
@@ -122,15 +132,13 @@ fn place(path: &[&str]) -> Place {
 
 /// Returns the rule for an entry: a key, or a name in a table.
 pub(crate) fn entry_rule(path: &[&str]) -> Option<ProjectRule> {
-    let mut found = None;
-    for key in allowed_keys() {
-        match matches(key.pattern, path) {
-            (_, true) => return Some(key.rule),
-            (true, false) => found = found.or(Some(key.rule)),
-            _ => {}
-        }
-    }
-    found
+    let exact = beginning_with(path).find(|(_, is_all)| *is_all);
+    exact.or_else(|| beginning_with(path).next()).map(|(key, _)| key.rule)
+}
+
+/// Returns whether a key of the first level holds entries.
+pub(crate) fn is_table(key: &str) -> bool {
+    matches!(place(&[key]), Place::Table)
 }
 
 /// Returns whether a project's configuration may set this key once it is trusted. `path` is the key as the schema of the
