@@ -11,7 +11,7 @@ use deloop_types::Millis;
 use crate::exit::{self, Failure};
 use crate::live::words::time;
 use crate::print;
-use crate::safe_file::{self, Expected, Links, Permission, Target};
+use crate::safe_file::{self, Expected, FileLock, Links, Permission, Target};
 use crate::sessions::since::since;
 use crate::state::{State, now};
 
@@ -95,11 +95,23 @@ pub(crate) fn run(args: &KeysArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         Some(folder) => folder.clone(),
         None => State::here()?.folder().to_owned(),
     };
-    let file = StoredKeys::read(folder.join(KEY_FILE))?;
+    let path = folder.join(KEY_FILE);
+    let file = StoredKeys::read(path.clone())?;
+    let change = || -> Result<(FileLock, StoredKeys), Failure> {
+        let lock = safe_file::lock(&path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        // Another command may have changed the file before it released the lock.
+        Ok((lock, StoredKeys::read(path.clone())?))
+    };
     match &args.command {
-        KeysCommand::Add(args) => add(file, args, out),
+        KeysCommand::Add(args) => {
+            let (_lock, file) = change()?;
+            add(file, args, out)
+        }
         KeysCommand::List => list(&file.keys, out),
-        KeysCommand::Revoke { name } => revoke(file, name, out),
+        KeysCommand::Revoke { name } => {
+            let (_lock, file) = change()?;
+            revoke(file, name, out)
+        }
     }
 }
 
@@ -123,7 +135,7 @@ impl StoredKeys {
         Ok(Self { keys: keys.unwrap_or_default(), before, path })
     }
 
-    /// Writes the file, unless another `deloop keys` changed it in the meantime.
+    /// Writes the file, unless something without the lock changed it in the meantime.
     fn write(&self) -> Result<(), Failure> {
         let told = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", self.path.display()));
         let bytes = self.keys.to_bytes().map_err(|error| told(&error))?;

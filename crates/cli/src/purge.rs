@@ -65,6 +65,10 @@ fn remove_labels(state: &State, decisions: &[&str]) -> Result<(), Failure> {
     for file in decisions.iter().flat_map(|id| state.files("sessions", &name(id), "")) {
         remove(&file)?;
     }
+    if state.read("labels.jsonl").is_none() {
+        return Ok(());
+    }
+    let _lock = state.lock("labels.jsonl")?;
     let Some(labels) = state.read("labels.jsonl") else { return Ok(()) };
     let is_kept = |line: &&str| {
         let label: Option<Value> = serde_json::from_str(line).ok();

@@ -10,7 +10,7 @@ use deloop_types::Millis;
 use crate::config;
 use crate::exit::Failure;
 use crate::print;
-use crate::safe_file::{self, Expected, Links, Permission, Target};
+use crate::safe_file::{self, Expected, FileLock, Links, Permission, Target};
 
 /// A longer log is rotated and replaces the previous one.
 const LONGEST_LOG: u64 = 1 << 20;
@@ -87,6 +87,13 @@ impl State {
             .and_then(|()| Target::making_folders(&path)?.replace(bytes, Permission::Private, Expected::Any));
         done.map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         Ok(path)
+    }
+
+    /// Takes the lock of a file in the folder. Hold it from reading the file to writing it.
+    pub(crate) fn lock(&self, name: &str) -> Result<FileLock, Failure> {
+        let path = self.folder.join(name);
+        let locked = self.prepare().and_then(|()| safe_file::lock(&path));
+        locked.map_err(|e| Failure::new(format!("{}: {e}", path.display())))
     }
 
     /// Reads a file in the folder, if possible.

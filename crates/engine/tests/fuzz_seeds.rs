@@ -10,6 +10,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+#[path = "../../../fuzz/bodies/configuration.rs"]
+mod configuration;
 #[path = "../../../fuzz/bodies/normalise.rs"]
 mod normalise;
 #[path = "../../../fuzz/bodies/observe.rs"]
@@ -84,6 +86,11 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         usize::try_from((z ^ (z >> 31)) % end.max(1) as u64).unwrap_or(0)
     }
+}
+
+#[test]
+fn configurations() {
+    run_target("configuration", 20, configuration::run);
 }
 
 #[test]

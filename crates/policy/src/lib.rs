@@ -18,6 +18,8 @@ mod ladder;
 mod ladder_state;
 mod prices;
 mod profile;
+mod project_keys;
+mod project_settings;
 mod reached;
 mod root_cause;
 mod run_block;
@@ -35,7 +37,7 @@ pub use alert_routes::{AlertKind, AlertLevel, AlertRouteBlock, AlertSinkKind};
 pub use ceilings_block::CeilingsBlock;
 pub use climb::Ladders;
 pub use decide::{Decided, DecisionContext, DetectorHit, decide, decision_id};
-pub use document::{DocumentError, merge, unknown_key};
+pub use document::{DocumentError, merge, unknown_key, wrong_value};
 pub use events::{AlertsSent, events};
 pub use holdout::is_held_out;
 pub use ladder::{Ladder, Rung, RungUnit};
@@ -44,6 +46,8 @@ pub use prices::{
     LongPromptPrice, Price, PriceRow, PriceTable, PriceTableError, Prices, table_from_litellm, undated,
 };
 pub use profile::{PROFILES, Profile, ProfileError, Registry, Rules, StopEnds, Watch, profile_text};
+pub use project_keys::{ProjectFile, project_keys, project_may_set};
+pub use project_settings::{KeptSetting, ProjectMerge, ProjectMerged, check_project_file, merge_project};
 pub use reached::ReachedRung;
 pub use root_cause::{RootCause, root_cause};
 pub use run_block::{RecoverWith, RunBlock};
