@@ -77,10 +77,8 @@ impl ClaudeOpenMessage {
             self.call(block);
         } else if is_result(&block) {
             let failed = block.is_error.is_true();
-            return Some(result(
-                block,
-                &ClaudeOutcomeFields { denial: None, details: &Shaped::Nothing, failed },
-            ));
+            let fields = ClaudeOutcomeFields { tool: "", denial: None, details: &Shaped::Nothing, failed };
+            return Some(result(block, &fields));
         }
         None
     }
