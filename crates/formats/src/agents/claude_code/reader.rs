@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deloop_types::{Body, Millis, Origin, Step, Usage};
+use deloop_types::{Body, Millis, Origin, Step};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::tolerant::{self, Shaped, Text};
@@ -143,7 +143,12 @@ impl ClaudeTranscript {
         let name = request(&message.id, &record.request_id);
         let ClaudeMessage { model, content, usage, .. } = message;
         let usage = usage.object().map(|tokens| counted(&tokens, &model, cost));
-        self.begin(agent.clone(), name, ts, usage.as_ref(), out);
+        let prompt = usage.as_ref().map_or(0, read_tokens);
+        if !self.open.get(&agent).is_some_and(|open| open.goes_on(name, prompt, &content)) {
+            self.close(&agent, out);
+            let step = self.step(&agent, ts, Body::End);
+            self.open.insert(agent.clone(), ClaudeOpenMessage::new(name, prompt, step));
+        }
 
         let mut results = Vec::new();
         if let Shaped::List(blocks) = &content {
@@ -170,29 +175,11 @@ impl ClaudeTranscript {
         }
     }
 
-    /// Makes sure that the agent's open message is the one that `name` names.
-    fn begin(
-        &mut self,
-        agent: String,
-        name: Option<u64>,
-        ts: Option<Millis>,
-        usage: Option<&Usage>,
-        out: &mut Sink<'_>,
-    ) {
-        let prompt = usage.map_or(0, read_tokens);
-        if self.open.get(&agent).is_some_and(|open| open.goes_on(name, prompt)) {
-            return;
-        }
-        self.close(&agent, out);
-        let step = self.step(&agent, ts, Body::End);
-        self.open.insert(agent, ClaudeOpenMessage::new(name, prompt, step));
-    }
-
     /// Hands out an agent's open message and what came after it.
     fn close(&mut self, agent: &str, out: &mut Sink<'_>) {
-        let Some(open) = self.open.remove(agent) else { return };
-        let counted = open.name().is_some_and(|name| !self.seen.insert(name, ()));
-        open.hand_out(counted, out);
+        if let Some(open) = self.open.remove(agent) {
+            open.hand_out(&mut self.seen, out);
+        }
     }
 
     /// Hands out the open message with this call, so that a subagent comes after the call that started it.

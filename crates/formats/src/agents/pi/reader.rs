@@ -167,7 +167,8 @@ fn counted(tokens: &PiTokens<'_>, model: Option<&str>) -> Usage {
 /// The name of a request in all files: a fork repeats it. Old versions give it none but when it began.
 fn request(message: &PiMessage<'_>) -> Option<u64> {
     let name = match message.response_id.get() {
-        Some(id) => id.to_owned(),
+        // Some servers give all their answers one id.
+        Some(id) => format!("{id} {}", message.timestamp.count()),
         None => format!("{} {}", message.model.as_str(), message.timestamp.whole()?),
     };
     Some(xxh3_64(name.as_bytes()))
