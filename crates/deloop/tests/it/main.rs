@@ -56,6 +56,7 @@ mod state;
 mod steps;
 mod subagents;
 mod swarms;
+mod tool_output;
 mod transcripts;
 #[path = "../../../engine/tests/redis/wait.rs"]
 mod wait;
