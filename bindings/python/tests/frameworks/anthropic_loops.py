@@ -73,7 +73,9 @@ def by_call(model: FakeModel, tools: Tools | Workspace, loop: Any) -> Any:
         for block in response.content:
             if block.type == "tool_use":
                 output = turn.refusal(block.id) or by_hand(run, block.name, block.input)
-                results.append({"type": "tool_result", "tool_use_id": block.id, "content": turn.result(block.id, output)})
+                ok = False if output.startswith("ValueError: ") else None
+                content = turn.result(block.id, output, ok=ok)
+                results.append({"type": "tool_result", "tool_use_id": block.id, "content": content})
         if results:
             messages.append({"role": "user", "content": results})
         if turn.done():

@@ -60,7 +60,8 @@ def chat_by_call(model: FakeModel, tools: Tools | Workspace, loop: Any) -> Any:
         turn = loop.answered(response, messages)
         for call in message.tool_calls or []:
             output = turn.refusal(call.id) or by_hand(run, call.function.name, call.function.arguments)
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": turn.result(call.id, output)})
+            ok = False if output.startswith("ValueError: ") else None
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": turn.result(call.id, output, ok=ok)})
         if turn.done():
             return turn
 

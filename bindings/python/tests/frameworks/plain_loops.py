@@ -31,8 +31,15 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def runner(tools: Tools | Workspace) -> Callable[[str, Any], Any]:
-    """Returns a function that runs a tool by name."""
-    return lambda name, args: getattr(tools, name)(**args)
+    """Returns a function that runs a tool by name. The failing one raises, because what an output says is not declared."""
+
+    def run(name: str, args: Any) -> Any:
+        output = getattr(tools, name)(**args)
+        if name == "convert":
+            raise ValueError(output)
+        return output
+
+    return run
 
 
 def offered(tools: Tools | Workspace) -> list[str]:
