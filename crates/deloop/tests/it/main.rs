@@ -57,6 +57,7 @@ mod steps;
 mod stored_states;
 mod subagents;
 mod swarms;
+mod tool_output;
 mod transcripts;
 #[path = "../../../engine/tests/redis/wait.rs"]
 mod wait;
