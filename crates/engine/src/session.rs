@@ -103,7 +103,8 @@ impl Session {
     /// Counts a step and what it used. Returns its index.
     pub(crate) fn count(&mut self, step: &Step) -> u64 {
         let index = self.steps;
-        self.steps += 1;
+        // A checkpoint, which a client sent, may have any number.
+        self.steps = self.steps.saturating_add(1);
         // An embedding belongs to a step that was counted.
         if !matches!(step.body, Body::Embedding(_)) {
             self.ledger.tick(step);

@@ -10,6 +10,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+#[path = "../../../fuzz/bodies/checkpoint.rs"]
+mod checkpoint;
 #[path = "../../../fuzz/bodies/configuration.rs"]
 mod configuration;
 #[path = "../../../fuzz/bodies/normalise.rs"]
@@ -106,6 +108,11 @@ fn normal_forms() {
 #[test]
 fn shell_commands() {
     run_target("shell", 20, shell::run);
+}
+
+#[test]
+fn checkpoints() {
+    run_target("checkpoint", 10, checkpoint::run);
 }
 
 #[test]

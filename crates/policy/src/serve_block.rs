@@ -103,6 +103,8 @@ pub struct AuditBlock {
     pub keep_days: Option<u32>,
     /// Delete the oldest records while the log is larger than this, in MiB. Without it, the log grows without limit.
     pub keep_mib: Option<u32>,
+    /// A file with a secret of at least 32 bytes, outside of the state folder. Every record is authenticated with it.
+    pub key_file: Option<String>,
 }
 
 /// How much of a stopped session's turns is recorded. Secrets are masked either way.

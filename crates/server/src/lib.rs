@@ -12,6 +12,8 @@ mod caller_options;
 mod clock;
 mod connections;
 mod events;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod host_name;
 mod http_error;
 mod listener;
@@ -41,9 +43,9 @@ pub use alerts::{
     backlog_reports,
 };
 pub use audit::{
-    AuditEntry, AuditError, AuditFilter, AuditHead, AuditLog, AuditProblem, AuditRecord, AuditSettings,
-    AuditedDecision, AuditedTurn, StepRange, TurnCall, TurnForm, TurnHistory, Verification,
-    configuration_hash, read_records, safe_json, verify,
+    AuditEntry, AuditError, AuditEvidence, AuditFilter, AuditHead, AuditKey, AuditLog, AuditProblem,
+    AuditRecord, AuditSettings, AuditedDecision, AuditedTurn, StepRange, TurnCall, TurnForm, TurnHistory,
+    Verification, audit_server, configuration_hash, published_heads, read_records, safe_json, verify,
 };
 pub use broker::{Broker, BrokerStore, PriceFn};
 pub use clock::Clock;

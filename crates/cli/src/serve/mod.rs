@@ -1,6 +1,6 @@
 //! `deloop serve`: Steps in, Decisions out, over HTTP.
 
-mod redis;
+pub(crate) mod redis;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use clap::Args;
 use deloop_engine::Engine;
 use deloop_policy::{AuditBlock, AuditKeep, ServeBlock};
 use deloop_server::{
-    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, Clock,
+    AccessSettings, AuditEntry, AuditKey, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, Clock,
     ConnectionLimits, KEY_FILE, RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm,
     configuration_hash,
 };
@@ -178,8 +178,12 @@ fn open_audit(
     now: Millis,
 ) -> Result<AuditLog, Failure> {
     let folder = database.with_file_name(AUDIT_FOLDER);
+    let state = folder.parent().unwrap_or(Path::new(""));
+    let wrong = |why: String| Failure::new(format!("`serve.audit.key_file`: {why}"));
+    let read = |file: &String| AuditKey::read(Path::new(file), state).map_err(wrong);
     let mut settings = AuditSettings::default();
     settings.configuration = Some(configuration);
     (settings.keep_days, settings.keep_mib) = (keep.keep_days, keep.keep_mib);
+    settings.key = keep.key_file.as_ref().map(read).transpose()?;
     AuditLog::open(&folder, settings, now).map_err(|error| Failure::new(error.to_string()))
 }

@@ -268,6 +268,9 @@ impl Broker {
     /// Records decisions and operations in this log, and with a stop the last turns of its session, in this form.
     #[must_use]
     pub fn with_audit(mut self, log: Arc<AuditLog>, turns: TurnForm) -> Self {
+        if self.is_remote() {
+            log.publish_to(Arc::clone(&self.follow_up.records));
+        }
         let set_aside = self.backend.notices().set_aside();
         if !set_aside.is_empty() {
             let files: Vec<_> = set_aside.iter().map(|file| file.display().to_string()).collect();
@@ -330,6 +333,9 @@ impl Broker {
             self.backend.money().exchange(now);
         }
         if let Err(error) = self.follow_up.tick(self.backend.money(), now) {
+            (self.tell)(ServerNotice::Failed(error.to_string()));
+        }
+        if let Some(Err(error)) = self.audit_log().map(|log| log.publish_if_due(now)) {
             (self.tell)(ServerNotice::Failed(error.to_string()));
         }
     }

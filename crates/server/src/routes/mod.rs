@@ -107,7 +107,7 @@ fn unread_body(rejection: &BytesRejection) -> HttpError {
 }
 
 /// Reads a JSON object. A list would be read as a struct's fields in their order.
-fn read_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+pub(crate) fn read_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     match body.trim_ascii().first() {
         Some(b'{') => serde_json::from_slice(body).map_err(|error| error.to_string()),
         _ => Err("the body isn't a JSON object".to_owned()),
