@@ -78,6 +78,8 @@ impl Runner<'_> {
             signalled: false,
             error: None,
         };
+        let mark = format!("{RUN}={}", attempt.run);
+        self.watchdog.begin(&mark);
         let mut process = match self.processes.start(&mut self.command(&attempt, &first, number)) {
             Ok(process) => process,
             Err(error) => {
@@ -88,6 +90,7 @@ impl Runner<'_> {
         if let (Some(stdin), Some(input)) = (process.stdin.take(), &self.input) {
             input.feed(stdin);
         }
+        self.watchdog.started(&process);
         let store = self.store.as_ref();
         let watched = self.watch(&process, &attempt.run, earlier)?;
         attempt.ended = now();
@@ -110,8 +113,9 @@ impl Runner<'_> {
             attempt.source = (!sources.is_empty()).then(|| sources.swap_remove(stopped.unwrap_or(0)));
         }
         if attempt.ended_by().is_some() && watched.pushed.is_some() {
-            process.clear_away(&format!("{RUN}={}", attempt.run));
+            process.clear_away(&mark, self.watchdog.id());
         }
+        self.watchdog.end();
         self.report(&mut attempt, number, watched.pushed);
         Ok(attempt)
     }

@@ -15,6 +15,7 @@ pub(crate) mod result;
 mod stall;
 mod then_command;
 mod watch;
+pub(crate) mod watchdog;
 
 use std::io::IsTerminal;
 
@@ -27,6 +28,7 @@ use self::child::Processes;
 use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
 use self::stall::StallLimits;
+use self::watchdog::Watchdog;
 use crate::args::RuleArgs;
 use crate::clock::WaitClock;
 use crate::config;
@@ -41,6 +43,8 @@ struct Runner<'a> {
     /// None if the run can't be watched. It isn't stopped then: the agent continues.
     store: Option<SqliteJournal>,
     processes: Processes,
+    /// What ends the agent if deloop is killed.
+    watchdog: Watchdog,
     clock: WaitClock,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
@@ -115,6 +119,7 @@ impl<'a> Runner<'a> {
             state,
             store,
             processes,
+            watchdog: Watchdog::of(args),
             clock: WaitClock::new(),
             input,
             stall,

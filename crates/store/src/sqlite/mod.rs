@@ -4,6 +4,7 @@ mod batch;
 mod failures;
 mod file;
 mod listing;
+mod lock_wait;
 mod record_tables;
 mod records;
 mod schema;
