@@ -144,6 +144,9 @@ pub(super) const PARTS: &[Part] = &[
             "crates/detect/src/reading/",
             "crates/detect/src/history/",
             "crates/engine/",
+            "crates/live/",
+            "crates/formats/src/hooks/",
+            "crates/formats/src/agents/",
         ],
         Work::Function(fuzz),
     ),
@@ -212,9 +215,9 @@ fn examples(name: &'static str) -> (Verdict, String) {
     (verdict, String::new())
 }
 
-/// How long each fuzz target runs, in seconds: four of them make two minutes.
+/// How long each fuzz target runs, in seconds: five of them make two and a half minutes.
 const FUZZ_SECONDS: &str = "30";
-const FUZZ_TARGETS: [&str; 4] = ["step", "normalise", "shell", "observe"];
+const FUZZ_TARGETS: [&str; 5] = ["step", "normalise", "shell", "observe", "hook"];
 
 /// Fuzzes each target with libFuzzer.
 fn fuzz(name: &'static str) -> (Verdict, String) {

@@ -158,7 +158,7 @@ impl Runner<'_> {
 
     /// Tells the user how an attempt ended, and writes the hand-off of a stopped one.
     fn report(&self, attempt: &mut Attempt, number: usize, pushed: Option<Push>) {
-        let Some(store) = &self.store else { return };
+        let (Some(store), Some(state)) = (&self.store, &self.state) else { return };
         let Some(stop) = attempt.ended_by().cloned() else {
             if let Some(problem) = guarded::never_called(store, &attempt.run, &self.args.command[0]) {
                 say(&problem);
@@ -180,7 +180,7 @@ impl Runner<'_> {
             end: End { status: attempt.exit_code.unwrap_or(u8::MAX), pushed },
         };
         let file = self.args.handoff.as_deref().map(|path| numbered(path, number));
-        match handoff::write(&run, &stop, store, &self.state, file.as_deref()) {
+        match handoff::write(&run, &stop, store, state, file.as_deref()) {
             Ok(path) => {
                 say(&format!("summary and next steps: {}", path.display()));
                 attempt.handoff = std::path::absolute(&path).ok().or(Some(path));
