@@ -80,7 +80,8 @@ fn context(now: i64) -> EventContext<'static> {
 fn engines() -> &'static [Engine] {
     static ENGINES: OnceLock<Vec<Engine>> = OnceLock::new();
     ENGINES.get_or_init(|| {
-        let engine = |name| Engine::new(Profile::named(name).expect("it comes with deloop"), Options::default());
+        let engine =
+            |name| Engine::new(Profile::named(name).expect("it comes with deloop"), Options::default());
         PROFILES.iter().map(|(name, _)| engine(*name)).collect()
     })
 }

@@ -96,7 +96,9 @@ pub fn summary(finding: &Finding) -> String {
 pub fn notice(notice: &ControllerNotice) -> String {
     let who = match &notice.agent {
         Some(agent) => format!("Your subagent with the id {}", quoted_identifier(agent)),
-        None => format!("The session with the id {} that you started", quoted_identifier(notice.session.as_str())),
+        None => {
+            format!("The session with the id {} that you started", quoted_identifier(notice.session.as_str()))
+        }
     };
     let what = if notice.action == Action::Stop { "was stopped" } else { "may be stuck" };
     format!("[deloop] {who} {what}: {}", clean(&notice.message, 400))

@@ -428,6 +428,7 @@ fn a_damaged_database_with_a_held_lock_never_stops_the_agent() {
     let mut agent = Agent::new("claude-code", "doom-loop", "enforce");
     agent.before("make check");
     std::fs::write(agent.state().join("deloop.db"), "no database at all").unwrap();
+    std::fs::remove_file(agent.state().join("deloop.db-wal")).unwrap();
     let lock = std::fs::File::create(agent.state().join("deloop.db.lock")).unwrap();
     lock.lock().unwrap();
     assert!(agent.before("make check").is_null());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::lock_wait::{LockWait, PATIENCE, PAUSE, pause};
+use super::lock_wait::{LockWait, PATIENCE, PAUSE};
 use super::schema::migrate;
 use crate::StoreError;
 
@@ -24,28 +24,19 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let failed = |e: &dyn std::fmt::Display| StoreError::database(path, e.to_string());
-    let until = Instant::now() + PATIENCE;
-    let opened = match connect(path, until) {
+    match connect(path) {
         Err(Trouble::Database(error)) if is_damage(&error) => {
-            replace(path, until)
+            replace_if_damaged(path)
                 .map_err(|e| failed(&format!("{error}; it could not be renamed ({e}): move it away")))?;
-            connect(path, until)
+            connect(path).map_err(|e| failed(&e))
         }
-        other => other,
-    };
-    let mut connection = opened.map_err(|e| failed(&e))?;
-    let mut wait = LockWait::default();
-    let goes_on = move |attempt| wait.next(attempt, Instant::now()).map(std::thread::sleep).is_some();
-    connection.busy_handler(Some(goes_on)).map_err(|e| failed(&e))?;
-    Ok(connection)
+        opened => opened.map_err(|e| failed(&e)),
+    }
 }
 
 /// Renames a damaged file. If several processes find it, one renames it and the others then see a good file.
 pub(super) fn replace_if_damaged(path: &Path) -> std::io::Result<()> {
-    replace(path, Instant::now() + PATIENCE)
-}
-
-fn replace(path: &Path, until: Instant) -> std::io::Result<()> {
+    let until = Instant::now() + PATIENCE;
     let lock = private_file(&beside(path, ".lock"))?;
     while let Err(held) = lock.try_lock() {
         if Instant::now() >= until {
@@ -53,7 +44,7 @@ fn replace(path: &Path, until: Instant) -> std::io::Result<()> {
         }
         std::thread::sleep(PAUSE);
     }
-    let sound = connect(path, until).is_ok_and(|connection| {
+    let sound = connect(path).is_ok_and(|connection| {
         let checked: rusqlite::Result<String> =
             connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
         checked.is_ok_and(|said| said == "ok")
@@ -93,20 +84,16 @@ impl From<rusqlite::Error> for Trouble {
     }
 }
 
-/// Opens a file, waiting for other processes until then.
-fn connect(path: &Path, until: Instant) -> Result<Connection, Trouble> {
+fn connect(path: &Path) -> Result<Connection, Trouble> {
     make_private(path).map_err(Trouble::File)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    let goes_on = move |attempt| {
-        std::thread::sleep(pause(attempt));
-        Instant::now() < until
-    };
-    connection.busy_handler(Some(goes_on))?;
+    let mut wait = LockWait::new(&beside(path, "-wal"));
+    connection.busy_handler(Some(move |attempt| wait.sleep(attempt)))?;
     connection.set_prepared_statement_cache_capacity(32);
     // Closing would write the log back and wait for the disk: too dear at the end of every short-lived process.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    use_log(&connection, until)?;
+    use_log(&connection, LockWait::new(&beside(path, "-wal")))?;
     connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;")?;
     migrate(&connection)?;
     Ok(connection)
@@ -114,13 +101,14 @@ fn connect(path: &Path, until: Instant) -> Result<Connection, Trouble> {
 
 /// Switches a new file to a write-ahead log. When several processes do so at the same time, SQLite refuses all but one of
 /// them at once: waiting with the lock they already have could block all of them forever. So this one tries again.
-fn use_log(connection: &Connection, until: Instant) -> rusqlite::Result<()> {
+fn use_log(connection: &Connection, mut wait: LockWait) -> rusqlite::Result<()> {
+    let mut attempt = 0;
     loop {
         match connection.execute_batch("PRAGMA journal_mode = WAL") {
             Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until =>
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait.sleep(attempt) =>
             {
-                std::thread::sleep(PAUSE);
+                attempt += 1;
             }
             done => return done,
         }
