@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
-use deloop_live::{DecisionFilter, Purged, SqliteJournal};
+use deloop_live::{DecisionFilter, PurgeOutcome, SqliteJournal};
 use deloop_store::{Store, StoreError};
 use serde_json::Value;
 
@@ -125,7 +125,7 @@ fn purge_all(
 }
 
 /// Returns an error that says what is left, if another process reads the database.
-fn rewritten(state: &State, purged: Purged) -> Result<u8, Failure> {
+fn rewritten(state: &State, purged: PurgeOutcome) -> Result<u8, Failure> {
     if purged.is_rewritten {
         return Ok(exit::OK);
     }

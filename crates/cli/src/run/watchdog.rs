@@ -92,7 +92,7 @@ fn start(grace: Duration) -> std::io::Result<(u32, ChildStdin)> {
 
 /// What the watchdog was told.
 #[derive(Default)]
-struct Guarded {
+struct GuardedAttempt {
     mark: String,
     agent: Option<AgentProcess>,
 }
@@ -107,15 +107,15 @@ pub(crate) fn watchdog(args: &WatchdogArgs) -> Result<u8, Failure> {
         }
     }
     let grace = if args.grace.is_finite() { args.grace.clamp(0.0, 3600.0) } else { 0.0 };
-    if let Some(Guarded { mark, agent }) = guarded {
+    if let Some(GuardedAttempt { mark, agent }) = guarded {
         end(agent, &mark, Duration::from_secs_f64(grace));
     }
     Ok(exit::OK)
 }
 
-fn read(line: &str, guarded: &mut Option<Guarded>) {
+fn read(line: &str, guarded: &mut Option<GuardedAttempt>) {
     match line.split_once(' ') {
-        Some(("run", mark)) => *guarded = Some(Guarded { mark: mark.to_owned(), agent: None }),
+        Some(("run", mark)) => *guarded = Some(GuardedAttempt { mark: mark.to_owned(), agent: None }),
         Some(("agent", agent)) => {
             if let (Some(guarded), Some((id, group))) = (guarded, agent.split_once(' ')) {
                 guarded.agent =

@@ -9,7 +9,7 @@ use glob::Pattern;
 use super::walk::Walk;
 
 /// A part of a pattern, between two separators.
-enum Part {
+enum PatternPart {
     /// `**`: any number of folders.
     Folders,
     /// A name.
@@ -20,7 +20,7 @@ enum Part {
 pub(super) struct PathPattern {
     /// The folder below which everything that it matches is.
     base: PathBuf,
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
     /// Whether it ends in `**`, and so matches folders alone. Whoever gets a folder searches all of it.
     is_of_folders: bool,
 }
@@ -36,8 +36,8 @@ impl PathPattern {
                 Component::Normal(name) if !parts.is_empty() || name.to_str().is_some_and(is_pattern) => {
                     let name = name.to_str()?;
                     let part = match name {
-                        "**" => Part::Folders,
-                        name => Part::Name(Pattern::new(name).ok()?),
+                        "**" => PatternPart::Folders,
+                        name => PatternPart::Name(Pattern::new(name).ok()?),
                     };
                     parts.push(part);
                 }
@@ -46,7 +46,8 @@ impl PathPattern {
                 other => base.push(other),
             }
         }
-        let names = parts.iter().rposition(|part| matches!(part, Part::Name(_))).map_or(0, |last| last + 1);
+        let names =
+            parts.iter().rposition(|part| matches!(part, PatternPart::Name(_))).map_or(0, |last| last + 1);
         let is_of_folders = names < parts.len();
         parts.truncate(names);
         Some(Self { base, parts, is_of_folders })
@@ -74,7 +75,7 @@ impl PathPattern {
         for first in next {
             let mut at = *first;
             all.push(at);
-            while matches!(self.parts.get(at), Some(Part::Folders)) {
+            while matches!(self.parts.get(at), Some(PatternPart::Folders)) {
                 at += 1;
                 all.push(at);
             }
@@ -114,8 +115,8 @@ impl PathPattern {
     fn after(&self, parts: &[usize], entry: &Path) -> Vec<usize> {
         let name = entry.file_name().unwrap_or_default().to_string_lossy();
         let next = parts.iter().filter_map(|at| match self.parts.get(*at)? {
-            Part::Folders => Some(*at),
-            Part::Name(pattern) => pattern.matches(&name).then_some(at + 1),
+            PatternPart::Folders => Some(*at),
+            PatternPart::Name(pattern) => pattern.matches(&name).then_some(at + 1),
         });
         self.from(&next.collect::<Vec<_>>())
     }

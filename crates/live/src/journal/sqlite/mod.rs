@@ -28,7 +28,7 @@ pub use weeks::WatchedSession;
 
 /// What [`SqliteJournal::purge`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Purged {
+pub struct PurgeOutcome {
     /// Number of sessions deleted.
     pub sessions: usize,
     /// Whether the file was rewritten. If not, another process reads it, and deleted data stays in the file for now.
@@ -78,7 +78,7 @@ impl SqliteJournal {
     ///
     /// # Errors
     /// When the file can't be written.
-    pub fn purge(&self, session: Option<&str>) -> Result<Purged, StoreError> {
+    pub fn purge(&self, session: Option<&str>) -> Result<PurgeOutcome, StoreError> {
         let gone = self.change(|connection| {
             for table in ["decisions", "pauses", "sources", "pardons", "session_state"] {
                 let sql = format!("DELETE FROM {table} WHERE ?1 IS NULL OR session = ?1");
@@ -105,7 +105,7 @@ impl SqliteJournal {
             connection.execute_batch("VACUUM")?;
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
         })?;
-        Ok(Purged { sessions: gone, is_rewritten: !is_read })
+        Ok(PurgeOutcome { sessions: gone, is_rewritten: !is_read })
     }
 }
 
