@@ -48,7 +48,7 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
             (Ok(state), Failure::Message(why)) => state.log(&hook.agent, &why),
             // There is no log: whoever tries the hook by hand sees why it does nothing.
             (Err(_), Failure::Message(why)) => {
-                answer.reply.stderr = format!("deloop: {}\n", crate::print::log_line(&why, 300))
+                answer.reply.stderr = format!("deloop: {}\n", crate::print::log_line(&why, 300));
             }
             (_, Failure::ClosedPipe) => {}
         }
