@@ -14,6 +14,7 @@ mod decide;
 mod document;
 mod events;
 mod holdout;
+mod identifier;
 mod ladder;
 mod ladder_state;
 mod prices;

@@ -498,6 +498,47 @@ fn sessions_of_opencode_always_end() {
     }
 }
 
+/// A few bytes of a schema can compute gigabytes: in a generated column, or with a default for many rows.
+#[test]
+fn a_small_database_of_opencode_takes_little_memory() {
+    let world = World::new();
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)";
+    let tables = "CREATE TABLE session(id, directory, version, title, parent_id, time_created);
+        CREATE TABLE message(id TEXT, session_id, data TEXT);
+        INSERT INTO session(id, time_created) VALUES('s1', 1);
+        INSERT INTO message VALUES('m1', 's1', '{\"id\":\"m1\",\"role\":\"user\"}');";
+    let part = "CREATE TABLE part(id TEXT, session_id, message_id TEXT);";
+    let computed = "ALTER TABLE part ADD COLUMN data TEXT AS (printf('%.*c', 900000000, 'x'))";
+    let database = |name: &str| rusqlite::Connection::open(world.put(name, "")).unwrap();
+    database("repo/generated.db")
+        .execute_batch(&format!(
+            "{tables}{part}{rows} INSERT INTO part SELECT 'p' || i, 's1', 'm1' FROM n; {computed};"
+        ))
+        .unwrap();
+    let title = "x".repeat(1_000_000);
+    database("repo/default.db")
+        .execute_batch(&format!(
+            "{tables} CREATE TABLE part(id TEXT, session_id, message_id TEXT, data TEXT);
+             {rows} INSERT INTO part SELECT 'p' || i, 's1', 'm1', '{{}}' FROM n;
+             {rows} INSERT INTO session(id, time_created) SELECT 's' || a.i || '-' || b.i, 1 FROM n a, n b;
+             ALTER TABLE session RENAME COLUMN title TO other; ALTER TABLE session ADD COLUMN title DEFAULT '{title}';"
+        ))
+        .unwrap();
+    for (name, expected) in [
+        ("generated.db", "`part.data` is computed, not stored"),
+        ("default.db", "its rows hold more than the file"),
+    ] {
+        let plain = world.command(&["scan", name]);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "ulimit -v 1500000 2>/dev/null; exec \"$0\" \"$@\""]).arg(plain.get_program());
+        command.args(plain.get_args()).current_dir(world.at("repo")).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = to_its_end(command, "");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &said(&output);
+        assert!(text.contains(expected), "{name}: {text}");
+    }
+}
+
 /// The hand-off of a stopped run reads the transcript.
 #[test]
 fn a_hand_off_waits_for_no_pipe() {

@@ -43,6 +43,7 @@ mod reproductions;
 mod run;
 mod run_clock;
 mod run_routing;
+mod run_signals;
 mod run_stall;
 mod scan;
 mod scan_files;

@@ -73,8 +73,7 @@ impl Ledger {
     pub fn charge(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(limited_tokens(usage));
         self.all_tokens = self.all_tokens.saturating_add(usage.all_tokens());
-        // What isn't an amount of money counts as nothing: `max` returns 0 for it.
-        self.usd = (self.usd + usage.cost_usd.map_or(0.0, |usd| usd.max(0.0))).min(f64::MAX);
+        self.usd = (self.usd + usage.dollars().unwrap_or(0.0)).min(f64::MAX);
     }
 
     /// Raises the limits, because a person let the session continue at `step` after it had reached one.

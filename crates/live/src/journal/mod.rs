@@ -11,7 +11,7 @@ use deloop_types::{Decision, Millis};
 use crate::DayUsage;
 pub use null::NullJournal;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{RunActivity, STALLED, SqliteJournal, WatchedSession};
+pub use sqlite::{PurgeOutcome, RunActivity, STALLED, SqliteJournal, WatchedSession};
 
 /// Stores decisions, their outcomes, people's feedback on them, and the delivery state of each session.
 pub trait Journal {

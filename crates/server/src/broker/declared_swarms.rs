@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deloop_store::{RecordName, SharedRecords, StoreError};
-use deloop_types::{Action, Body, Decision, Finding, Millis, Repeats, Step};
+use deloop_types::{Action, Body, Finding, Millis, Repeats, Step};
 use serde::{Deserialize, Serialize};
 
+use super::judge::JudgedStep;
 use super::operator_message::add_nudge;
 use crate::project::Project;
 
@@ -67,9 +68,10 @@ impl DeclaredSwarms {
         &self,
         project: &Project,
         step: &Step,
-        decision: &mut Decision,
+        judged: &mut JudgedStep,
         now: Millis,
     ) -> Result<Option<SwarmDeclaration>, StoreError> {
+        let decision = &mut judged.decision;
         let Some(swarm) = &step.swarm else { return Ok(None) };
         let group = group(project, swarm);
         match &step.body {
@@ -84,9 +86,7 @@ impl DeclaredSwarms {
         if decision.action >= Action::Nudge
             && let Some(finding) = decision.findings.iter().find(|f| f.repeats == Repeats::Swarm)
         {
-            let decided = decision.deciding().is_some_and(|f| f.repeats == Repeats::Swarm);
-            let message = decision.message.clone().filter(|_| decided);
-            let declared = self.declare(&group, swarm, finding, message, now)?;
+            let declared = self.declare(&group, swarm, finding, judged.for_swarm.take(), now)?;
             for declaration in self.declarations(&group, now)? {
                 if declaration.pattern == pattern(finding) {
                     // Its own decision tells it.

@@ -76,7 +76,7 @@ impl FollowUp {
         decided: &mut JudgedStep,
         now: Millis,
     ) -> Result<(), StoreError> {
-        if let Some(declared) = self.swarms.follow(project, step, &mut decided.decision, now)? {
+        if let Some(declared) = self.swarms.follow(project, step, decided, now)? {
             self.declared(project, step, &declared, now);
         }
         Ok(())

@@ -4,7 +4,7 @@ use deloop_detect::Ledger;
 use deloop_engine::{Engine, Options};
 use deloop_policy::name_task;
 use deloop_store::StoreError;
-use deloop_types::{Action, Body, Decision, Event, Millis, Mode, Step, Usage};
+use deloop_types::{Action, Body, Decision, Event, Millis, Mode, Repeats, Step, Usage};
 
 use super::operator_message::{self, add_nudge};
 use super::step_log::LoggedStep;
@@ -34,6 +34,9 @@ pub(crate) struct JudgedStep {
     pub(crate) events: Vec<Event>,
     /// Whether the decision is a stop that applied before this step and was announced then.
     pub(crate) standing: bool,
+    /// What a swarm is told, if the decision is about one: the decision's message before anything for this session alone is
+    /// added to it.
+    pub(super) for_swarm: Option<String>,
     /// What the session has used so far, if there are events.
     pub(crate) ledger: Option<Ledger>,
     /// The model that the session used last, if there are events.
@@ -55,6 +58,7 @@ impl JudgedStep {
             decision,
             events: Vec::new(),
             standing: false,
+            for_swarm: None,
             ledger: None,
             model: None,
             lifted: false,
@@ -154,6 +158,8 @@ impl Judge {
         let observed = self.engine.observe(view, step)?;
         let (mut decision, mut events, lifted) = (observed.decision, observed.events, observed.lifted);
         let mut standing = observed.standing;
+        let is_of_swarm = decision.deciding().is_some_and(|finding| finding.repeats == Repeats::Swarm);
+        let for_swarm = decision.message.clone().filter(|_| is_of_swarm);
         // The log of steps tells a server of its own what it hasn't announced.
         let is_shared = matches!(view, ProjectView::Remote(_)) && decision.action == Action::Stop;
         if let Some(task) = &step.task {
@@ -188,7 +194,16 @@ impl Judge {
                 (ledger, model) = (Some(about.0), about.1);
             }
         }
-        Ok(JudgedStep { events, standing, ledger, model, lifted, tally, ..JudgedStep::of(decision) })
+        Ok(JudgedStep {
+            events,
+            standing,
+            for_swarm,
+            ledger,
+            model,
+            lifted,
+            tally,
+            ..JudgedStep::of(decision)
+        })
     }
 
     /// Counts what steps spent and found, in order, and stops sessions whose budget is used up.

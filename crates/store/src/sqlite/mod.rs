@@ -4,6 +4,7 @@ mod batch;
 mod failures;
 mod file;
 mod listing;
+mod lock_wait;
 mod record_tables;
 mod records;
 mod schema;
@@ -70,7 +71,7 @@ impl Default for Bounds {
 /// Stores everything in one SQLite file.
 ///
 /// Every change is its own transaction (`BEGIN IMMEDIATE`): processes that write at the same time wait for each other,
-/// for at most two seconds. Old sessions are dropped only when a new one starts, so ordinary steps don't pay for it.
+/// for two seconds, or up to ten while others write. Old sessions are dropped only when a new one starts, so ordinary steps don't pay for it.
 pub struct SqliteStore {
     connection: SharedConnection,
     path: PathBuf,

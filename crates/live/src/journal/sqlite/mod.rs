@@ -26,6 +26,15 @@ use crate::live::subagent_swarm;
 pub use activity::{RunActivity, STALLED};
 pub use weeks::WatchedSession;
 
+/// What [`SqliteJournal::purge`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PurgeOutcome {
+    /// Number of sessions deleted.
+    pub sessions: usize,
+    /// Whether the file was rewritten. If not, another process reads it, and deleted data stays in the file for now.
+    pub is_rewritten: bool,
+}
+
 /// A journal in an SQLite file, with the store in the same file.
 pub struct SqliteJournal {
     store: Arc<SqliteStore>,
@@ -79,11 +88,10 @@ impl SqliteJournal {
     }
 
     /// Deletes a session with its decisions and the swarm of its subagents, or everything but the allowed patterns.
-    /// Returns the number of sessions deleted.
     ///
     /// # Errors
     /// When the file can't be written.
-    pub fn purge(&self, session: Option<&str>) -> Result<usize, StoreError> {
+    pub fn purge(&self, session: Option<&str>) -> Result<PurgeOutcome, StoreError> {
         let gone = self.change(|connection| {
             for table in ["decisions", "pauses", "sources", "pardons", "session_state"] {
                 let sql = format!("DELETE FROM {table} WHERE ?1 IS NULL OR session = ?1");
@@ -107,8 +115,11 @@ impl SqliteJournal {
             self.store.forget_failures_of(&session.into())?;
         }
         // Deleted rows stay in the file and its log until those are rewritten.
-        self.see(|connection| connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"))?;
-        Ok(gone)
+        let is_read = self.see(|connection| {
+            connection.execute_batch("VACUUM")?;
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+        })?;
+        Ok(PurgeOutcome { sessions: gone, is_rewritten: !is_read })
     }
 }
 
