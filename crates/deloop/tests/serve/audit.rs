@@ -85,7 +85,7 @@ fn a_stop_and_what_operators_do_are_recorded_once() {
     let all = query(home, &[]);
     let actions: Vec<&str> = all.iter().map(|record| record["action"].as_str().unwrap()).collect();
     let decided = ["decision.warn", "decision.warn", "decision.stop"];
-    let operated = ["session.reset", "session.end", "session.restore", "swarm.clear"];
+    let operated = ["session.reset", "session.lift", "session.end", "session.restore", "swarm.clear"];
     assert_eq!(actions, [&["log.create", "server.start"], &decided[..], &operated[..]].concat());
     let stopped = &all[4];
     assert_eq!(
