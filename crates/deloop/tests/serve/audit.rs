@@ -97,8 +97,8 @@ fn a_stop_and_what_operators_do_are_recorded_once() {
         (&json!("similar-turn"), &json!(2))
     );
     assert_eq!(stopped["configuration"].as_str().unwrap().len(), 64);
-    assert_eq!((&all[5]["actor"], &all[6]["project"]), (&json!("local"), &json!("web")));
-    assert_eq!(all[8]["swarm"], "w");
+    assert_eq!((&all[5]["actor"], &all[7]["project"]), (&json!("local"), &json!("web")));
+    assert_eq!(all[9]["swarm"], "w");
     assert_eq!(query(home, &["--action", "stop", "--session", "s1"]).len(), 1);
     assert_eq!(query(home, &["--project", "web", "--since", "1h", "--limit", "1"]).len(), 1);
     assert_eq!(query(home, &["--until", "2020-01-01"]).len() + query(home, &["--actor", "nobody"]).len(), 0);
