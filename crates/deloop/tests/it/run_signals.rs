@@ -145,7 +145,7 @@ fn without_a_home_folder_every_command_works_or_says_what_to_set() {
         &["resume"],
         &["allow", "Bash"],
         &["purge", "--yes"],
-        &["trust"],
+        &["trust", "--list"],
         &["prices", "reset"],
         &["install", "claude-code"],
         &["uninstall"],

@@ -67,8 +67,8 @@ fn a_session_belongs_to_the_key_that_opened_it_and_to_its_group() {
     let server = Server::start(home, &[]);
     check(&server, &reader, [&owner, &other, &friend]);
     // Admin keys may write to all sessions, and they stay their owner's.
-    assert_eq!(server.client_with(&admin).step(&turn("s1"))["action"], "continue");
-    assert_eq!(server.client_with(&owner).step(&turn("s1"))["action"], "continue");
+    assert_eq!(server.client_with(&admin).step(&turn("s1"))["step"], 2);
+    assert_eq!(server.client_with(&owner).step(&turn("s1"))["step"], 3);
     // Whoever may operate may reset all sessions of the project. Then the first key that writes takes it.
     let mut operator = server.client_with(&other);
     assert_eq!(operator.post("/v1/sessions/s1/reset", "").status, 200);
