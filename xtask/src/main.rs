@@ -35,7 +35,8 @@ cargo xtask phrases               check that each phrase of the vocabulary occur
 cargo xtask pin                   compare decisions on corpus/ with the pinned ones; see --help
 cargo xtask prices                make crates/policy/prices.tsv from LiteLLM's table; see --help
 cargo xtask bench-scan            measure speed and memory of a scan of 1 GB
-cargo xtask bench-serve           measure the load that `deloop serve` takes; --kept-sessions 1000000 for many sessions
+cargo xtask bench-serve           measure the load that `deloop serve` takes; --kept-sessions 1000000 for many sessions,
+                                  --neighbours for steps beside an attack
 cargo xtask bench-instructions    count the instructions of a step, with valgrind
 ";
 

@@ -16,6 +16,8 @@ pub(crate) struct Load {
     port: u16,
     connections: usize,
     kind: LoadKind,
+    /// A header line, or nothing.
+    key: String,
 }
 
 #[derive(Clone, Copy)]
@@ -54,6 +56,11 @@ impl Measured {
         self.times.len() as f64 / self.took.as_secs_f64()
     }
 
+    /// Returns the number of requests.
+    pub(crate) fn count(&self) -> usize {
+        self.times.len()
+    }
+
     /// Returns a percentile in milliseconds.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let at = (self.times.len() * percent / 100).min(self.times.len().saturating_sub(1));
@@ -64,11 +71,16 @@ impl Measured {
 impl Load {
     /// Single steps. Each load has sessions of its own.
     pub(crate) fn single(port: u16, connections: usize, load: u32) -> Self {
-        Self { port, connections, kind: LoadKind::Single(load) }
+        Self { port, connections, kind: LoadKind::Single(load), key: String::new() }
     }
 
     pub(crate) fn batches(port: u16) -> Self {
-        Self { port, connections: 2, kind: LoadKind::Batches }
+        Self { port, connections: 2, kind: LoadKind::Batches, key: String::new() }
+    }
+
+    /// Sends this key with each request.
+    pub(crate) fn with_key(self, key: &str) -> Self {
+        Self { key: format!("authorization: Bearer {key}\r\n"), ..self }
     }
 
     /// Sends requests for this long.
@@ -79,6 +91,7 @@ impl Load {
                 .map(|client| {
                     scope.spawn(move || {
                         let mut connection = Connection::open(self.port);
+                        connection.key.clone_from(&self.key);
                         let (mut times, mut n) = (Vec::new(), 0);
                         while begun.elapsed() < time {
                             let body = match self.kind {
@@ -110,20 +123,22 @@ impl Load {
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
     body: Vec<u8>,
+    key: String,
 }
 
 impl Connection {
     pub(crate) fn open(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server answers");
         stream.set_nodelay(true).expect("a socket");
-        Self { stream: BufReader::new(stream), body: Vec::new() }
+        Self { stream: BufReader::new(stream), body: Vec::new(), key: String::new() }
     }
 
     /// Sends steps and waits for the answer.
     pub(crate) fn send(&mut self, body: &[u8], lines: bool) {
         let kind = if lines { "application/x-ndjson" } else { "application/json" };
         let mut request = format!(
-            "POST /v1/steps HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+            "POST /v1/steps HTTP/1.1\r\nhost: 127.0.0.1\r\n{}content-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+            self.key,
             body.len()
         )
         .into_bytes();

@@ -1,13 +1,15 @@
 //! `cargo xtask bench-serve`: the load a server takes, beside what could be expected of it, in one run.
 //!
 //! Everything runs on this machine at the same time, the generator included, so compare the figures with each other.
-//! `--single-steps 16` measures single steps over 16 connections alone, `--health` how fast `/healthz` is under load.
+//! `--single-steps 16` measures single steps over 16 connections alone, `--health` how fast `/healthz` is under load, and
+//! `--neighbours` what single steps cost while another key attacks the server.
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark measures and prints")]
 
 mod empty_route;
 mod generator;
 mod health;
 mod kept_sessions;
+mod neighbours;
 mod processes;
 mod steps;
 
@@ -39,6 +41,9 @@ fn main() {
     if let Some(connections) = value("--single-steps").and_then(|n| n.parse().ok()) {
         let (server, route) = (Serve::start(&[]), EmptyRoute::start());
         return single_rows("SQLite", &server, &route, connections, time);
+    }
+    if arguments.iter().any(|a| a == "--neighbours") {
+        return neighbours::run(time);
     }
     println!("2 connections for batches of {BATCH}, {seconds} seconds each");
     println!("\n{:<40} {:>12} {:>9} {:>9} {:>10}", "", "per second", "p50 ms", "p99 ms", "CPU µs");

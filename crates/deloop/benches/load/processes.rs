@@ -34,16 +34,46 @@ pub(crate) fn stream(lines: &[u8]) {
     assert!(child.wait().expect("it ends").success());
 }
 
+/// What would limit the steps that are measured.
+const NO_RATE: &str = "[serve.limits]\nrequests_per_second = 0\nnew_agents_per_minute = 0\n";
+
 /// A `deloop serve`.
 pub(crate) struct Serve {
     child: Child,
     pub(crate) port: u16,
     pub(crate) state: tempfile::TempDir,
+    /// The keys that it was given, in the order of their names.
+    pub(crate) keys: Vec<String>,
 }
 
 impl Serve {
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a folder"), arguments)
+    }
+
+    /// Starts a server with a key for a project each, which have these names.
+    pub(crate) fn with_keys(names: &[&str]) -> Self {
         let state = tempfile::tempdir().expect("a folder");
+        let add = |name: &&str| {
+            let output = Command::new(binary())
+                .args(["keys", "add", name, "--scope", "ingest,read", "--project", name, "--state"])
+                .arg(state.path())
+                .env("HOME", state.path())
+                .output()
+                .expect("it runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        };
+        let keys = names.iter().map(add).collect();
+        let folder = state.path().join(".config/deloop");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("deloop.toml"), NO_RATE).expect("a file");
+        let mut server = Self::start_in(state, &[]);
+        server.keys = keys;
+        server
+    }
+
+    fn start_in(state: tempfile::TempDir, arguments: &[&str]) -> Self {
         let mut child = Command::new(binary())
             .args(["serve", "--listen", "127.0.0.1:0", "--state"])
             .arg(state.path())
@@ -58,7 +88,7 @@ impl Serve {
         let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
         let port = port.unwrap_or_else(|| panic!("{line}"));
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::stderr()));
-        Self { child, port, state }
+        Self { child, port, state, keys: Vec::new() }
     }
 
     pub(crate) fn cpu_time(&self) -> Duration {

@@ -30,6 +30,7 @@ mod isolation;
 mod limits;
 mod messages;
 mod money;
+mod neighbours;
 mod openapi;
 mod ownership;
 mod permissions;
