@@ -1,5 +1,7 @@
 //! One worker of a made-up case: what it does next, and which results it still owes.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::habit::{Habit, Said};
@@ -65,6 +67,11 @@ impl Actor {
         if self.timestamps {
             step["ts"] = json!(1_700_000_000_000_u64 + index as u64 * 1500);
         }
+    }
+
+    /// The latest step of its session, if there was one.
+    pub fn last_step(&self, counts: &HashMap<Value, usize>) -> Option<usize> {
+        counts.get(&json!(self.session))?.checked_sub(1)
     }
 
     /// Whether its steps name a swarm.

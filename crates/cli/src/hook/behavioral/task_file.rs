@@ -51,11 +51,10 @@ impl SavedTask {
         self.open.push(OpenAction { number, tool: tool.to_owned(), call, answered });
     }
 
-    /// Returns the action that a result belongs to: the oldest of this tool with these arguments; without arguments,
-    /// the oldest of this tool.
+    /// Returns the action that a result belongs to: the oldest of this tool with these arguments.
     pub(super) fn close(&mut self, tool: &str, args: &Value) -> Option<(u64, Answered)> {
         let call = Fingerprint::of_call(tool, args);
-        let same = |a: &OpenAction| a.tool == tool && (args.is_null() || a.call == call);
+        let same = |a: &OpenAction| a.tool == tool && a.call == call;
         let at = self.open.iter().position(same)?;
         let action = self.open.remove(at);
         Some((action.number, action.answered))

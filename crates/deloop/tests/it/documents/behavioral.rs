@@ -7,14 +7,42 @@ use serde_json::{Value, json};
 use super::{list, state_after, text};
 use crate::agent_hooks::{Agent, denied};
 use crate::binary::{deloop, lines, run, said, stream, trusted_config};
+use crate::json_schema::assert_matches;
 
 fn call(tool: &str, file: &str) -> Value {
     json!({"type": "call", "tool": tool, "args": {"path": file}, "task": "t1"})
 }
 
 fn hook(home: &Path, input: &Value) -> (Value, String) {
+    assert_matches("hook-input", input);
     let output = run(deloop(home).args(["hook", "behavioral"]), input.to_string().as_bytes());
-    (lines(&output.stdout).remove(0), said(&output))
+    let answer = lines(&output.stdout).remove(0);
+    assert_matches("hook-output", &answer);
+    (answer, said(&output))
+}
+
+/// What makes calls differ in name only: ids, dates and numbers in file names and addresses.
+#[test]
+fn ids_and_dates_in_paths_and_addresses_hide_no_loop() {
+    let id = |n: u64| format!("0b7e2f1c-3a4d-4e5f-8a9b-{n:012x}");
+    let levels = |tool: &str, args: &dyn Fn(u64) -> Value| -> Vec<u64> {
+        let call = |n| json!({"type": "call", "tool": tool, "args": args(n), "task": "t1"});
+        let steps: Vec<Value> = (1..=8).map(call).collect();
+        let home = tempfile::tempdir().unwrap();
+        let answers = stream(home.path(), &["-p", "behavioral"], &text(&steps));
+        answers.iter().map(|answer| answer["level"].as_u64().unwrap()).collect()
+    };
+    let stuck = [0, 0, 1, 1, 2, 2, 2, 3];
+    assert_eq!(levels("Read", &|n| json!({"path": format!("/tmp/{}.json", id(n))})), stuck);
+    assert_eq!(levels("Fetch", &|n| json!({"url": format!("https://x.test/jobs/{}", id(n))})), stuck);
+    assert_eq!(
+        levels("Fetch", &|n| json!({"url": format!("https://x.test/users/{n}/posts?page={n}")})),
+        stuck
+    );
+    assert_eq!(levels("Read", &|n| json!({"path": format!("report-2026-11-{:02}.csv", n)})), stuck);
+    for name in ["page_N.html", "vN", "fileN.ts"] {
+        assert_eq!(levels("Read", &|n| json!({"path": name.replace('N', &n.to_string())})), [0; 8], "{name}");
+    }
 }
 
 #[test]
