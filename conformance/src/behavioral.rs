@@ -1,11 +1,11 @@
 //! behavioral: similar calls in a row, measured against the first of the run.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use crate::canonical::canonical;
-use crate::step::Turn;
+use crate::step::{Call, Turn, Worker};
 use crate::swarm::Swarms;
 use crate::work::{Found, Work};
 use crate::{Answer, Judge};
@@ -17,41 +17,82 @@ const FORCE_DONE: &str = "Loop limit reached (8 repetitions). Mark this task com
 
 /// The first action of the run, and the length of the run.
 #[derive(Default)]
-pub(crate) struct Behavioral {
+struct Run {
     first: Option<(String, String)>,
     length: u64,
+}
+
+/// The current run of every task, whoever works on it; without a task, of every worker.
+#[derive(Default)]
+pub(crate) struct Runs {
+    of_task: HashMap<(String, String), Run>,
+    of_worker: HashMap<Worker, Run>,
+}
+
+impl Runs {
+    fn of(&mut self, turn: &Turn) -> &mut Run {
+        match &turn.task {
+            Some(task) => self.of_task.entry((turn.worker.session.clone(), task.clone())).or_default(),
+            None => self.of_worker.entry(turn.worker.clone()).or_default(),
+        }
+    }
+
+    /// Starts a task afresh that a call completes.
+    fn complete(&mut self, turn: &Turn, call: &Call) {
+        let over = matches!(call.args["status"].as_str(), Some("completed" | "done"));
+        if !["TaskUpdate", "task_update"].contains(&call.tool.as_str()) || !over {
+            return;
+        }
+        let named = ["id", "taskId"].iter().find_map(|key| call.args[*key].as_str());
+        if let Some(task) = named.or(turn.task.as_deref()) {
+            self.of_task.remove(&(turn.worker.session.clone(), task.to_owned()));
+        }
+    }
+
+    /// Forgets a session.
+    pub fn end(&mut self, ended: &str) {
+        self.of_task.retain(|(session, _), _| session != ended);
+        self.of_worker.retain(|worker, _| worker.session != ended);
+    }
+}
+
+/// What a worker did, for the checks that are listed only.
+#[derive(Default)]
+pub(crate) struct Behavioral {
     work: Work,
 }
 
 impl Judge for Behavioral {
-    fn turn(&mut self, turn: &Turn, _: &mut Swarms) -> Answer {
+    fn turn(&mut self, turn: &Turn, shared: &mut Swarms) -> Answer {
         let mut answer = Answer::go_on();
         let found = self.work.turn(turn);
         // One finding for runs that begin with the same arguments: the longest.
         let mut repeats: Vec<(String, u64)> = Vec::new();
         for call in &turn.calls {
+            let run = shared.runs.of(turn);
             let normalised = normalise(&call.args);
-            let similar = self.first.as_ref().is_some_and(|(tool, args)| {
+            let similar = run.first.as_ref().is_some_and(|(tool, args)| {
                 *tool == call.tool && jaccard(&words(args), &words(&normalised)) >= 0.75
             });
             if similar {
-                self.length += 1;
+                run.length += 1;
             } else {
-                self.first = Some((call.tool.clone(), normalised));
-                self.length = 1;
+                run.first = Some((call.tool.clone(), normalised));
+                run.length = 1;
             }
-            if let Some((_, args)) = self.first.as_ref().filter(|_| self.length >= 3) {
+            if let Some((_, args)) = run.first.as_ref().filter(|_| run.length >= 3) {
                 match repeats.iter_mut().find(|(known, _)| known == args) {
-                    Some((_, longest)) => *longest = self.length.max(*longest),
-                    None => repeats.push((args.clone(), self.length)),
+                    Some((_, longest)) => *longest = run.length.max(*longest),
+                    None => repeats.push((args.clone(), run.length)),
                 }
             }
-            answer = answer.or(match self.length {
+            answer = answer.or(match run.length {
                 8.. => Answer::saying("stop", 3, FORCE_DONE),
                 5.. => Answer::saying("nudge", 2, EXPLORE),
                 3.. => Answer::saying("nudge", 1, REPLAN),
                 _ => Answer::go_on(),
             });
+            shared.runs.complete(turn, call);
         }
         answer.findings = repeats.into_iter().map(|(_, length)| ("similar-call", length)).collect();
         answer.findings.extend(listed(&found));

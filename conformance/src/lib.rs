@@ -198,6 +198,7 @@ impl Reference {
                 self.workers.retain(|known, _| known.session != worker.session);
                 self.seen.retain(|known, _| known.session != worker.session);
                 self.ended.remove(&worker.session);
+                self.swarms.runs.end(&worker.session);
                 Answer::go_on()
             }
             Some("turn" | "call") => {

@@ -56,7 +56,8 @@ impl Actor {
     /// Writes on a step whose it is.
     pub fn sign(&self, rng: &mut Rng, step: &mut Value, index: usize) {
         if rng.percent(self.tasks) {
-            step["task"] = json!(format!("task {}", self.serial / 40));
+            // Two tasks at a time, which agents of a session share.
+            step["task"] = json!((self.serial / 60 + usize::from(rng.percent(5))).to_string());
         }
         let fields = [("session", &self.session), ("agent", &self.agent), ("swarm", &self.swarm)];
         for (key, value) in fields {

@@ -11,6 +11,7 @@ mod options;
 mod report;
 mod session;
 mod surroundings;
+mod tasks;
 
 pub use checkpoint::{Checkpoint, RestoreError};
 pub use engine::{EmbedFn, Engine, Observed};

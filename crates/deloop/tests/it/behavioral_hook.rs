@@ -334,6 +334,10 @@ fn outputs_and_examples_match_their_schemas() {
         for line in std::fs::read_to_string(docs.join(page)).unwrap().lines() {
             let json = line.split('\'').nth(1).filter(|_| line.contains("echo ")).unwrap_or(line).trim();
             let Ok(example @ Value::Object(_)) = serde_json::from_str(json) else { continue };
+            if example.as_object().unwrap().keys().eq(["sessionId"]) {
+                // The input of session-end, which has no schema.
+                continue;
+            }
             let schema = if example["toolName"].is_null() { "hook-output" } else { "hook-input" };
             assert_matches(schema, &example);
             examples += 1;

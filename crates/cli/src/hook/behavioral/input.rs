@@ -70,6 +70,16 @@ fn arguments(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["object", "array", "string", "number", "boolean"]})
 }
 
+/// Reads the session that is over.
+///
+/// # Errors
+/// When the input isn't JSON with a `sessionId`.
+pub(super) fn read_session(text: &[u8]) -> Result<String, Failure> {
+    let input: Value = deloop_formats::read_json(text).map_err(Failure::new)?;
+    let session = input["sessionId"].as_str().filter(|session| !session.is_empty());
+    session.map(str::to_owned).ok_or_else(|| Failure::new("session-end needs a sessionId"))
+}
+
 /// Returns the first field that may have been meant for the arguments.
 fn stray_arguments<'a>(input: &'a Value, schema: &Value) -> Option<&'a str> {
     let fields = input.as_object()?.keys().map(String::as_str);
