@@ -74,7 +74,6 @@ pub fn decide(
     context: &DecisionContext<'_>,
 ) -> Decided {
     found.iter_mut().for_each(|one| describe(profile, one));
-    let fixed = found.first().map(|one| profile.watches[one.watch].ladder.user_message.clone());
     let done = |decision: Decision, words: Words<'_>, clear, mode| {
         let decision = capped(decision, words, mode);
         let ends_session = decision.action == Action::Stop && profile.stop_ends == StopEnds::Session;
@@ -84,8 +83,7 @@ pub fn decide(
     if let Some(stopped) = ladders.stopped() {
         let of_limit = ladders.agent.stopped_by_limit || ladders.session.stopped_by_limit;
         let stopped = still_stopped(stopped, found, of_limit, context);
-        let words = Words { why: ladders.stopped_for(), ..Words::default() };
-        return done(stopped, words, false, context.mode_for(of_limit));
+        return done(stopped, Words::about(ladders.stopped_for()), false, context.mode_for(of_limit));
     }
     if found.is_empty() {
         return done(decision, Words::default(), false, context.mode);
@@ -96,17 +94,14 @@ pub fn decide(
         .filter_map(|(index, one)| climb(profile, index, one, &mut ladders, context))
         .collect();
     note_first_messages(profile, &candidates, &mut found, context);
-    let strongest = candidates.iter().max_by_key(|c| {
-        let first = std::cmp::Reverse((found[c.found].watch, c.found));
-        (c.action, c.level, first)
-    });
+    let strongest = strongest(&candidates, &found);
     let by = strongest.map(|best| found[best.found].watch);
     let episode = strongest.and_then(|best| best.episode);
     let of_limit = strongest.is_some_and(|best| found[best.found].finding.is_budget());
     let why = strongest.map(|best| found[best.found].finding.summary.clone());
     let mode = context.mode_for(of_limit);
-    let fixed = strongest
-        .map_or(fixed, |best| Some(profile.watches[found[best.found].watch].ladder.user_message.clone()));
+    let named = strongest.map_or(0, |best| best.found);
+    let user = profile.watches[found[named].watch].ladder.user_message.as_str();
     let mut nudge = None;
     let mut clear = false;
     if let Some(best) = strongest {
@@ -144,8 +139,8 @@ pub fn decide(
         }
         if best.action == Action::Stop && profile.stop_ends == StopEnds::Run && mode == Mode::Enforce {
             let ladder = ladders.of(watch);
-            let words = Words { why: why.as_deref(), ..Words::default() };
-            ladder.stopped = Some(Box::new(with_user_message(decision.clone(), words)));
+            let stopped = with_user_message(decision.clone(), Words::about(why.as_deref()));
+            ladder.stopped = Some(Box::new(stopped));
             ladder.stopped_by_limit = of_limit;
             ladder.stopped_for.clone_from(&why);
         }
@@ -157,8 +152,17 @@ pub fn decide(
     if of_limit && profile.rules == Rules::Episodes {
         limits_first(&mut decision.findings);
     }
-    let words = Words { why: why.as_deref(), user: fixed.as_deref(), nudge: nudge.as_deref() };
+    let words = Words { why: why.as_deref(), user: Some(user), nudge: nudge.as_deref() };
     Decided { by, episode, of_limit, ..done(decision, words, clear, mode) }
+}
+
+/// Returns the strongest rung that a finding reaches. Of equally strong ones, the detector that comes first in the profile
+/// wins.
+fn strongest<'c, 'p>(candidates: &'c [Candidate<'p>], found: &[DetectorHit]) -> Option<&'c Candidate<'p>> {
+    candidates.iter().max_by_key(|c| {
+        let first = std::cmp::Reverse((found[c.found].watch, c.found));
+        (c.action, c.level, first)
+    })
 }
 
 /// What is said about a decision besides its message.
@@ -170,6 +174,12 @@ struct Words<'a> {
     user: Option<&'a str>,
     /// The message in mode nudge, if it is another one.
     nudge: Option<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn about(why: Option<&'a str>) -> Self {
+        Self { why, ..Self::default() }
+    }
 }
 
 /// Notes the messages that come before that of a stronger finding.

@@ -84,8 +84,7 @@ fn the_buffer_is_empty_before_the_first_action() {
 fn the_buffer_outlives_a_change_of_tool() {
     let steps: Vec<Value> = ["Read", "Read", "Edit", "Read"].iter().map(|tool| call(tool, "a.ts")).collect();
     let state = state_after("behavioral", &steps);
-    let tools: Vec<&str> =
-        buffer(&state).iter().map(|entry| entry["toolName"].as_str().unwrap()).collect();
+    let tools: Vec<&str> = buffer(&state).iter().map(|entry| entry["toolName"].as_str().unwrap()).collect();
     assert_eq!(tools, ["Read", "Read", "Edit", "Read"]);
 }
 
