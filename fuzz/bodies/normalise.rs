@@ -1,6 +1,8 @@
 //! Any text and any JSON: what is made of them for comparison is bounded, well formed and the same each time.
 
-use deloop_detect::{CUT, Words, clean, mask, normalise, short_call, test_verdict, write_canonical};
+use deloop_detect::{
+    CUT, SECRET, Words, clean, mask, normalise, redact, short_call, test_verdict, write_canonical,
+};
 use serde_json::Value;
 
 /// # Panics
@@ -10,6 +12,9 @@ pub(crate) fn run(data: &[u8]) {
     let masked = mask(&text);
     // Every piece that goes leaves one byte at most; a long text also gets its length written in.
     assert!(masked.len() <= text.len() + 32, "{} of {}", masked.len(), text.len());
+    let redacted = redact(&text);
+    let secrets = redacted.matches(SECRET).count();
+    assert!(redacted.len() <= text.len() + secrets * SECRET.len(), "{redacted}");
     let _ = test_verdict(&text);
     for words in [Words::of_text(&text), Words::of_json(&text), Words::of_text(&masked)] {
         let same = words.jaccard(&words);

@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
+import { Guard } from "deloop";
 import { StopError, ToolLoop } from "deloop/openai";
 import OpenAI from "openai";
 
-import { firstWith, versionOf } from "./harness.mjs";
+import { firstWith, RecordingGuard, versionOf } from "./harness.mjs";
 import { defineTests, failingTool, fake } from "./plain-loops.mjs";
 import { ways } from "./openai-ways.mjs";
 
@@ -53,3 +54,24 @@ test("the helper of the client for streams", async (t) => {
 test("require works", () => {
   assert.equal(typeof require("deloop/openai").ToolLoop, "function");
 });
+
+// The Python package has the same test: nine steps, and the same decisions.
+for (const output of ["Error: no such table: orders", "Traceback (most recent call last):", '{"error":"no"}', '{"success":false}']) {
+  test(`what an output says is not declared: ${output}`, async () => {
+    const guard = new RecordingGuard(new Guard({ deliver: "tool" }));
+    const loop = new ToolLoop({ guard, logger: null });
+    const happened = [];
+    for (let n = 0; n < 9; n++) {
+      const call = { id: `c${n}`, type: "function", function: { name: "convert", arguments: '{"url":"x"}' } };
+      const message = { role: "assistant", content: null, tool_calls: [call] };
+      const turn = loop.answered({ choices: [{ message }], usage: null, model: "fake-model" });
+      const refused = turn.refusal(`c${n}`) !== undefined;
+      const placed = turn.result(`c${n}`, output);
+      happened.push(turn.done() ? "stop" : refused ? "block" : placed === output ? "-" : "nudge");
+    }
+    const results = guard.steps.filter((step) => step.type === "result");
+    assert.equal(results.length, 9);
+    for (const step of results) assert.deepEqual([step.ok, step.outcome, step.error_type], [undefined, undefined, undefined]);
+    assert.ok(happened.includes("nudge") && !happened.includes("block") && !happened.includes("stop"), happened.join());
+  });
+}

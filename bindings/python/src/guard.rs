@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::decision::PyDecision;
 use crate::failure::{Failure, contained, value_error};
+use crate::fork::detached;
 use crate::from_python::{PyValue, Room};
 use crate::json_text::json_text;
 use crate::plain::{Plain, resolved, text_of, type_name};
@@ -42,7 +43,7 @@ impl PyGuard {
             rollback,
             max_sessions,
         };
-        contained(|| py.detach(|| settings.guard()).map(Self).map_err(value_error))
+        contained(|| detached(py, || settings.guard()).map(Self).map_err(value_error))
     }
 
     /// Adds a step to its session and returns what to do.
@@ -61,20 +62,20 @@ impl PyGuard {
     }
 
     fn checkpoint(&self, py: Python<'_>, session: &str) -> PyResult<Option<String>> {
-        contained(|| py.detach(|| self.0.checkpoint(session)).map_err(value_error))
+        contained(|| detached(py, || self.0.checkpoint(session)).map_err(value_error))
     }
 
     fn restore(&self, py: Python<'_>, session: &str, text: &str) -> PyResult<()> {
-        contained(|| py.detach(|| self.0.restore(session, text)).map_err(value_error))
+        contained(|| detached(py, || self.0.restore(session, text)).map_err(value_error))
     }
 
     fn reset(&self, py: Python<'_>, session: &str) {
-        py.detach(|| self.0.reset(session));
+        detached(py, || self.0.reset(session));
     }
 
     #[getter]
     fn sessions(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.0.sessions())
+        detached(py, || self.0.sessions())
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -88,18 +89,18 @@ impl PyGuard {
         contained(|| {
             if let Ok(step) = step.cast::<PyStep>() {
                 let step = &step.get().0;
-                return Ok(py.detach(|| self.0.observe(step)));
+                return Ok(detached(py, || self.0.observe(step)));
             }
             if let Ok(text) = step.cast::<PyString>() {
                 let text = text_of(text)?;
-                return py.detach(|| self.0.observe_json(text.as_bytes())).map_err(value_error);
+                return detached(py, || self.0.observe_json(text.as_bytes())).map_err(value_error);
             }
             if let Ok(bytes) = step.cast::<PyBytes>() {
                 let bytes = bytes.as_bytes();
-                return py.detach(|| self.0.observe_json(bytes)).map_err(value_error);
+                return detached(py, || self.0.observe_json(bytes)).map_err(value_error);
             }
             let step = read_step_of(step)?;
-            Ok(py.detach(|| self.0.observe(&step)))
+            Ok(detached(py, || self.0.observe(&step)))
         })
     }
 }

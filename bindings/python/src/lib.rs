@@ -2,6 +2,7 @@
 
 mod decision;
 mod failure;
+mod fork;
 mod from_python;
 mod guard;
 mod json_text;
@@ -21,5 +22,5 @@ fn _deloop(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<step::PyStep>()?;
     module.add_class::<step::PyCall>()?;
     module.add_class::<step_file::PyStepFile>()?;
-    Ok(())
+    fork::wait_for_forks(module)
 }

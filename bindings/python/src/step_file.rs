@@ -5,6 +5,7 @@ use deloop_bind::{StepFile, StepFileError};
 use pyo3::prelude::*;
 
 use crate::failure::{contained, value_error};
+use crate::fork::detached;
 use crate::to_python::to_python;
 
 /// Iterates over the Steps of a session file, as dicts.
@@ -17,14 +18,14 @@ impl PyStepFile {
     #[pyo3(signature = (path, format=None))]
     #[expect(clippy::needless_pass_by_value, reason = "a path is converted from what Python passes")]
     fn new(py: Python<'_>, path: PathBuf, format: Option<&str>) -> PyResult<Self> {
-        let file = py.detach(|| StepFile::open(&path, format)).map_err(told)?;
+        let file = detached(py, || StepFile::open(&path, format)).map_err(told)?;
         Ok(Self(Mutex::new(file)))
     }
 
     /// What couldn't be read, once the file is over.
     #[getter]
     fn notes(&self, py: Python<'_>) -> Vec<String> {
-        py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).notes().to_vec())
+        detached(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).notes().to_vec())
     }
 
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -33,7 +34,7 @@ impl PyStepFile {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         contained(|| {
-            let step = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
+            let step = detached(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
             step.transpose().map_err(told)?.map(|step| to_python(py, &step)).transpose()
         })
     }

@@ -11,7 +11,7 @@ use deloop_types::Millis;
 use crate::exit::{self, Failure};
 use crate::live::words::time;
 use crate::print;
-use crate::safe_file::{self, Expected, Links, Permission, Target};
+use crate::safe_file::{self, Expected, FileLock, Links, Permission, Target};
 use crate::sessions::since::since;
 use crate::state::{State, now};
 
@@ -21,6 +21,8 @@ const LONGEST: u64 = 16 << 20;
 pub(crate) const KEYS_HELP: &str = "\
 Examples:
   deloop keys add ci --scope ingest --project web --expires 90d
+  deloop keys add alice --scope ingest,attend --project web
+  deloop keys add ci-2 --scope ingest --project web --group ci
   deloop keys add grafana --scope read --all-projects
   deloop keys list
   deloop keys revoke ci
@@ -29,8 +31,11 @@ The key is printed once; the server stores its hash in keys.json in its state fo
 that file exists, every request needs `Authorization: Bearer KEY`. Running servers notice a change
 within a second.
 
-Scopes: ingest (send steps), read (sessions, swarms, events, metrics), operate (reset, end, message,
-restore, clear), admin (everything).";
+Scopes: ingest (send steps), attend (human text, interventions and ends lift a stop), read (sessions,
+swarms, events, metrics), operate (reset, end, message, restore, clear), admin (everything).
+Give unattended agents `ingest`, and a person's machine `ingest,attend`.
+
+A session belongs to the key that opened it. Keys of one group share their sessions.";
 
 /// `deloop keys`
 #[derive(Debug, Args)]
@@ -61,7 +66,7 @@ pub(crate) enum KeysCommand {
 pub(crate) struct AddKeyArgs {
     /// Who uses the key: 1 to 64 letters, digits, `.`, `_` and `-`
     pub(crate) name: String,
-    /// What it allows, as a list: ingest, read, operate, admin
+    /// What it allows, as a list: ingest, attend, read, operate, admin
     #[arg(long, required = true, value_name = "SCOPES", value_delimiter = ',', value_parser = scope)]
     pub(crate) scope: Vec<KeyScope>,
     /// The project whose sessions and swarms it can use
@@ -70,6 +75,9 @@ pub(crate) struct AddKeyArgs {
     /// It can use the sessions and swarms of every project
     #[arg(long, conflicts_with = "project")]
     pub(crate) all_projects: bool,
+    /// The group of keys that share their sessions [default: its own name]
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Option<String>,
     /// How long it is valid: 12h, 90d, 52w [default: until it is revoked]
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<String>,
@@ -87,11 +95,23 @@ pub(crate) fn run(args: &KeysArgs, out: &mut dyn Write) -> Result<u8, Failure> {
         Some(folder) => folder.clone(),
         None => State::here()?.folder().to_owned(),
     };
-    let file = StoredKeys::read(folder.join(KEY_FILE))?;
+    let path = folder.join(KEY_FILE);
+    let file = StoredKeys::read(path.clone())?;
+    let change = || -> Result<(FileLock, StoredKeys), Failure> {
+        let lock = safe_file::lock(&path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        // Another command may have changed the file before it released the lock.
+        Ok((lock, StoredKeys::read(path.clone())?))
+    };
     match &args.command {
-        KeysCommand::Add(args) => add(file, args, out),
+        KeysCommand::Add(args) => {
+            let (_lock, file) = change()?;
+            add(file, args, out)
+        }
         KeysCommand::List => list(&file.keys, out),
-        KeysCommand::Revoke { name } => revoke(file, name, out),
+        KeysCommand::Revoke { name } => {
+            let (_lock, file) = change()?;
+            revoke(file, name, out)
+        }
     }
 }
 
@@ -115,7 +135,7 @@ impl StoredKeys {
         Ok(Self { keys: keys.unwrap_or_default(), before, path })
     }
 
-    /// Writes the file, unless another `deloop keys` changed it in the meantime.
+    /// Writes the file, unless something without the lock changed it in the meantime.
     fn write(&self) -> Result<(), Failure> {
         let told = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", self.path.display()));
         let bytes = self.keys.to_bytes().map_err(|error| told(&error))?;
@@ -135,6 +155,7 @@ fn add(mut file: StoredKeys, args: &AddKeyArgs, out: &mut dyn Write) -> Result<u
     let project = if args.all_projects { KeyProject::All } else { KeyProject::One(args.project.clone()) };
     let key = ApiKey::generate()?;
     let record = KeyRecord::new(&key, args.name.clone(), scopes, project, now, expires);
+    let record = record.in_group(args.group.clone());
     let about = describe(&record);
     file.keys.add(record).map_err(Failure::new)?;
     file.write()?;
@@ -174,7 +195,15 @@ fn describe(key: &KeyRecord) -> String {
         None => "doesn't expire".to_owned(),
     };
     let (name, id) = (clean(&key.name, 64), clean(&key.id, 16));
-    format!("{name} ({id}): {}; {project}; created {}; {expires}", scopes.join(", "), time(key.created))
+    let group = match key.group() {
+        own if own == key.name => String::new(),
+        group => format!("group {}; ", clean(group, 64)),
+    };
+    format!(
+        "{name} ({id}): {}; {project}; {group}created {}; {expires}",
+        scopes.join(", "),
+        time(key.created)
+    )
 }
 
 fn revoke(mut file: StoredKeys, name: &str, out: &mut dyn Write) -> Result<u8, Failure> {

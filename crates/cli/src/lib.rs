@@ -123,6 +123,7 @@ fn dispatch(cli: Cli, out: &mut dyn Write) -> Result<u8, Failure> {
         Command::Vocabulary => Ok(out.write_all(deloop_detect::VOCABULARY.as_bytes()).map(|()| exit::OK)?),
         Command::Similarity(args) => embedding::similarity(&args, out),
         Command::Embed(args) => embedding::embed(&args),
+        Command::Watchdog(args) => run::watchdog::watchdog(&args),
         Command::Trust(args) => trust::run(&args, out),
         Command::Config(args) => config::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
-use deloop_live::{DecisionFilter, SqliteJournal};
+use deloop_live::{DecisionFilter, PurgeOutcome, SqliteJournal};
 use deloop_store::{Store, StoreError};
 use serde_json::Value;
 
@@ -50,13 +50,14 @@ fn purge_session(
     let mut decisions = store.decisions(&filter, ALL).map_err(failure)?;
     // The filter matches prefixes.
     decisions.retain(|decision| decision.session == session);
-    if store.purge(Some(session)).map_err(failure)? == 0 && decisions.is_empty() {
+    let purged = store.purge(Some(session)).map_err(failure)?;
+    if purged.sessions == 0 && decisions.is_empty() {
         return Err(unknown());
     }
     let ids: Vec<&str> = decisions.iter().map(|decision| decision.id.as_str()).collect();
     remove_labels(state, &ids)?;
     writeln!(out, "Deleted session {session}.")?;
-    Ok(exit::OK)
+    rewritten(state, purged)
 }
 
 /// Deletes the labels of these decisions, and the redacted sessions that they name.
@@ -65,6 +66,10 @@ fn remove_labels(state: &State, decisions: &[&str]) -> Result<(), Failure> {
     for file in decisions.iter().flat_map(|id| state.files("sessions", &name(id), "")) {
         remove(&file)?;
     }
+    if state.read("labels.jsonl").is_none() {
+        return Ok(());
+    }
+    let _lock = state.lock("labels.jsonl")?;
     let Some(labels) = state.read("labels.jsonl") else { return Ok(()) };
     let is_kept = |line: &&str| {
         let label: Option<Value> = serde_json::from_str(line).ok();
@@ -97,6 +102,10 @@ fn purge_all(
     let counts = counts.into_iter().chain(files.iter().map(|(what, files)| (*what, files.len())));
     let lines: Vec<String> = counts.filter(|(_, count)| *count > 0).map(line).collect();
     if lines.is_empty() {
+        // What was deleted while another process read the file may still be in it.
+        if let Some(store) = store {
+            rewritten(state, store.purge(None).map_err(failure)?)?;
+        }
         writeln!(out, "There is no session data in {}.", state.folder().display())?;
         return Ok(exit::OK);
     }
@@ -108,14 +117,27 @@ fn purge_all(
     if !confirmed && !ask(out)? {
         return Ok(exit::OK);
     }
-    if let Some(store) = store {
-        store.purge(None).map_err(failure)?;
-    }
+    let purged = store.map(|store| store.purge(None).map_err(failure)).transpose()?;
     for file in files.iter().flat_map(|(_, files)| files) {
         remove(file)?;
     }
+    if let Some(purged) = purged {
+        rewritten(state, purged)?;
+    }
     writeln!(out, "Done.")?;
     Ok(exit::OK)
+}
+
+/// Returns an error that says what is left, if another process reads the database.
+fn rewritten(state: &State, purged: PurgeOutcome) -> Result<u8, Failure> {
+    if purged.is_rewritten {
+        return Ok(exit::OK);
+    }
+    Err(Failure::new(format!(
+        "the data is deleted, but its bytes stay in {} because another process is reading it; \
+         run `deloop purge` again when that has ended",
+        state.database().display()
+    )))
 }
 
 /// Formats "1 session" or "2 sessions".

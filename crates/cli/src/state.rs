@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use deloop_live::SqliteJournal;
-use deloop_store::Bounds;
+use deloop_store::{Bounds, set_aside_files};
 use deloop_types::Millis;
 
 use crate::config;
 use crate::exit::Failure;
 use crate::print;
-use crate::safe_file::{self, Expected, Links, Permission, Target};
+use crate::safe_file::{self, Expected, FileLock, Links, Permission, Target};
 
 /// A longer log is rotated and replaces the previous one.
 const LONGEST_LOG: u64 = 1 << 20;
@@ -59,6 +59,21 @@ impl State {
         SqliteJournal::open(&self.database(), Bounds::default()).map_err(|e| Failure::new(e.to_string()))
     }
 
+    /// Returns what people should know of the damaged databases that were set aside here, one text for each.
+    pub(crate) fn damage(&self) -> Vec<String> {
+        let files = set_aside_files(&self.database()).into_iter();
+        #[cfg(feature = "serve")]
+        let files = files.chain(set_aside_files(&self.folder.join(SERVER_DATABASE)));
+        let text = |file: PathBuf| {
+            format!(
+                "{} was damaged and set aside, so sessions in it started afresh; delete it once you have what you need \
+                 of it",
+                file.display()
+            )
+        };
+        files.map(text).collect()
+    }
+
     /// Opens the database, if it exists.
     pub(crate) fn existing(&self) -> Result<Option<SqliteJournal>, Failure> {
         if self.database().exists() { self.open().map(Some) } else { Ok(None) }
@@ -72,6 +87,13 @@ impl State {
             .and_then(|()| Target::making_folders(&path)?.replace(bytes, Permission::Private, Expected::Any));
         done.map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         Ok(path)
+    }
+
+    /// Takes the lock of a file in the folder. Hold it from reading the file to writing it.
+    pub(crate) fn lock(&self, name: &str) -> Result<FileLock, Failure> {
+        let path = self.folder.join(name);
+        let locked = self.prepare().and_then(|()| safe_file::lock(&path));
+        locked.map_err(|e| Failure::new(format!("{}: {e}", path.display())))
     }
 
     /// Reads a file in the folder, if possible.

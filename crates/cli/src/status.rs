@@ -80,6 +80,9 @@ pub(crate) fn run(args: &StatusArgs, out: &mut dyn Write) -> Result<u8, Failure>
     print(&rows, out)?;
     print_server(&calls, out)?;
     ceilings::print_today(store.as_ref(), out)?;
+    for damage in State::here()?.damage() {
+        writeln!(out, "Database: {damage}")?;
+    }
     Ok(exit::OK)
 }
 

@@ -12,7 +12,8 @@ use crate::sessions::{
 };
 
 pub(crate) fn run(args: &StepsArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let source = SourceArgs { paths: args.files.clone(), format: args.format.clone(), since: None };
+    let source =
+        SourceArgs { paths: args.files.clone(), format: args.format.clone(), since: None, links: args.links };
     let found = find(&source, None);
     let mut problems = found.problems;
     let mut unread = UnreadFiles::default();

@@ -63,7 +63,7 @@ pub fn fold(
             for (i, call) in turn.calls.iter().enumerate() {
                 let signature = signature(call, tools);
                 // A resumed run repeats calls made before it was interrupted.
-                let record = record_of(call, signature, tools, index);
+                let (record, leaves_running) = record_of(call, signature, tools, index);
                 if history.is_known(call, signature.short(), over) {
                     continue;
                 }
@@ -75,6 +75,9 @@ pub fn fold(
                     false => Sketch::of(&call.args),
                 };
                 let record = history.push_call(call, words, step.ts, record);
+                if leaves_running {
+                    history.push_background(&record);
+                }
                 if record.kind == ToolKind::Talk && !tools.spawns(&call.tool) {
                     history.push_note(&call.args, index);
                 }
@@ -148,7 +151,9 @@ struct NewCall<'a> {
     record: &'a CallRecord,
 }
 
-fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> CallRecord {
+/// Returns the record of a call, and whether it leaves something running.
+fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> (CallRecord, bool) {
+    let mut leaves_running = false;
     let mut kind = tools.kind(&call.tool);
     let vocabulary = tools.vocabulary();
     let named = tools.rule(&call.tool).is_some_and(|rule| !rule.key.is_empty());
@@ -177,6 +182,7 @@ fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> C
         && let Some(line) = command_line(&call.args)
     {
         let script = Script::parse(&line);
+        leaves_running = script.leaves_running;
         record.effect = if script.redirects { Effect::Changes } else { Effect::Prepares };
         let mut main = None;
         let mut words: Vec<&str> = Vec::new();
@@ -210,7 +216,7 @@ fn record_of(call: &Call, signature: Fingerprint, tools: &Tools, step: u64) -> C
         ToolKind::Read | ToolKind::Search | ToolKind::Page => !names_local_place(&call.args, 3, vocabulary),
         _ => false,
     };
-    record
+    (record, leaves_running)
 }
 
 /// Returns whether an argument names a file or a folder.

@@ -54,8 +54,9 @@ pub(crate) fn progress<'a>(
             let failure = |r: &CallRecord| r.failure == record.failure && record.is_comparable(r);
             let again = same_call.clone().any(|r| r.ending.in_vain() && record.is_comparable(r))
                 || earlier.clone().any(failure);
-            // A build that runs into its time limit again may have come further.
+            // A build that runs into its time limit again may have come further. One that ended at once ran into none.
             let further = record.ending == Ending::TimedOut
+                && record.seconds().is_none_or(|s| s >= BLOCKS)
                 && same_call.next().is_some_and(|last| last.output != record.output);
             match again {
                 _ if moved => Progress::Moved,

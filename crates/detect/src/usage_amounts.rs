@@ -45,7 +45,12 @@ impl LimitShare {
     /// Formats an amount of this unit.
     #[must_use]
     pub fn amount(&self, n: f64) -> String {
-        if self.unit == "dollars" { format!("{n:.2}") } else { format!("{n:.0}") }
+        match self.unit {
+            "dollars" => format!("{n:.2}"),
+            // Most are counts. Writing those as what they are takes a tenth of the instructions.
+            _ if n.fract() == 0.0 && n.abs() < 1e15 => format!("{}", n as i64),
+            _ => format!("{n:.0}"),
+        }
     }
 
     fn share(&self) -> f64 {

@@ -22,6 +22,34 @@ pub enum Look {
     Unknown,
 }
 
+/// What the agent left running, as far as known: a process that it declared, or a command with `&`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Background {
+    /// Nothing.
+    #[default]
+    None,
+    /// Something, with the call of this index, and it has changed nothing since.
+    Watched(u32),
+    /// Something, and it has gone on working since.
+    Left,
+}
+
+impl Background {
+    /// Returns whether nothing was left running.
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
+    /// Notes that the call of this index changed something.
+    pub(crate) fn after_change(self, call: u32) -> Self {
+        match self {
+            Self::Watched(by) if by != call => Self::Left,
+            other => other,
+        }
+    }
+}
+
 /// A call that takes at least this many seconds and returns the same result waits for something.
 const BLOCKS: f64 = 5.0;
 /// A call that was made again within this time, in tenths of a second, isn't a wait for its outcome.
@@ -36,12 +64,13 @@ const USUAL_PAUSE: u32 = 100;
 /// Fewer pauses than this don't show what is usual.
 const FEW: usize = 3;
 
-/// Judges `record`, whose result has just been read, after the calls `before` it (newest first). `reported` returns the state
-/// that the result itself reports; it is given whether the words of the result can say that something passes. It is asked
-/// only where that can matter.
+/// Judges `record`, whose result has just been read, after the calls `before` it (newest first). `background` is what
+/// the agent left running. `reported` returns the state that the result itself reports; it is given
+/// whether the words of the result can say that something passes. It is asked only where that can matter.
 pub(crate) fn look<'a>(
     record: &CallRecord,
     before: &(impl Iterator<Item = &'a CallRecord> + Clone),
+    background: Background,
     reported: impl FnOnce(bool) -> Option<ReportedState>,
 ) -> Look {
     let certain = record.ending == Ending::Refused
@@ -73,27 +102,36 @@ pub(crate) fn look<'a>(
     let passes_with_time = record.effect < Effect::Changes && record.effect != Effect::Checks && !gone;
     let blocks =
         !failed && is_elsewhere && record.came_back_as(last) && record.seconds().is_some_and(|s| s >= BLOCKS);
+    let watches =
+        matches!(background, Background::Watched(_)) && looks_here(record) && record.came_back_as(last);
     let previous = before.clone().next();
     let slept = previous.is_some_and(CallRecord::waits);
-    let long =
-        slept || previous.is_some_and(|previous| is_long(idle(record, previous), before.clone(), record));
+    let pause = previous.and_then(|previous| idle(record, previous));
+    let long = slept || is_long(pause, before.clone(), record);
     let paused = slept || passes_with_time && long;
     let at_once = was_at_once(record, before.clone());
     // A program here that fails again after a pause may merely have failed again.
     let is_wait = slept || paused && (!failed || record.waits() || record.outside);
-    match passes_with_time && (blocks || is_wait) {
+    match passes_with_time && (blocks || is_wait || watches) {
         true => Look::Waiting,
         // What changes something can be tried again, but only an agent that pauses waits for it.
         false if reported.is_some() && failed && !at_once && (passes_with_time || long) => Look::Unknown,
         false if failed && paused && record.effect != Effect::Checks && !gone => Look::Unknown,
         false if record.waits() => Look::Unknown,
         false if record.outside || !failed && record.kind == ToolKind::Other => Look::Unknown,
-        // What a process in the background writes can be read again.
-        false if looks_here(record) && before.clone().any(|r| r.outcome == Some(Outcome::Running)) => {
+        // Nobody knows what another program shows, but who asks it again at once doesn't wait.
+        false if !failed && is_unknown(record) && pause.is_some_and(|pause| pause >= SHORTEST_PAUSE) => {
             Look::Unknown
         }
+        // What a process in the background writes can be read again.
+        false if looks_here(record) && background != Background::None => Look::Unknown,
         false => Look::Stuck,
     }
+}
+
+/// Returns whether nothing says what a command does if it succeeds.
+fn is_unknown(record: &CallRecord) -> bool {
+    record.kind == ToolKind::Run && record.effect == Effect::Unknown
 }
 
 /// Returns whether a call only shows or looks for something on this machine.
@@ -162,36 +200,50 @@ mod tests {
     }
 
     fn judged(record: &CallRecord, before: &[CallRecord], pending: bool) -> Look {
-        look(record, &before.iter().rev(), |_| pending.then_some(ReportedState::Passing))
+        look(record, &before.iter().rev(), Background::None, |_| pending.then_some(ReportedState::Passing))
+    }
+
+    fn local(record: CallRecord) -> CallRecord {
+        CallRecord { effect: Effect::Looks, ..record }
     }
 
     #[test]
     fn a_pause_counts_against_the_usual_one() {
-        let slow = [call(0, 1), call(600, 2), call(1200, 1)];
-        assert_eq!(judged(&call(1800, 1), &slow, false), Look::Stuck);
-        let quick = [call(0, 1), call(20, 2), call(40, 3), call(60, 1)];
-        assert_eq!(judged(&call(660, 1), &quick, false), Look::Waiting);
-        assert_eq!(judged(&call(100, 1), &quick, false), Look::Stuck);
+        let slow = [0, 600, 1200, 1800, 2400].map(|at| local(call(at, u64::from(at / 600 % 4))));
+        assert_eq!(judged(&local(call(3000, 1)), &slow, false), Look::Stuck);
+        let quick = [(0, 1), (20, 2), (40, 3), (60, 4), (80, 1)].map(|(at, which)| local(call(at, which)));
+        assert_eq!(judged(&local(call(680, 1)), &quick, false), Look::Waiting);
+        assert_eq!(judged(&local(call(100, 1)), &quick, false), Look::Stuck);
         // A lap of other calls takes long without a pause.
-        let lap = [call(0, 1), call(200, 2), call(400, 3), call(600, 4)];
-        assert_eq!(judged(&call(620, 1), &lap, false), Look::Stuck);
+        let lap = [(0, 1), (200, 2), (400, 3), (600, 4)].map(|(at, which)| local(call(at, which)));
+        assert_eq!(judged(&local(call(620, 1)), &lap, false), Look::Stuck);
+    }
+
+    #[test]
+    fn nobody_knows_what_an_unknown_program_shows() {
+        let usual = [(0, 5), (150, 6), (300, 7), (450, 8), (600, 1)].map(|(at, which)| call(at, which));
+        assert_eq!(judged(&call(750, 1), &usual, false), Look::Unknown);
+        assert_eq!(judged(&call(620, 1), &usual, false), Look::Stuck);
     }
 
     #[test]
     fn a_file_may_be_written_in_the_background() {
-        let read = CallRecord { effect: Effect::Looks, ..call(40, 1) };
-        let server = CallRecord { outcome: Some(Outcome::Running), ending: Ending::Running, ..call(0, 7) };
-        assert_eq!(judged(&read, &[call(20, 1)], false), Look::Stuck);
-        assert_eq!(judged(&read, &[server, call(20, 1)], false), Look::Unknown);
-        let build = CallRecord { effect: Effect::Checks, ..read };
-        assert_eq!(judged(&build, &[server, call(20, 1)], false), Look::Stuck);
+        let before = [call(20, 1)];
+        let judged = |effect, background| {
+            let record = CallRecord { effect, ..call(40, 1) };
+            look(&record, &before.iter().rev(), background, |_| None)
+        };
+        assert_eq!(judged(Effect::Looks, Background::None), Look::Stuck);
+        assert_eq!(judged(Effect::Looks, Background::Watched(0)), Look::Waiting);
+        assert_eq!(judged(Effect::Looks, Background::Left), Look::Unknown);
+        assert_eq!(judged(Effect::Checks, Background::Watched(0)), Look::Stuck);
     }
 
     #[test]
     fn without_times_only_a_state_shows_a_wait() {
         let unknown = |signature| CallRecord { at: u32::MAX, ..call(1, signature) };
         let before = [unknown(1)];
-        assert_eq!(judged(&unknown(1), &before, false), Look::Stuck);
+        assert_eq!(judged(&local(unknown(1)), &before, false), Look::Stuck);
         assert_eq!(judged(&unknown(1), &before, true), Look::Waiting);
     }
 
@@ -201,9 +253,9 @@ mod tests {
         assert_eq!(judged(&failed(10_000), &[failed(0)], false), Look::Unknown);
         assert_eq!(judged(&failed(20), &[failed(0)], false), Look::Stuck);
         let out_of_reach = |_| Some(ReportedState::OutOfReach);
-        assert_eq!(look(&failed(20), &[failed(0)].iter(), out_of_reach), Look::Unknown);
+        assert_eq!(look(&failed(20), &[failed(0)].iter(), Background::None, out_of_reach), Look::Unknown);
         let build = |at| CallRecord { effect: Effect::Checks, ..failed(at) };
-        assert_eq!(look(&build(10_000), &[build(0)].iter(), out_of_reach), Look::Stuck);
+        assert_eq!(look(&build(10_000), &[build(0)].iter(), Background::None, out_of_reach), Look::Stuck);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use deloop_types::{
 
 use crate::memories::Memories;
 use crate::session::{Agent, Session, note_limit};
+use crate::stored_session;
 use crate::surroundings::Surroundings;
 use crate::tasks::Tasks;
 use crate::{Checkpoint, Options};
@@ -30,6 +31,8 @@ pub struct Observed {
     pub judged: Option<CallRecord>,
     /// Whether the decision is a stop that applied before this step.
     pub standing: bool,
+    /// Whether the step lifted a stop: a person's message, an intervention or an end.
+    pub lifted: bool,
     /// The step that the episode began at, which identifies it among those of the agent; `None` if the decision isn't
     /// about an episode of a loop.
     pub episode: Option<u64>,
@@ -39,7 +42,7 @@ impl Observed {
     /// Creates the result of a decision that was made elsewhere.
     #[must_use]
     pub fn elsewhere(decision: Decision) -> Self {
-        Self { decision, events: Vec::new(), judged: None, standing: false, episode: None }
+        Self { decision, events: Vec::new(), judged: None, standing: false, lifted: false, episode: None }
     }
 }
 
@@ -114,18 +117,22 @@ impl Engine {
             spawned: self.nesting(store, step)?,
             failures: self.known_failures(store, step)?,
         };
-        let Folded { observed, in_vain, notice, failure } =
+        let Folded { observed, in_vain, notice, failure, is_over } =
             store.update(self, &step.session, step.ts, |session| self.fold(session, step, &around))?;
         if let (Some(project), Some(failure)) = (&step.project, failure) {
             store.note_failure(project, &failure)?;
         }
         if let Some((controller, notice)) = notice {
-            store.update(self, &controller, step.ts, |session| session.notify(notice.clone()))?;
+            match store.update(self, &controller, step.ts, |session| session.notify(notice.clone())) {
+                // It stays as it is, and nobody reads its notices.
+                Err(error) if error.is_unreadable() => {}
+                noted => noted?,
+            }
         }
         if let (Some(swarm), Some(call)) = (&step.swarm, in_vain) {
             store.tally_in_vain(swarm, worker(step), call)?;
         }
-        if step.body == Body::End {
+        if is_over {
             store.forget(&step.session)?;
         }
         Ok(observed)
@@ -174,8 +181,8 @@ impl Engine {
         };
         // Checked first: a call repeated under the same id has already been counted.
         let known: Option<Vec<bool>> = match store.look(self, &step.session, agent) {
-            // The update discards such a state, too.
-            Err(StoreError::Decode(_)) => None,
+            // The update decides what becomes of such a state.
+            Err(error) if error.is_unreadable() => None,
             known => known?,
         };
         let known = known.unwrap_or_else(|| vec![false; turn.calls.len()]);
@@ -198,6 +205,8 @@ impl Engine {
             session.note_failure(step, &failure);
         }
         folded.observed.decision.notices = notices;
+        folded.is_over = self.ends(session, step);
+        folded.observed.lifted |= folded.is_over && session.is_stopped();
         folded.notice = self.notice(session, step, &folded.observed);
         folded
     }
@@ -227,15 +236,21 @@ impl Engine {
         None
     }
 
+    /// Returns whether a step ends its session, so that it is forgotten.
+    fn ends(&self, session: &Session, step: &Step) -> bool {
+        step.body == Body::End && !(self.options.keeps_stops && session.is_stopped())
+    }
+
     fn judge(&self, session: &mut Session, step: &Step, around: &Surroundings) -> Folded {
         let index = session.count(step);
         let at = session.agent(step.agent.as_deref(), || self.fresh_agent(step.agent.clone()));
-        session.start_over(step, at);
+        let lifted = session.start_over(step, at, self.options.keeps_stops);
+        let is_over = self.ends(session, step);
         let ledger = session.ledger;
         let arrived = step.ts.or_else(|| self.clock.map(|now| now()));
         let Agent { history, memories, ladder, alerts, seen, .. } = &mut session.agents[at];
         *seen = index;
-        if let Some(ended) = session.ended.as_deref().filter(|_| step.body != Body::End) {
+        if let Some(ended) = session.ended.as_deref().filter(|_| !is_over) {
             let mut decision = ended.clone();
             decision.step = index;
             let nothing = Decision::go_on(step.session.clone(), index);
@@ -294,7 +309,11 @@ impl Engine {
             ended.findings.clear();
             session.ended = Some(Box::new(ended));
         }
-        Folded { in_vain, failure, ..Folded::of(Observed { decision, events, judged, standing, episode }) }
+        Folded {
+            in_vain,
+            failure,
+            ..Folded::of(Observed { decision, events, judged, standing, lifted, episode })
+        }
     }
 
     /// Adds a step to an agent's history and asks all detectors about it.
@@ -384,11 +403,13 @@ struct Folded {
     notice: Option<(SessionId, ControllerNotice)>,
     /// What the step means for the failures that the project remembers.
     failure: Option<FailureNote>,
+    /// Whether the session is to be forgotten.
+    is_over: bool,
 }
 
 impl Folded {
     fn of(observed: Observed) -> Self {
-        Self { observed, in_vain: None, notice: None, failure: None }
+        Self { observed, in_vain: None, notice: None, failure: None, is_over: false }
     }
 }
 
@@ -408,7 +429,10 @@ impl Codec<Session> for Engine {
     }
 
     fn thaw(&self, text: &str) -> Result<Session, StoreError> {
-        let checkpoint: Checkpoint = serde_json::from_str(text).map_err(StoreError::decode)?;
-        checkpoint.into_session(&self.profile).map_err(StoreError::decode)
+        stored_session::thaw(text, &self.profile)
+    }
+
+    fn salvage(&self, text: &str) -> Option<Session> {
+        stored_session::salvage(text, |name| self.fresh_agent(name))
     }
 }

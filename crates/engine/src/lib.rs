@@ -10,6 +10,7 @@ mod memories;
 mod options;
 mod report;
 mod session;
+mod stored_session;
 mod surroundings;
 mod tasks;
 

@@ -16,13 +16,22 @@ pub struct Options {
     /// Whether the caller can take steps out of the conversation. A decision then has a `rollback` when the agent ignored
     /// two nudges.
     pub rollback: bool,
+    /// Whether a stop outlasts what the caller sends: a person's message, an intervention and an end don't lift it.
+    pub keeps_stops: bool,
 }
 
 impl Options {
     /// Creates options with this mode, for an attended or unattended run.
     #[must_use]
     pub fn new(mode: Mode, attended: bool) -> Self {
-        Self { mode, attended, roles: Roles::default(), limits_hold: false, rollback: false }
+        Self {
+            mode,
+            attended,
+            roles: Roles::default(),
+            limits_hold: false,
+            rollback: false,
+            keeps_stops: false,
+        }
     }
 
     /// Enforces limits that are reached in mode `nudge`, too.
@@ -43,6 +52,13 @@ impl Options {
     #[must_use]
     pub fn with_rollback(mut self) -> Self {
         self.rollback = true;
+        self
+    }
+
+    /// Keeps stops until something other than a step lifts them. Use it for callers that may not speak for a person.
+    #[must_use]
+    pub fn with_stops_kept(mut self) -> Self {
+        self.keeps_stops = true;
         self
     }
 }

@@ -8,7 +8,7 @@ use crate::tasks::Tasks;
 /// Maximum number of undelivered notices per session. The oldest are dropped first.
 const NOTICES: usize = 8;
 
-/// Maximum number of agents stored per session. The one inactive longest is dropped first.
+/// Maximum number of agents stored per session. The one inactive longest is dropped first, those that were stopped last.
 pub(crate) const AGENTS: usize = 64;
 
 /// The state of one session.
@@ -64,14 +64,34 @@ impl Session {
         self.controller.as_ref()
     }
 
+    /// Returns whether it remembers this agent; the main agent has no name.
+    #[must_use]
+    pub fn has_agent(&self, name: Option<&str>) -> bool {
+        self.agents.iter().any(|agent| agent.name.as_deref() == name)
+    }
+
     /// Returns the stop that ended the session, if one did.
     #[must_use]
     pub fn ended(&self) -> Option<&Decision> {
         self.ended.as_deref()
     }
 
+    /// Returns whether a stop applies to the session or to one of its agents.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stops() > 0
+    }
+
+    /// Returns how many stops apply: to the session, to all of its agents together, and to single ones.
+    pub(crate) fn stops(&self) -> usize {
+        let of_all = self.ladder.as_deref().is_some_and(|ladder| ladder.stopped().is_some());
+        let of_agents = self.agents.iter().filter(|agent| agent.ladder.stopped().is_some()).count();
+        usize::from(self.ended.is_some()) + usize::from(of_all) + of_agents
+    }
+
     /// Returns the stop that applies to an agent, if its run or the session was stopped.
-    pub(crate) fn stop_of(&self, agent: Option<&str>) -> Option<&Decision> {
+    #[must_use]
+    pub fn stop_of(&self, agent: Option<&str>) -> Option<&Decision> {
         let of_agent = || self.agents.iter().find(|a| a.name.as_deref() == agent)?.ladder.stopped();
         self.ended.as_deref().or_else(|| self.ladder.as_ref()?.stopped()).or_else(of_agent)
     }
@@ -86,7 +106,8 @@ impl Session {
     /// Counts a step and what it used. Returns its index.
     pub(crate) fn count(&mut self, step: &Step) -> u64 {
         let index = self.steps;
-        self.steps += 1;
+        // A checkpoint, which a client sent, may have any number.
+        self.steps = self.steps.saturating_add(1);
         // An embedding belongs to a step that was counted.
         if !matches!(step.body, Body::Embedding(_)) {
             self.ledger.tick(step);
@@ -116,21 +137,30 @@ impl Session {
     }
 
     /// Ends the current episodes if a person wrote or intervened. A message to the session's main agent applies to
-    /// its subagents too.
-    pub(crate) fn start_over(&mut self, step: &Step, at: usize) {
+    /// its subagents too. With `keeps_stops`, whatever was stopped stays as it is. Returns whether a stop was lifted.
+    pub(crate) fn start_over(&mut self, step: &Step, at: usize, keeps_stops: bool) -> bool {
         match &step.body {
             Body::User(user)
                 if user.origin == Origin::Human && self.agents[at].history.is_request(user, step.ts) => {}
-            Body::Intervention => self.ended = None,
-            _ => return,
+            Body::Intervention => {}
+            _ => return false,
         }
-        self.ledger.raise(self.steps - 1);
+        let stops = self.stops();
+        let keeps = keeps_stops && stops > 0;
+        if !keeps {
+            if step.body == Body::Intervention {
+                self.ended = None;
+            }
+            self.ledger.raise(self.steps - 1);
+        }
+        let ends = |ladder: &LadderState| !(keeps && ladder.stopped().is_some());
         let all = step.agent.is_none();
-        if all {
+        if all && self.ladder.as_deref().is_some_and(ends) {
             self.ladder = None;
         }
         let concerned = self.agents.iter_mut().enumerate().filter(|(n, _)| all || *n == at);
-        concerned.for_each(|(_, agent)| agent.ladder.start_over());
+        concerned.filter(|(_, agent)| ends(&agent.ladder)).for_each(|(_, agent)| agent.ladder.start_over());
+        self.stops() < stops
     }
 
     /// Returns the index of an agent; a new one is created with `fresh`.
@@ -139,8 +169,7 @@ impl Session {
             return index;
         }
         if self.agents.len() >= AGENTS {
-            let oldest = (0..self.agents.len()).min_by_key(|i| self.agents[*i].seen).unwrap_or(0);
-            self.agents.swap_remove(oldest);
+            self.drop_agent();
         }
         self.ledger.subagents += u64::from(name.is_some());
         // Most sessions have one agent, so room for more is allocated only when needed.
@@ -149,6 +178,17 @@ impl Session {
         }
         self.agents.push(fresh());
         self.agents.len() - 1
+    }
+
+    /// Drops the agent that was inactive longest. One that was stopped goes only if all were, and leaves its stop to the
+    /// whole session: new names must not lift a stop.
+    fn drop_agent(&mut self) {
+        let is_stopped = |index: &usize| self.agents[*index].ladder.stopped().is_some();
+        let oldest = (0..self.agents.len()).min_by_key(|index| (is_stopped(index), self.agents[*index].seen));
+        let dropped = self.agents.swap_remove(oldest.unwrap_or(0));
+        if dropped.ladder.stopped().is_some() {
+            self.ladder.get_or_insert_default().take_stop_of(dropped.ladder);
+        }
     }
 }
 

@@ -42,8 +42,8 @@ impl Engine {
         }
         let look = |session: &Session| session.whole.tree.as_ref().map(|tree| tree.started_session());
         let above = match store.look(self, controller, look) {
-            // The update discards such a state, too.
-            Err(StoreError::Decode(_)) => None,
+            // The update decides what becomes of such a state.
+            Err(error) if error.is_unreadable() => None,
             above => above?.flatten(),
         };
         Ok(Some(above.unwrap_or(Nesting { depth: 1, relays: 0 })))

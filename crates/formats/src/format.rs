@@ -83,6 +83,8 @@ pub struct Item {
     /// On usage steps: identifies the request across files, so that a resumed or forked session that repeats it
     /// isn't counted twice.
     pub key: Option<u64>,
+    /// Whether other requests may have the same key, because the program that answered gave all of its answers one name.
+    pub may_be_shared: bool,
 }
 
 /// What a file contains besides its Steps.
@@ -115,12 +117,17 @@ impl<'a> Sink<'a> {
 
     /// Writes a Step.
     pub fn step(&mut self, step: Step) {
-        (self.emit)(Item { step, key: None });
+        (self.emit)(Item { step, key: None, may_be_shared: false });
     }
 
     /// Writes a usage Step; `key` identifies its request across files.
     pub fn usage(&mut self, step: Step, key: Option<u64>) {
-        (self.emit)(Item { step, key });
+        (self.emit)(Item { step, key, may_be_shared: false });
+    }
+
+    /// Writes a usage Step whose key may be that of other requests as well.
+    pub(crate) fn unsure_usage(&mut self, step: Step, key: Option<u64>) {
+        (self.emit)(Item { step, key, may_be_shared: true });
     }
 
     /// Counts a record of an unknown type.

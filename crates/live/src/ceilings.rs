@@ -127,7 +127,7 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
                 Body::Turn(turn) => used.turns += u64::from(agent.begins_turn(turn.id.as_deref())),
                 Body::Usage(usage) => {
                     used.tokens = used.tokens.saturating_add(limited_tokens(usage));
-                    used.usd += usage.cost_usd.filter(|usd| usd.is_finite()).unwrap_or(0.0);
+                    used.usd += usage.dollars().unwrap_or(0.0);
                 }
                 _ => {}
             }

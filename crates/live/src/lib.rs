@@ -34,7 +34,7 @@ pub use journal::{
     SessionSource,
 };
 #[cfg(feature = "sqlite")]
-pub use journal::{RunActivity, STALLED, SqliteJournal, WatchedSession};
+pub use journal::{PurgeOutcome, RunActivity, STALLED, SqliteJournal, WatchedSession};
 pub use live::{EventContext, Live};
 pub use outcome_tracking::{NudgeOutcome, TURNS};
 pub use recent_calls::{RecentCall, repeated};

@@ -86,7 +86,14 @@ impl<S: Store<Session>, J: Journal> Live<'_, S, J> {
     /// Returns the delivery state of a session.
     pub(crate) fn state(&self, session: &str) -> Result<SessionState, StoreError> {
         let text = self.journal.session_state(session, self.context.now)?;
-        Ok(SessionState::read(text.as_deref()))
+        match text.map(|text| (SessionState::read(&text), text)) {
+            None => Ok(SessionState::default()),
+            Some((Ok(state), _)) => Ok(state),
+            Some((Err(error), text)) => {
+                self.journal.keep_unreadable(session, &text, &StoreError::decode(error))?;
+                Ok(SessionState::default())
+            }
+        }
     }
 
     /// Starts over after a pause, or records that there is one. Returns whether to report that a person intervened.

@@ -120,9 +120,9 @@ pub(crate) struct StandingRefusal {
 }
 
 impl SessionState {
-    /// Reads stored state. State in another release's format is discarded.
-    pub(crate) fn read(text: Option<&str>) -> Self {
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    /// Reads stored state.
+    pub(crate) fn read(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
     }
 
     /// Returns the state of a subagent, or of the main agent.

@@ -37,6 +37,17 @@ pub(crate) struct TranscriptPosition {
     /// Hashes of the last calls and of their requests. The calls of one request are one turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     calls: Vec<(u64, u64)>,
+    /// Whether something came after the last request: a result, or a message to the agent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    answered: bool,
+    /// Tells requests apart whose answers have one name.
+    #[serde(skip_serializing_if = "is_zero")]
+    shared: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// New content of a transcript.
@@ -130,16 +141,19 @@ fn news(items: Vec<Item>, event: &HookEvent, position: &mut TranscriptPosition) 
     let mut spoken: Option<deloop_types::Turn> = None;
     let mut last: Option<u64> = None;
     let mut calls: Vec<u64> = Vec::new();
-    for Item { step, key } in items {
+    for Item { step, key, may_be_shared } in items {
         match step.body {
             Body::Turn(turn) => {
                 last = Some(short_hash(turn.text.trim().as_bytes()));
                 calls = turn.calls.iter().filter_map(|call| call.id.as_deref()).map(hash).collect();
                 spoken = Some(turn);
             }
-            Body::Result(_) | Body::User(_) => spoken = None,
+            Body::Result(_) | Body::User(_) => {
+                spoken = None;
+                position.answered = true;
+            }
             Body::Usage(usage) => {
-                let request = key.unwrap_or(0);
+                let request = position.request(key.unwrap_or(0), may_be_shared);
                 let words = last.take().unwrap_or(0);
                 if key.is_some() && position.messages.contains(&(request, words)) {
                     spoken = None;
@@ -180,6 +194,16 @@ impl TranscriptPosition {
     /// Returns whether nothing was read yet.
     pub(crate) fn is_new(&self) -> bool {
         self.read.is_none()
+    }
+
+    /// Returns what identifies a request: its `key`, and what came before it if others may have this key.
+    fn request(&mut self, key: u64, may_be_shared: bool) -> u64 {
+        let answered = std::mem::take(&mut self.answered);
+        if !may_be_shared {
+            return key;
+        }
+        self.shared = self.shared.wrapping_add(u64::from(answered));
+        short_hash(format!("{key} {}", self.shared).as_bytes())
     }
 
     fn remember(&mut self, message: (u64, u64)) {

@@ -43,7 +43,7 @@ pub(crate) struct ConfigShape {
     /// How much one session, and one project per day, may use.
     ceilings: Option<CeilingsBlock>,
     /// The share of episodes, 0 to 1, in which hooks and plugins stay silent and only record, so that you can measure
-    /// whether messages help; 0 if absent.
+    /// whether messages help; 0 if absent. Only your own configuration can set it.
     holdout: Option<f64>,
     /// The `agent` block of the turn-hash profile.
     agent: Option<AgentBlock>,

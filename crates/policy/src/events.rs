@@ -50,7 +50,7 @@ pub fn events(
         let mut event = base(EventKind::CostAttributed);
         event.model.clone_from(&usage.model);
         event.tokens = Some(usage.all_tokens());
-        event.cost_usd = usage.cost_usd;
+        event.cost_usd = usage.dollars();
         event.total_tokens = Some(ledger.all_tokens);
         event.total_usd = Some(ledger.usd);
         out.push(event);

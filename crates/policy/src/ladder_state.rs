@@ -54,7 +54,7 @@ impl Occurrence {
     fn found(&mut self, step: u64) -> u64 {
         if self.messages.len() >= MOST {
             let (_, lost) = self.messages.remove(0);
-            self.count -= u64::from(lost);
+            self.count = self.count.saturating_sub(u64::from(lost));
         }
         self.messages.push((step, false));
         self.count += 1;
@@ -259,6 +259,15 @@ impl LadderState {
         }
         let messages = self.occurrences.iter_mut().flat_map(|o| &mut o.messages);
         messages.filter(|(at, _)| *at == step).for_each(|(_, lost)| *lost = !ok);
+    }
+
+    /// Takes over the stop of another ladder, unless it has one.
+    pub fn take_stop_of(&mut self, other: Self) {
+        if self.stopped.is_none() {
+            self.stopped = other.stopped;
+            self.stopped_for = other.stopped_for;
+            self.stopped_by_limit = other.stopped_by_limit;
+        }
     }
 
     /// Returns the current stop, if there is one.

@@ -14,7 +14,7 @@ use crate::{CeilingsBlock, DocumentError, Ladder, config_schema, template, unkno
 pub type ProfileError = DocumentError;
 
 /// The detector that watches the ceilings of a session.
-const LIMITED: &str = "over-budget";
+pub(crate) const LIMITED: &str = "over-budget";
 
 /// The built-in profiles: name and TOML text.
 pub static PROFILES: &[(&str, &str)] = &[

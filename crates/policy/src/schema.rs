@@ -153,6 +153,10 @@ pub fn config_schema(registry: &Registry) -> Value {
     for detector in registry.iter() {
         let mut one = detector.schema();
         if let Some(table) = one.as_object_mut() {
+            // A reference in the parameters of a detector starts at the whole document.
+            if let Some(Value::Object(types)) = table.remove("$defs") {
+                types.into_iter().for_each(|(name, of)| schema["$defs"][name] = of);
+            }
             table.remove("$schema");
             table.remove("title");
         }

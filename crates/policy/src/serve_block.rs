@@ -14,7 +14,7 @@ pub struct ServeBlock {
     pub hosts: Vec<String>,
     /// The certificate of this server.
     pub tls: ServeTlsBlock,
-    /// How much one key may use on this server.
+    /// How much one key may use on this server, and how many connections there may be.
     pub limits: ServeLimitsBlock,
     /// Where alerts go. An alert goes to every route that matches.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::AlertRouteBlock>"))]
@@ -55,6 +55,8 @@ pub struct ServeRedisBlock {
     pub timeout_ms: Option<u64>,
     /// How many replicas must have a change before the step is answered; 0 if absent. `--store-wait-replicas` overrides it.
     pub wait_replicas: Option<u32>,
+    /// Be ready although Redis drops keys when its memory is full, so that stopped sessions may continue.
+    pub allow_eviction: bool,
     /// A PEM file with the certificates to trust in place of the system's.
     pub ca_file: Option<String>,
     /// A PEM file with the certificate that identifies this server to Redis.
@@ -63,7 +65,7 @@ pub struct ServeRedisBlock {
     pub key: Option<String>,
 }
 
-/// How much one key may use on one server.
+/// How much one key may use on one server, and how many connections there may be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -72,8 +74,22 @@ pub struct ServeLimitsBlock {
     pub requests_per_second: Option<u64>,
     /// Steps per second; 100000 if absent, 0 for no limit.
     pub steps_per_second: Option<u64>,
-    /// How many seconds' worth of both a key may use at once after a pause, at least 1; 10 if absent.
+    /// How many seconds' worth of these two a key may use at once after a pause, at least 1; 10 if absent.
     pub burst: Option<u64>,
+    /// Connections on which requests were served; 8192 if absent. The one that is idle longest makes room for another.
+    pub connections: Option<u64>,
+    /// Connections of one address on which no request was served yet; 4096 if absent. The oldest makes room for another.
+    pub connections_per_address: Option<u64>,
+    /// Connections of one key; 4096 if absent. The one that is idle longest makes room for another.
+    pub connections_per_key: Option<u64>,
+    /// Sessions, and subagents of sessions, that a key may start per minute; 6000 if absent, 0 for no limit. Steps of
+    /// further ones get `continue` and aren't stored.
+    pub new_agents_per_minute: Option<u64>,
+    /// Swarms that a key may use within an hour; 1000 if absent, 0 for no limit. Steps of further ones are judged without
+    /// their swarm.
+    pub swarms_per_hour: Option<u64>,
+    /// Clients that may listen for events with one key at the same time; 32 if absent, 0 for no limit.
+    pub listeners: Option<u64>,
 }
 
 /// How the audit log of `deloop serve` is kept.
@@ -87,6 +103,8 @@ pub struct AuditBlock {
     pub keep_days: Option<u32>,
     /// Delete the oldest records while the log is larger than this, in MiB. Without it, the log grows without limit.
     pub keep_mib: Option<u32>,
+    /// A file with a secret of at least 32 bytes, outside of the state folder. Every record is authenticated with it.
+    pub key_file: Option<String>,
 }
 
 /// How much of a stopped session's turns is recorded. Secrets are masked either way.
@@ -112,6 +130,8 @@ pub struct BudgetsBlock {
     pub project_usd: Option<f64>,
     /// What all projects together may spend per day, in dollars.
     pub day_usd: Option<f64>,
+    /// The most that one request counts, in dollars; 100 if absent. What a `usage` step reports beyond it doesn't count.
+    pub request_usd: Option<f64>,
     /// The share of a budget at which people are warned, 0 to 1; 0.8 if absent.
     pub warn_at: Option<f64>,
     /// What happens while the server can't find out what was spent.

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::{AgentBlock, DocumentError, Profile, Registry, merge, profile_text};
 
+/// Why a profile without detectors is an error.
+pub(crate) const EMPTY_ORDER: &str = "`order` is empty, so nothing would be detected; remove the key, or list detectors (see `deloop explain`)";
+
 /// Returns the document of a built-in profile.
 ///
 /// # Errors
@@ -59,10 +62,7 @@ impl Profile {
             Self::from_document_unchecked(document, &registry)?
         };
         if profile.watches.is_empty() {
-            return Err(DocumentError(
-                "`order` is empty, so nothing would be detected; remove the key, or list detectors (see `deloop explain`)"
-                    .to_owned(),
-            ));
+            return Err(DocumentError(EMPTY_ORDER.to_owned()));
         }
         Ok(profile)
     }

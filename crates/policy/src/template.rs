@@ -3,6 +3,8 @@
 use deloop_types::{Finding, Repeats};
 use serde_json::Value;
 
+use crate::identifier::identifier;
+
 /// Maximum length of a message, in characters.
 const MOST: usize = 2000;
 
@@ -79,6 +81,9 @@ pub fn render(
 fn value(name: &str, finding: &Finding, params: &Value, tools: &[deloop_detect::ToolTally]) -> String {
     match name {
         "count" => finding.count.to_string(),
+        "tool" if finding.repeats == Repeats::Swarm => {
+            finding.tool.as_deref().map_or_else(|| "the tool".to_owned(), identifier)
+        }
         "tool" => {
             deloop_detect::quote(finding.tool.as_deref().unwrap_or("the tool"), deloop_types::limits::QUOTE)
         }

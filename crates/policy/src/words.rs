@@ -1,5 +1,6 @@
 //! Describes findings: one function for people, one for the agent. Both state only what the fields contain.
 
+use crate::identifier::quoted_identifier;
 use crate::{spawn_words, wait_words};
 use deloop_detect::clean;
 use deloop_detect::{CallRecord, Ending, Look, Progress};
@@ -9,9 +10,6 @@ use deloop_types::{
 
 /// Maximum number of calls of a cycle that are named.
 const LAP: usize = 4;
-
-/// Maximum length of an identifier that is shown to other agents, in characters.
-const IDENTIFIER: usize = 40;
 
 /// Describes a finding for people, in terminals, reports and logs. No full stop at the end.
 #[must_use]
@@ -97,29 +95,26 @@ pub fn summary(finding: &Finding) -> String {
 #[must_use]
 pub fn notice(notice: &ControllerNotice) -> String {
     let who = match &notice.agent {
-        Some(agent) => format!("Your subagent with the id {}", identifier(agent)),
-        None => format!("The session with the id {} that you started", identifier(notice.session.as_str())),
+        Some(agent) => format!("Your subagent with the id {}", quoted_identifier(agent)),
+        None => {
+            format!("The session with the id {} that you started", quoted_identifier(notice.session.as_str()))
+        }
     };
     let what = if notice.action == Action::Stop { "was stopped" } else { "may be stuck" };
     format!("[deloop] {who} {what}: {}", clean(&notice.message, 400))
 }
 
 /// Describes a finding for another agent than the one that it is about: by numbers and the tool's name, and without the words
-/// of a call, which the other agent could take for instructions. Returns `None` if the finding is about no call.
+/// of a call, which the other agent could take for instructions. Returns `None` if the finding quotes nothing of the session.
 #[must_use]
 pub fn told_to_others(finding: &Finding) -> Option<String> {
-    let tool = finding.calls.last().map(|call| call.tool.as_str()).or(finding.tool.as_deref())?;
-    Some(format!("{} counts {} calls, the last one of {}", finding.detector, finding.count, identifier(tool)))
-}
-
-/// Quotes a name that an agent or its program chose, as far as it is an identifier.
-fn identifier(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._:@/-".contains(c);
-    let mut kept: String = name.chars().take(IDENTIFIER).take_while(|c| plain(*c)).collect();
-    if kept.len() < name.len() {
-        kept.push('…');
+    let Finding { detector, count, .. } = finding;
+    if let Some(tool) = finding.calls.last().map(|call| call.tool.as_str()).or(finding.tool.as_deref()) {
+        let tool = quoted_identifier(tool);
+        return Some(format!("{detector} counts {count} calls, the last one of {tool}"));
     }
-    format!("`{kept}`")
+    let is_of_file = matches!(finding.repeats, Repeats::File | Repeats::TestFile);
+    is_of_file.then(|| format!("{detector} counts {count} edits of one file"))
 }
 
 /// Describes what deloop did and why, in one line for the user; `None` when it did nothing. `why` is the summary of the finding
@@ -233,7 +228,7 @@ pub fn told(finding: &Finding) -> String {
             let (workers, tool) = (field(finding, "workers"), finding.tool.as_deref().unwrap_or("a tool"));
             format!(
                 "The same call of {} was made {count} times by {workers} workers of this swarm and brought nothing.",
-                identifier(tool)
+                quoted_identifier(tool)
             )
         }
         Repeats::Compaction => compacted(finding),

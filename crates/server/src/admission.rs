@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderValue, Request, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::access::HeadDeadline;
+use crate::connections::OpenConnection;
 use crate::http_error::HttpError;
 use crate::requester::Requester;
 use crate::shared::Shared;
@@ -23,26 +23,26 @@ pub(crate) const REQUESTS: usize = 256;
 const LARGE: u64 = 1 << 20;
 /// Maximum number of requests with a large body at the same time: bodies are in memory until they are answered.
 pub(crate) const LARGE_REQUESTS: usize = 16;
-/// Maximum number of connections. Further ones wait.
-pub(crate) const CONNECTIONS: usize = 1_024;
 /// Maximum number of clients that listen for events.
 pub(crate) const LISTENERS: usize = 256;
+/// The paths that are answered whatever the load is.
+pub(crate) const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 /// How long a client may take to send the headers of a request.
 pub(crate) const HEADERS: Duration = Duration::from_secs(10);
 /// How long the body of a request may take to arrive, and how long a request may take to be answered.
 pub(crate) const REQUEST: Duration = Duration::from_secs(30);
 
-/// Handles a request, if it is let in, and counts it. `deadline` is the one of its connection.
+/// Handles a request, if it is let in, and counts it.
 pub(crate) async fn admit<B, F: Future<Output = Response>>(
     shared: &Arc<Shared>,
-    (peer, deadline): (IpAddr, &Arc<HeadDeadline>),
+    (peer, connection): (IpAddr, &OpenConnection),
     request: Request<B>,
     handle: impl FnOnce(Option<Arc<Requester>>, Request<B>) -> F,
 ) -> Response {
     let begun = shared.clock.moment();
-    deadline.arrived();
+    connection.deadline().arrived();
     let has_length = !request.headers().contains_key(header::TRANSFER_ENCODING);
-    let mut response = match let_in(shared, peer, &request) {
+    let mut response = match let_in(shared, peer, connection, &request) {
         Err(error) => error.into_response(),
         Ok((requester, _place)) => handle(requester, request).await,
     };
@@ -52,7 +52,12 @@ pub(crate) async fn admit<B, F: Future<Output = Response>>(
     }
     let ended = shared.clock.moment();
     shared.metrics.request(ended - begun, response.status());
-    deadline.answered(response, ended)
+    connection.deadline().answered(response, ended)
+}
+
+/// Returns whether a request asks how the server is. It is answered whatever the load is.
+pub(crate) fn is_health(path: &str) -> bool {
+    HEALTH.contains(&path)
 }
 
 /// A number of places. Whoever finds none is refused.
@@ -91,9 +96,13 @@ struct Admission<'a> {
 fn let_in<'a, B>(
     shared: &'a Shared,
     peer: IpAddr,
+    connection: &OpenConnection,
     request: &Request<B>,
 ) -> Result<(Option<Arc<Requester>>, Admission<'a>), HttpError> {
     let requester = shared.access.check(peer, request)?;
+    if let Some(requester) = &requester {
+        connection.serve(requester).map_err(HttpError::too_many_connections)?;
+    }
     let headers = request.headers();
     let length = number(headers, header::CONTENT_LENGTH);
     if length.is_some_and(|length| length > BODY as u64) {
@@ -103,7 +112,7 @@ fn let_in<'a, B>(
         return Err(HttpError::compressed());
     }
     // A busy server is a healthy one.
-    if request.uri().path() == "/healthz" {
+    if is_health(request.uri().path()) {
         return Ok((requester, Admission::default()));
     }
     let place = shared.requests.take().ok_or_else(|| HttpError::too_busy(REQUESTS, "requests"))?;

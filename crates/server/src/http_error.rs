@@ -8,10 +8,14 @@ use serde_json::json;
 
 use crate::access::RateReached;
 use crate::admission::{self, BODY, REQUEST};
+use crate::connections::ConnectionLimit;
+use crate::readiness::ReadyReason;
 use crate::shared::{ServerNotice, Shared};
 
 /// Maximum length of an error about a client's text, in characters.
 const LONGEST: usize = 400;
+
+const DATABASE_FAILED: &str = "the database failed and nothing was stored; the server's log has the reason";
 
 /// Why a request isn't answered as asked.
 #[derive(Debug, Clone)]
@@ -21,12 +25,14 @@ pub(crate) struct HttpError {
     retry_after: Option<u64>,
     /// For the person who runs the server, not for the client.
     internal: Option<String>,
+    /// Why the server isn't ready.
+    reasons: Vec<ReadyReason>,
 }
 
 impl HttpError {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
-        Self { status, message: message.into(), retry_after, internal: None }
+        Self { status, message: message.into(), retry_after, internal: None, reasons: Vec::new() }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -61,6 +67,19 @@ impl HttpError {
     pub(crate) fn too_busy(limit: usize, what: &str) -> Self {
         let message =
             format!("the server is handling {limit} {what}, its limit; send the request again in a second");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    pub(crate) fn too_many_connections(limit: ConnectionLimit) -> Self {
+        let message = match limit {
+            ConnectionLimit::Server(limit) => format!(
+                "the server answers requests on {limit} connections, its limit; send the request again in a second"
+            ),
+            ConnectionLimit::Key(limit) => format!(
+                "this key has {limit} connections with requests in progress, its limit; share connections, or raise \
+                 `connections_per_key` under `[serve.limits]`"
+            ),
+        };
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
@@ -110,6 +129,14 @@ impl HttpError {
         Self::wait(message, reached.wait)
     }
 
+    pub(crate) fn too_many_listeners(limit: u64) -> Self {
+        let message = format!(
+            "{limit} clients listen for events with this key, its limit; close one of them, or raise `listeners` under \
+             `[serve.limits]`"
+        );
+        Self::wait(message, Duration::from_secs(1))
+    }
+
     pub(crate) fn too_many_failures(wait: Duration) -> Self {
         let message =
             "too many requests without a valid key came from this address; check the key and try again later";
@@ -121,12 +148,32 @@ impl HttpError {
         Self { retry_after: Some(seconds.max(1)), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
+    /// Creates the answer of a server that can't do its work, with the reasons if the sender may know them.
+    pub(crate) fn unready(reasons: Option<&[ReadyReason]>) -> Self {
+        let Some(reasons) = reasons else {
+            let message = "this server isn't ready; with a key, the answer says why";
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, message);
+        };
+        let why: Vec<&str> = reasons.iter().map(|reason| reason.why.as_str()).collect();
+        Self { reasons: reasons.to_vec(), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, why.join("; ")) }
+    }
+
+    /// Creates the error for steps that weren't stored, if the reason was logged before.
+    pub(crate) fn database_failed() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, DATABASE_FAILED)
+    }
+
     /// Creates an error that is deloop's own fault.
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
         Self {
             internal: Some(reason.into()),
             ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, "deloop failed; its log has the reason")
         }
+    }
+
+    /// Creates the error of a request that made deloop panic.
+    pub(crate) fn from_panic() -> Self {
+        crate::shared::panicked()
     }
 
     /// Creates the error for an audit log that can't be written.
@@ -157,14 +204,15 @@ impl HttpError {
 impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         let message = match error {
-            StoreError::Database { .. } => {
-                "the database failed and nothing was stored; the server's log has the reason"
-            }
+            StoreError::Database { .. } => DATABASE_FAILED,
             StoreError::Unavailable { .. } => {
                 "Redis is unreachable or too slow; the server's log has the reason, send the request again later"
             }
             StoreError::Refused { .. } => {
                 "Redis refused a command, for example because of its password; the server's log has the reason"
+            }
+            StoreError::Decode(_) | StoreError::Later { .. } => {
+                "this release of deloop can't read what is stored and leaves it as it is; the server's log has the reason"
             }
             error => return Self::failed(error.to_string()),
         };
@@ -183,7 +231,10 @@ impl From<RestoreError> for HttpError {
 
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
-        let mut response = json_response(&json!({"error": self.message}));
+        let mut response = match self.reasons.is_empty() {
+            true => json_response(&json!({"error": self.message})),
+            false => json_response(&json!({"error": self.message, "reasons": self.reasons})),
+        };
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after {

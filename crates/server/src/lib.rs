@@ -10,7 +10,10 @@ mod audit;
 mod broker;
 mod caller_options;
 mod clock;
+mod connections;
 mod events;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod host_name;
 mod http_error;
 mod listener;
@@ -18,6 +21,7 @@ mod metrics;
 mod money;
 mod openapi;
 mod project;
+mod readiness;
 mod reports;
 mod requester;
 mod routes;
@@ -39,12 +43,13 @@ pub use alerts::{
     backlog_reports,
 };
 pub use audit::{
-    AuditEntry, AuditError, AuditFilter, AuditHead, AuditLog, AuditProblem, AuditRecord, AuditSettings,
-    AuditedDecision, AuditedTurn, StepRange, TurnCall, TurnForm, TurnHistory, Verification,
-    configuration_hash, read_records, safe_json, verify,
+    AuditEntry, AuditError, AuditEvidence, AuditFilter, AuditHead, AuditKey, AuditLog, AuditProblem,
+    AuditRecord, AuditSettings, AuditedDecision, AuditedTurn, StepRange, TurnCall, TurnForm, TurnHistory,
+    Verification, audit_server, configuration_hash, published_heads, read_records, safe_json, verify,
 };
 pub use broker::{Broker, BrokerStore, PriceFn};
 pub use clock::Clock;
+pub use connections::ConnectionLimits;
 pub use host_name::host_name;
 pub use listener::serve;
 pub use money::{BudgetKind, BudgetLevel, BudgetLimits, BudgetVerdict};

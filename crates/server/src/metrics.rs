@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use deloop_types::Action;
 
-use crate::broker::StepAnswers;
+use crate::broker::{KeyLimit, StepAnswers};
 
 /// The upper ends of the buckets of request times, in seconds.
 const BUCKETS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0];
@@ -35,7 +35,10 @@ pub(crate) struct ServerMetrics {
 struct ThreadMetrics {
     decisions: [AtomicU64; ACTIONS.len()],
     malformed: AtomicU64,
+    foreign: AtomicU64,
     failed_open: AtomicU64,
+    limited: [AtomicU64; KeyLimit::ALL.len()],
+    refused_listeners: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
     /// Requests by the first bucket that they fit into; the last counts the rest.
@@ -72,14 +75,22 @@ impl ServerMetrics {
     /// Counts the answers to a batch of steps.
     pub(crate) fn steps(&self, answers: &StepAnswers, malformed: usize) {
         let mine = self.mine();
-        if answers.failed_open {
-            add(&mine.failed_open, answers.decisions.len() as u64);
-        }
+        add(&mine.failed_open, answers.failed_open);
         for decision in &answers.decisions {
+            let Ok(decision) = decision else {
+                add(&mine.foreign, 1);
+                continue;
+            };
             let action = ACTIONS.iter().position(|(action, _)| *action == decision.action);
             action.into_iter().for_each(|index| add(&mine.decisions[index], 1));
         }
         add(&mine.malformed, malformed as u64);
+        mine.limited.iter().zip(answers.limited).for_each(|(counter, count)| add(counter, count));
+    }
+
+    /// Counts a client that may not listen for events.
+    pub(crate) fn listener_refused(&self) {
+        add(&self.mine().refused_listeners, 1);
     }
 
     /// Returns the counts in the text format of Prometheus.
@@ -105,6 +116,8 @@ impl ServerMetrics {
         head("deloop_decisions_total", "counter", "Decisions by action.", &rows);
         let rows = format!("deloop_malformed_steps_total {}\n", self.sum(|thread| &thread.malformed));
         head("deloop_malformed_steps_total", "counter", "Items of batches that aren't steps.", &rows);
+        let rows = format!("deloop_foreign_steps_total {}\n", self.sum(|thread| &thread.foreign));
+        head("deloop_foreign_steps_total", "counter", "Steps of sessions that belong to another key.", &rows);
         let rows = format!(
             "deloop_request_errors_total{{class=\"4xx\"}} {}\ndeloop_request_errors_total{{class=\"5xx\"}} {}\n",
             self.sum(|thread| &thread.refused),
@@ -120,10 +133,27 @@ impl ServerMetrics {
         head(
             "deloop_failed_open_total",
             "counter",
-            "Steps answered with `continue` while the store was away.",
+            "Steps that weren't stored: the store was away, or their session can't be read.",
             &rows,
         );
+        head(
+            "deloop_limited_steps_total",
+            "counter",
+            "Steps beyond a limit of their key.",
+            &self.limited_rows(),
+        );
+        let rows =
+            format!("deloop_refused_listeners_total {}\n", self.sum(|thread| &thread.refused_listeners));
+        head("deloop_refused_listeners_total", "counter", "Listeners for events that were refused.", &rows);
         out
+    }
+
+    fn limited_rows(&self) -> String {
+        let row = |(index, limit): (usize, &KeyLimit)| {
+            let count = self.sum(|thread| &thread.limited[index]);
+            format!("deloop_limited_steps_total{{limit=\"{}\"}} {count}\n", limit.name())
+        };
+        KeyLimit::ALL.iter().enumerate().map(row).collect()
     }
 
     fn request_rows(&self) -> String {

@@ -9,8 +9,10 @@ use crate::access::AccessGate;
 use crate::admission::{LARGE_REQUESTS, LISTENERS, Places, REQUESTS};
 use crate::broker::Broker;
 use crate::clock::Clock;
+use crate::connections::ConnectionTable;
 use crate::http_error::HttpError;
 use crate::metrics::ServerMetrics;
+use crate::readiness::ReadyCheck;
 
 /// What the person who runs the server should see.
 #[derive(Debug, Clone)]
@@ -20,6 +22,8 @@ pub enum ServerNotice {
     Ready(SocketAddr),
     /// A signal arrived. Requests in progress are finished.
     Stopping,
+    /// SIGHUP arrived. The keys and the certificate were read again.
+    Reloaded,
     /// The server couldn't do something, for this reason.
     Failed(String),
 }
@@ -35,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) requests: Places,
     pub(crate) large_requests: Places,
     pub(crate) listeners: Arc<Semaphore>,
+    pub(crate) connections: Arc<ConnectionTable>,
+    pub(crate) ready: ReadyCheck,
     /// Becomes true when the server stops, so that connections that never end do.
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) clock: Clock,
@@ -42,7 +48,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(broker: Broker, access: AccessGate, clock: Clock, tell: TellFn) -> Self {
+    pub(crate) fn new(
+        broker: Broker,
+        access: AccessGate,
+        connections: ConnectionTable,
+        clock: Clock,
+        tell: TellFn,
+    ) -> Self {
         Self {
             broker,
             access,
@@ -50,6 +62,8 @@ impl Shared {
             metrics: ServerMetrics::default(),
             requests: Places::new(REQUESTS),
             large_requests: Places::new(LARGE_REQUESTS),
+            connections: Arc::new(connections),
+            ready: ReadyCheck::default(),
             listeners: Arc::new(Semaphore::new(LISTENERS)),
             stopping: watch::Sender::new(false),
             tell,

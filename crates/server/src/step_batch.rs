@@ -1,10 +1,14 @@
+use axum::http::StatusCode;
 use deloop_formats::read_step;
-use deloop_types::Decision;
 use serde_json::json;
 
 use crate::admission::STEPS;
-use crate::broker::SentStep;
+use crate::broker::{SentStep, StepAnswer};
 use crate::http_error::{HttpError, safe_error};
+
+/// What is said of a step that came after the database failed.
+const NOT_STORED: &str =
+    "the database failed before this step, so it wasn't stored; send it again, and not those with a decision";
 
 /// How the steps of a request are written. The answer has the same form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +44,7 @@ impl StepBatch {
             (false, true) => (BatchForm::Array, elements(body)?),
             (false, false) => {
                 let step = read_step(body).map_err(|error| HttpError::bad_request(safe_error(&error)))?;
-                steps.push(SentStep { step, json: body });
+                steps.push(SentStep::new(step, body));
                 return Ok(Self { form: BatchForm::Single, steps: 1, malformed: Vec::new() });
             }
         };
@@ -48,7 +52,7 @@ impl StepBatch {
         steps.reserve(texts.len());
         for (index, text) in texts.into_iter().enumerate() {
             match read_step(text) {
-                Ok(step) => steps.push(SentStep { step, json: text }),
+                Ok(step) => steps.push(SentStep::new(step, text)),
                 Err(error) => malformed.push((index, safe_error(&error))),
             }
         }
@@ -65,8 +69,16 @@ impl StepBatch {
         self.malformed.len()
     }
 
-    /// Writes the answer: the decision about each step, and an error in the place of each item that isn't one.
-    pub(crate) fn answer(&self, decisions: &[Decision]) -> Result<Vec<u8>, serde_json::Error> {
+    /// Writes the answer: the decision about each step, and an error in the place of each item that isn't one or is refused.
+    /// Steps without a decision came after the database failed.
+    pub(crate) fn answer(&self, decisions: &[StepAnswer]) -> Result<Vec<u8>, HttpError> {
+        if let (BatchForm::Single, [Err(refused)]) = (self.form, decisions) {
+            return Err(HttpError::new(StatusCode::FORBIDDEN, *refused));
+        }
+        self.items(decisions).map_err(|error| HttpError::failed(error.to_string()))
+    }
+
+    fn items(&self, decisions: &[StepAnswer]) -> Result<Vec<u8>, serde_json::Error> {
         let (mut decisions, mut malformed) = (decisions.iter(), self.malformed.iter().peekable());
         let items = self.len() + self.malformed();
         let mut out = Vec::with_capacity(256 * items + 2);
@@ -80,12 +92,18 @@ impl StepBatch {
             if index > 0 {
                 out.extend_from_slice(between);
             }
-            match malformed.next_if(|(at, _)| *at == index) {
-                Some((_, error)) => {
-                    serde_json::to_writer(&mut out, &json!({"error": error, "index": index}))?;
-                }
-                None => serde_json::to_writer(&mut out, &decisions.next())?,
-            }
+            let error = match malformed.next_if(|(at, _)| *at == index) {
+                Some((_, error)) => error.as_str(),
+                None => match decisions.next() {
+                    Some(Ok(decision)) => {
+                        serde_json::to_writer(&mut out, decision)?;
+                        continue;
+                    }
+                    Some(Err(refused)) => refused,
+                    None => NOT_STORED,
+                },
+            };
+            serde_json::to_writer(&mut out, &json!({"error": error, "index": index}))?;
         }
         if items > 0 || self.form == BatchForm::Array {
             out.extend_from_slice(close);
@@ -143,12 +161,14 @@ fn elements(body: &[u8]) -> Result<Vec<&[u8]>, HttpError> {
 
 #[cfg(test)]
 mod tests {
+    use deloop_types::Decision;
+
     use super::*;
 
     #[test]
     fn each_item_has_its_place_in_the_answer() {
         let step = |n: u64| format!(r#"{{"type":"turn","session":"s{n}","text":"a"}}"#);
-        let decisions = [Decision::go_on("s0".into(), 0), Decision::go_on("s2".into(), 0)];
+        let decisions = ["s0", "s2"].map(|session| Ok(Decision::go_on(session.into(), 0)));
         let body = format!("[{},7,{},null]", step(0), step(2));
         let mut steps = Vec::new();
         let batch = StepBatch::read(body.as_bytes(), false, &mut steps).unwrap();
@@ -156,11 +176,19 @@ mod tests {
         let answer: serde_json::Value = serde_json::from_slice(&batch.answer(&decisions).unwrap()).unwrap();
         assert_eq!((&answer[0]["session"], &answer[2]["session"]), (&json!("s0"), &json!("s2")));
         assert_eq!((&answer[1]["index"], &answer[3]["index"]), (&json!(1), &json!(3)));
+        let cut: serde_json::Value = serde_json::from_slice(&batch.answer(&decisions[..1]).unwrap()).unwrap();
+        assert_eq!((&cut[0]["session"], &cut[2]["index"]), (&json!("s0"), &json!(2)));
+        assert!(cut[2]["error"].as_str().unwrap().contains("wasn't stored"), "{cut}");
         let lines = format!("{}\n\n{}\n", step(0), step(2));
         let batch = StepBatch::read(lines.as_bytes(), true, &mut steps).unwrap();
         assert_eq!((batch.len(), steps.len()), (2, 4), "it adds to those that are there");
         let answer = String::from_utf8(batch.answer(&decisions).unwrap()).unwrap();
         assert_eq!(answer.lines().count(), 2);
+        let refused = batch.answer(&[Err("it isn't yours"), decisions[1].clone()]).unwrap();
+        let refused: Vec<serde_json::Value> =
+            refused.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        assert_eq!(refused[0], json!({"error": "it isn't yours", "index": 0}));
+        assert_eq!(refused[1]["session"], "s2");
         assert!(StepBatch::read(b"7", false, &mut steps).is_err());
         assert_eq!(steps.len(), 4);
     }

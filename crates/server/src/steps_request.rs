@@ -31,7 +31,7 @@ impl StepsRequest {
     /// Returns whether both come from one sender, for one project and in one mode, so that they can be one batch.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let (mine, its) = (&self.requester, &other.requester);
-        let is_one = Arc::ptr_eq(mine, its) || (mine.project == its.project && mine.actor == its.actor);
+        let is_one = Arc::ptr_eq(mine, its) || mine.is_like(its);
         is_one && self.caller == other.caller
     }
 
@@ -49,6 +49,9 @@ impl StepsRequest {
             .with(|broker, now| broker.observe(requester, *caller, &mut steps, now))
             .and_then(|answers: Result<StepAnswers, StoreError>| Ok(answers?))
             .map_err(|error| error.told(shared));
+        if !matches!(&answers, Ok(StepAnswers { failed_open: 0, .. })) {
+            shared.ready.suspect();
+        }
         if let Ok(answers) = &answers {
             shared.metrics.steps(answers, batches.iter().flatten().map(StepBatch::malformed).sum());
         }
@@ -57,8 +60,14 @@ impl StepsRequest {
             let (batch, answers) = (batch?, answers.as_ref().map_err(HttpError::clone)?);
             let (its, others) = decisions.split_at(batch.len().min(decisions.len()));
             decisions = others;
-            let text = batch.answer(its).map_err(|error| HttpError::failed(error.to_string()))?;
-            Ok(StepsReply { form: batch.form, text, failed_open: answers.failed_open })
+            if its.is_empty() && batch.len() > 0 {
+                return Err(HttpError::database_failed());
+            }
+            Ok(StepsReply {
+                form: batch.form,
+                text: batch.answer(its)?,
+                failed_open: answers.failed_open > 0,
+            })
         };
         batches.into_iter().map(reply).collect()
     }

@@ -12,6 +12,7 @@ use crate::step_queue::StepQueue;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 
 /// Starts the task that answers the requests of a connection, on the worker's thread.
 type StartFn = Box<dyn FnOnce() + Send>;
@@ -65,8 +66,7 @@ impl Workers {
         answer: impl FnOnce(TcpStream, Arc<StepQueue>) -> F + Send + 'static,
     ) -> io::Result<()> {
         let stream = stream.into_std()?;
-        let fewest = self.workers.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed));
-        let Some(worker) = fewest else { return Ok(()) };
+        let Some(worker) = self.least_busy() else { return Ok(()) };
         let (open, queue) = (OpenConnection::new(&worker.open), Arc::clone(&worker.queue));
         let start = move || {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
@@ -77,6 +77,29 @@ impl Workers {
             });
         };
         worker.connections.send(Box::new(start)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Runs `work` on the worker that has the fewest connections. Returns `None` if it can't.
+    pub(crate) async fn run<R: Send + 'static, F: Future<Output = R> + Send + 'static>(
+        &self,
+        work: impl FnOnce(Arc<StepQueue>) -> F + Send + 'static,
+    ) -> Option<R> {
+        let worker = self.least_busy()?;
+        let (done, result) = oneshot::channel();
+        let queue = Arc::clone(&worker.queue);
+        let start = move || {
+            let work = work(queue);
+            tokio::spawn(async move {
+                // The client may be gone.
+                let _ = done.send(work.await);
+            });
+        };
+        worker.connections.send(Box::new(start)).ok()?;
+        result.await.ok()
+    }
+
+    fn least_busy(&self) -> Option<&Worker> {
+        self.workers.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed))
     }
 
     /// Ends the threads. Steps that are being stored are stored first; connections that are open are closed.

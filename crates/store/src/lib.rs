@@ -12,6 +12,8 @@ mod redis;
 #[cfg(feature = "sqlite")]
 #[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a database is a file")]
 mod sqlite;
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+mod stored_swarm;
 
 use std::path::{Path, PathBuf};
 
@@ -20,13 +22,15 @@ use deloop_types::{Millis, SessionId};
 
 #[cfg(feature = "redis")]
 pub use self::redis::{
-    RedisOptions, RedisRecords, RedisSecret, RedisStore, RedisTls, SessionStored, SessionWrite, SwarmTurn,
-    VersionedSession,
+    RedisMemory, RedisOptions, RedisRecords, RedisSecret, RedisStore, RedisTls, SessionStored, SessionWrite,
+    SwarmTurn, VersionedSession,
 };
 pub use memory::{Limits, MemoryStore};
 pub use records::{AddedOnce, Addition, EventCursor, MemoryRecords, RecordName, SharedRecords};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{Bounds, SqliteRecords, SqliteStore, StateChange, StoredState};
+pub use sqlite::{Bounds, SqliteRecords, SqliteStore, StateChange, StoredState, set_aside_files};
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+pub use stored_swarm::read_swarm;
 
 /// An error of a store.
 #[derive(Debug)]
@@ -36,6 +40,13 @@ pub enum StoreError {
     Encode(BoxedError),
     /// A stored text isn't a state that this release and profile can read.
     Decode(BoxedError),
+    /// A later release wrote a stored text.
+    Later {
+        /// The version of its format.
+        found: u32,
+        /// The latest version that this release reads.
+        known: u32,
+    },
     /// The database failed.
     Database {
         /// The file.
@@ -74,6 +85,12 @@ impl StoreError {
         Self::Decode(source.into())
     }
 
+    /// Returns whether a state is stored that this release can't read. It stays as it is.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Decode(_) | Self::Later { .. })
+    }
+
     /// Creates an error about a database file.
     pub fn database(path: &Path, source: impl Into<BoxedError>) -> Self {
         Self::Database { path: path.to_owned(), source: source.into() }
@@ -100,6 +117,10 @@ impl std::fmt::Display for StoreError {
         match self {
             Self::Encode(source) => write!(f, "can't write the session's state: {source}"),
             Self::Decode(source) => write!(f, "can't read the session's state: {source}"),
+            Self::Later { found, known } => write!(
+                f,
+                "a later release wrote the stored state (format {found}, this release reads up to {known}): update deloop"
+            ),
             Self::Database { path, source } => write!(f, "{}: {source}", path.display()),
             Self::Address(source) => {
                 write!(
@@ -118,6 +139,7 @@ impl std::fmt::Display for StoreError {
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            Self::Later { .. } => None,
             Self::Encode(source)
             | Self::Decode(source)
             | Self::Address(source)
@@ -144,6 +166,12 @@ pub trait Codec<T>: Send + Sync {
     /// # Errors
     /// When the text wasn't written by [`Codec::freeze`].
     fn thaw(&self, text: &str) -> Result<T, StoreError>;
+
+    /// Returns a new state with what a text that [`Codec::thaw`] can't read still tells for sure, such as that a session
+    /// was stopped. `None` if that is nothing.
+    fn salvage(&self, _text: &str) -> Option<T> {
+        None
+    }
 }
 
 /// Stores the state `T` of each session and the tallies of each swarm.

@@ -22,6 +22,20 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns the cost, if there is one. A negative figure, which would lower a sum, is none, and so is an infinite one.
+    ///
+    /// ```
+    /// let mut usage = deloop_types::Usage::default();
+    /// usage.cost_usd = Some(0.5);
+    /// assert_eq!(usage.dollars(), Some(0.5));
+    /// usage.cost_usd = Some(-0.5);
+    /// assert_eq!(usage.dollars(), None);
+    /// ```
+    #[must_use]
+    pub fn dollars(&self) -> Option<f64> {
+        self.cost_usd.filter(|usd| usd.is_finite() && *usd >= 0.0)
+    }
+
     /// Returns the length of the prompt: input, cache reads and cache writes.
     #[must_use]
     pub fn prompt_tokens(&self) -> u64 {

@@ -1,10 +1,12 @@
 //! `cargo xtask check`: everything that must hold before a change is merged, cheapest first, and a table of what came of it.
 
 mod changes;
+mod dependencies;
 mod disk;
 mod parts;
 mod table;
 mod tests;
+mod unsafe_code;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;

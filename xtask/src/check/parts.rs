@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::table::Verdict;
-use super::{of_code, shown, tests};
+use super::{dependencies, of_code, shown, tests, unsafe_code};
 use crate::bindings::Language;
 use crate::documents;
 use crate::output::{Show, append, output_file, run_and_keep};
@@ -58,6 +58,13 @@ pub(super) const PARTS: &[Part] = &[
     unbuilt("shape", &[], Work::Function(shape)),
     unbuilt("library", &[], Work::Function(library)),
     unbuilt("licences", &[Requirement::Tool(&CARGO_DENY)], Work::Command(licences)),
+    unbuilt("yanked crates", &[], Work::Function(dependencies::yanked)),
+    unbuilt(
+        "advisories",
+        &[Requirement::Tool(&CARGO_DENY), Requirement::Machine(Machine::AdvisoryDatabase)],
+        Work::Function(dependencies::advisories),
+    ),
+    unbuilt("unsafe code", &[], Work::Function(unsafe_code::check)),
     unbuilt("lints", &[], Work::Command(lints)),
     unbuilt("build", &[], Work::Command(build_everything)),
     part("tests", &[Requirement::Tool(&NEXTEST)], Work::Function(tests::run)),
@@ -144,6 +151,12 @@ pub(super) const PARTS: &[Part] = &[
             "crates/detect/src/reading/",
             "crates/detect/src/history/",
             "crates/engine/",
+            "crates/policy/",
+            "crates/server/src/routes/",
+            "crates/server/src/step_batch.rs",
+            "crates/live/",
+            "crates/formats/src/hooks/",
+            "crates/formats/src/agents/",
         ],
         Work::Function(fuzz),
     ),
@@ -212,9 +225,10 @@ fn examples(name: &'static str) -> (Verdict, String) {
     (verdict, String::new())
 }
 
-/// How long each fuzz target runs, in seconds: four of them make two minutes.
-const FUZZ_SECONDS: &str = "30";
-const FUZZ_TARGETS: [&str; 4] = ["step", "normalise", "shell", "observe"];
+/// How long each fuzz target runs, in seconds: eight of them make less than three minutes.
+const FUZZ_SECONDS: &str = "20";
+const FUZZ_TARGETS: [&str; 8] =
+    ["step", "normalise", "shell", "observe", "configuration", "checkpoint", "requests", "hook"];
 
 /// Fuzzes each target with libFuzzer.
 fn fuzz(name: &'static str) -> (Verdict, String) {

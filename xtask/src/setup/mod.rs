@@ -6,7 +6,7 @@ mod requirement;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub(crate) use self::requirement::{Machine, Program, Quick, Requirement};
+pub(crate) use self::requirement::{ADVISORY_DATABASE, Machine, Program, Quick, Requirement};
 use crate::check::{self, Scope};
 use crate::tools::target_folder;
 

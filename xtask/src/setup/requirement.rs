@@ -23,6 +23,9 @@ pub(crate) enum Program {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quick(pub(crate) bool);
 
+/// The environment variable that names a clone of <https://github.com/RustSec/advisory-db>.
+pub(crate) const ADVISORY_DATABASE: &str = "DELOOP_ADVISORY_DB";
+
 /// A property of the machine that no package changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Machine {
@@ -32,6 +35,8 @@ pub(crate) enum Machine {
     Namespaces,
     /// Recorded sessions in `../shared`.
     SharedSessions,
+    /// A clone of RustSec's advisory database, which [`ADVISORY_DATABASE`] names.
+    AdvisoryDatabase,
 }
 
 /// Something that a part of the check, or a test, needs.
@@ -102,6 +107,7 @@ impl Requirement {
             Self::Machine(Machine::Nightly) => "a nightly toolchain".into(),
             Self::Machine(Machine::Namespaces) => "namespaces".into(),
             Self::Machine(Machine::SharedSessions) => "shared sessions".into(),
+            Self::Machine(Machine::AdvisoryDatabase) => "an advisory database".into(),
         }
     }
 
@@ -122,6 +128,9 @@ impl Requirement {
             Self::Machine(Machine::Nightly) => works(&mut cargo_nightly(&["--version"])),
             Self::Machine(Machine::Namespaces) => e2e::has_namespaces(),
             Self::Machine(Machine::SharedSessions) => Path::new("../shared/corpus").is_dir(),
+            Self::Machine(Machine::AdvisoryDatabase) => {
+                std::env::var_os(ADVISORY_DATABASE).is_some_and(|folder| Path::new(&folder).is_dir())
+            }
         }
     }
 
@@ -150,6 +159,9 @@ impl Requirement {
             Self::Machine(Machine::Nightly) => "missing; rustup toolchain install nightly",
             Self::Machine(Machine::Namespaces) => "not permitted on this machine",
             Self::Machine(Machine::SharedSessions) => "missing; they are no part of the repository",
+            Self::Machine(Machine::AdvisoryDatabase) => {
+                "missing; DELOOP_ADVISORY_DB names a clone of RustSec/advisory-db"
+            }
             _ => "missing; cargo xtask setup",
         }
     }

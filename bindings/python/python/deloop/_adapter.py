@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Literal, TypeVar, Unpack
 
 from deloop import Decision, Guard
+from deloop._fork import survive_fork
 from deloop._turns import GuardOptions, Nudge, TokenUsage, ToolCall, TurnPlan, stop_text
 from deloop._watch import UNNAMED_PREFIX, Origin, Outcome, Watch, logger
 
@@ -68,6 +69,11 @@ class Adapter:
         self._watches: OrderedDict[tuple[str, str | None], Watch] = OrderedDict()
         self._unnamed: OrderedDict[str, None] = OrderedDict()
         self._logged: set[str] = set()
+        survive_fork(self)
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread holds: in a forked process, the thread that held it doesn't exist."""
+        self._lock = threading.Lock()
 
     def watch(self, session: str | None = None, agent: str | None = None) -> Watch:
         """Returns the watch of a session (and of a subagent in it), the same one each time.
@@ -76,7 +82,7 @@ class Adapter:
         watches, the one unused for longest is dropped; of more than `UNNAMED` sessions without a name, the oldest ends.
         """
         name = session or self.session
-        key = (name or f"{UNNAMED_PREFIX}{uuid.uuid4().hex}", agent)
+        key = (name or self.new_name(), agent)
         with self._lock:
             watch = self._watches.get(key)
             if watch is None:
@@ -90,6 +96,10 @@ class Adapter:
         if old is not None:
             Watch(self, old).end()
         return watch
+
+    def new_name(self) -> str:
+        """Returns a name for a session that nobody named."""
+        return f"{UNNAMED_PREFIX}{uuid.uuid4().hex}"
 
     def forget(self, watch: Watch) -> None:
         """Drops the watch of a session that is over."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Unpack
 
@@ -14,7 +16,12 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from deloop import Decision, Guard, StopError
 from deloop import _langchain_messages as read
 from deloop._adapter import Adapter, ExitBehavior, GuardOptions, OnDecision, Watch
-from deloop._langchain_tools import ToolResult, place_of, refuse, returned
+from deloop._fork import survive_fork
+from deloop._langchain_tools import ToolResult, place_of, refuse, returned, run_of
+
+
+RUNS = 1_000
+"""How many runs without a thread are told apart at a time."""
 
 
 class GraphStopError(StopError, GraphBubbleUp):
@@ -25,13 +32,20 @@ class GraphGuard:
     """Guards a `ToolNode`: pass it as `wrap_tool_call`, and `awrap` as `awrap_tool_call`.
 
     It reads the turn from the `messages` of the graph's state, and after a restart it reads the whole conversation again,
-    so it needs no state of its own. A tool node can't end a graph, so let `route`, `check` or `model` do that. If none is
+    so it needs no state of its own. The session is the thread; a run without a `thread_id` is a session of its own. A tool node can't end a graph, so let `route`, `check` or `model` do that. If none is
     used, the first call after the stop raises `GraphStopError`.
     """
 
     def __init__(self, adapter: Adapter, messages_key: str = "messages") -> None:
         self._adapter = adapter
         self._key = messages_key
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[int, tuple[object, str]] = OrderedDict()
+        survive_fork(self)
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread holds: in a forked process, the thread that held it doesn't exist."""
+        self._lock = threading.Lock()
 
     @property
     def guard(self) -> Guard:
@@ -106,16 +120,33 @@ class GraphGuard:
         turn = messages[last]
         assert isinstance(turn, AIMessage)
         session, agent = place_of(request.runtime, self._adapter.session)
-        if session is None:
-            session = f"graph-{messages[0].id}"
-        watch = self._adapter.watch(session, agent)
+        watch = self._adapter.watch(session or self._unnamed(), agent)
+        at = [turn.id, last]
         with watch.lock:
-            if watch.turns == 0 or watch.turn_id != turn.id:
+            if watch.turns == 0 or watch.notes.get("turn") != at:
+                watch.notes["turn"] = at
                 read.synchronize(watch, messages[:last], new_input=True)
                 stopped = watch.stop is not None
                 read.answered(watch, turn)
                 watch.notes["over"] = stopped and watch.stop is not None
         return watch
+
+    def _unnamed(self) -> str | None:
+        """Returns the session of a run without a thread, or None for a new one.
+
+        Nothing in the conversation says whose it is: a graph may start each one with the same message. If the run can't be
+        told from others, each call of the tool node reads its conversation anew.
+        """
+        run = run_of()
+        if run is None:
+            return None
+        with self._lock:
+            # The entry keeps the run alive, so that no other gets its id.
+            known = self._runs.setdefault(id(run), (run, self._adapter.new_name()))
+            self._runs.move_to_end(id(run))
+            while len(self._runs) > RUNS:
+                self._runs.popitem(last=False)
+        return known[1]
 
     def _messages(self, state: Any) -> Sequence[AnyMessage]:
         if isinstance(state, list):

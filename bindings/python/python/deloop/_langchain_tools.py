@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from deloop import _langchain_messages as read
@@ -37,6 +38,14 @@ def place_of(runtime: Any, session: str | None = None) -> Place:
     if not outer or any(part.startswith("tools:") for part in outer.split("|")):
         return Place(thread, outer or None)
     return Place(f"{thread}/{outer}" if thread else None, None)
+
+
+def run_of() -> object | None:
+    """Returns an object that all steps of a run share and no other run has, or None outside of a run."""
+    try:
+        return getattr(get_runtime(), "control", None)
+    except Exception:
+        return None
 
 
 def refuse(watch: Watch | None, request: ToolCallRequest) -> ToolMessage | None:

@@ -8,7 +8,6 @@ from typing import Any
 from deloop import Decision
 from deloop._adapter import Nudge, TokenUsage, ToolCall, Watch
 from deloop._openai_items import MARK, Entry, entries, item_field, without_nudge
-from deloop._plain import says_failed
 
 DEFAULT_ERROR = "An error occurred while running the tool. Please try again."
 NOT_APPROVED = "Tool execution was not approved."
@@ -103,8 +102,7 @@ class Run:
     def _returned(self, id: str, output: object) -> Nudge | None:
         if isinstance(output, str) and output.startswith("Tool '") and "' timed out after " in output:
             return self.watch.result(id, output, ok=False, outcome="timeout")
-        failed = says_failed(output)
-        return self.watch.result(id, output, ok=not failed, outcome="error" if failed else "ok")
+        return self.watch.result(id, output)
 
     def _as_before(self, key: str, error: Exception) -> bool:
         """Tells whether a failure counts as the one in the history, which says nothing but that the call failed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from enum import Enum
@@ -14,13 +13,6 @@ from typing import Any
 DEPTH = 24
 ITEMS = 2_000
 TEXT = 200_000
-_FAILED = re.compile(
-    r"\s*(?:"
-    r"Traceback \(most recent call last\)"
-    r"|(?:\w+\.)*[A-Za-z]*(?:Error|Exception)(?::|\(|\s*$)"
-    r"|[Ee]rror(?::| [45]\d\d\b| (?:invoking|executing|calling|running|while)\b)"
-    r")"
-)
 
 
 def plain(value: object, depth: int = 0) -> Any:
@@ -68,17 +60,3 @@ def parsed(args: object) -> object:
         except ValueError:
             pass
     return args
-
-
-def says_failed(output: object) -> bool:
-    """Returns whether an output says of itself that the call failed.
-
-    Many tools return their errors as ordinary results: a text that starts with "Error:" or "SomeError:", or an object with
-    an `error`, `is_error` or `success: false`. A line of a log ("ERROR: ...") says nothing about the call that read it.
-    """
-    if isinstance(output, str):
-        return _FAILED.match(output) is not None
-    if isinstance(output, Mapping):
-        wrong = (output.get("error"), output.get("is_error"), output.get("isError"))
-        return any(wrong) or output.get("success") is False or output.get("ok") is False
-    return False

@@ -55,6 +55,8 @@ class Returned:
 
     call_id: str
     output: Any
+    failed: bool = False
+    """Whether a field beside the output says that the call failed."""
 
 
 Event = Answer | Said | Returned
@@ -284,7 +286,7 @@ def _returned(watch: Watch, event: Returned) -> None:
     if refusal is not None and _text_of(event.output).startswith(refusal):
         watch.delivered(watch.result(event.call_id, outcome="denied"))
         return
-    nudge = watch.result(event.call_id, _without_nudge(event.output))
+    nudge = watch.result(event.call_id, _without_nudge(event.output), ok=False if event.failed else None)
     placed = nudge is not None and _text_of(event.output).endswith(nudge)
     watch.delivered(nudge, ok=placed)
 

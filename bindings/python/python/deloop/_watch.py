@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from deloop import Decision, StopError
-from deloop._plain import parsed, plain, says_failed
+from deloop._fork import survive_fork
+from deloop._plain import parsed, plain
 from deloop._turns import Nudge, TokenUsage, ToolCall, TurnPlan, stop_text, usage_step
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Watch:
         self.quiet = False
         """Whether decisions are neither logged nor passed on, as while an old conversation is read again."""
         self.lock = threading.RLock()
+        survive_fork(self)
         self._stop: Decision | None = None
         self._pending: list[Nudge] = []
         self._plan = TurnPlan()
@@ -49,6 +51,10 @@ class Watch:
         self._answered: set[str] = set()
         self._recent: OrderedDict[str, None] = OrderedDict()
         self._reused = False
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread holds: in a forked process, the thread that held it doesn't exist."""
+        self.lock = threading.RLock()
 
     @property
     def stop(self) -> Decision | None:
@@ -121,14 +127,13 @@ class Watch:
     ) -> Nudge | None:
         """Reports what a call came back with, without any text of deloop's, and returns a nudge to append to it.
 
-        Pass the exception of a tool that raised as `error`, and `ok` only if the framework knows: without it, an output
-        that says of itself that it is an error counts as failed. Report a call that deloop refused as outcome "denied".
+        Pass the exception of a tool that raised as `error`, and `ok` only if the framework knows: without it, deloop reads
+        the output, and what it concludes from words leads to a message at most. Report a call that deloop refused as
+        outcome "denied".
         """
         if error is not None:
             output, ok, error_type = str(error), False, error_type or type(error).__name__
             outcome = outcome or ("timeout" if isinstance(error, TimeoutError) else "error")
-        if ok is None and outcome is None and says_failed(output):
-            ok = False
         step = {"type": "result", "id": self._names.get(call_id, call_id), "output": output}
         for name, value in (("ok", ok), ("outcome", outcome), ("error_type", error_type)):
             if value is not None:

@@ -69,7 +69,8 @@ class _Messages(Wire):
             blocks = content if isinstance(content, (list, tuple)) else []
             for block in blocks:
                 if field_of(block, "type") == "tool_result":
-                    events.append(Returned(field_of(block, "tool_use_id"), field_of(block, "content")))
+                    failed = field_of(block, "is_error") is True
+                    events.append(Returned(field_of(block, "tool_use_id"), field_of(block, "content"), failed))
             said = joined([block for block in blocks if field_of(block, "type") == "text"] if blocks else content)
             if said:
                 events.append(Said(said))

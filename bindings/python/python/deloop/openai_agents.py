@@ -46,7 +46,8 @@ __all__ = ["Deloop", "DeloopStop"]
 CALLS = 10_000
 
 T = TypeVar("T")
-_named_session: contextvars.ContextVar[str | None] = contextvars.ContextVar("deloop_session", default=None)
+_named_session: contextvars.ContextVar[tuple[str | None, ModelInputData | None]] = contextvars.ContextVar("deloop_session", default=(None, None))
+"""The name of a session, and the request that it was given for. A later run may inherit it from this one."""
 
 
 class DeloopStop(StopError, AgentsException):
@@ -88,11 +89,10 @@ class Deloop:
         inner, name = given.call_model_input_filter, session or given.group_id
 
         async def filter(data: CallModelData[Any]) -> ModelInputData:
-            _named_session.set(name)
-            if inner is None:
-                return data.model_data
-            filtered = inner(data)
-            return await filtered if inspect.isawaitable(filtered) else filtered
+            filtered = data.model_data if inner is None else inner(data)
+            sent: ModelInputData = await filtered if inspect.isawaitable(filtered) else filtered
+            _named_session.set((name, sent))
+            return sent
 
         return dataclasses.replace(given, group_id=name, call_model_input_filter=filter)
 
@@ -160,12 +160,13 @@ class Deloop:
     def _run_of(self, context: ToolContext[Any]) -> Run | None:
         return self._calls.get((id(context.usage), context.tool_call_id))
 
-    def run_for(self, context: RunContextWrapper[Any]) -> Run:
-        """Returns what is known of the run that a context belongs to."""
+    def run_for(self, context: RunContextWrapper[Any], input_items: list[Any] | None = None) -> Run:
+        """Returns what is known of the run that a context belongs to, whose next request has this input."""
         runs = context.__dict__.setdefault("_deloop_runs", {})
         run: Run | None = runs.get(id(self))
         if run is None:
-            named = _named_session.get()
+            name, sent = _named_session.get()
+            named = name if sent is not None and input_items is not None and sent.input is input_items else None
             run = runs[id(self)] = Run(self.adapter.watch(named), shared=bool(named or self.adapter.session))
         return run
 
@@ -259,7 +260,7 @@ class _Hooks(AgentHooks[Any]):
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: str | None, input_items: list[Any]) -> None:
         """Reports what is new in the input; ends the run if that couldn't be done earlier."""
         safely = self.deloop.adapter.safely
-        stop = safely("request", lambda: self.deloop.run_for(context).asked(input_items), None)
+        stop = safely("request", lambda: self.deloop.run_for(context, input_items).asked(input_items), None)
         if stop is not None:
             raise DeloopStop(stop)
         safely("nudge", lambda: self.deloop.run_for(context).insert(input_items), None)

@@ -31,7 +31,7 @@ from pydantic_ai.tools import AgentDepsT, RunContext, ToolDefinition
 
 from deloop import Decision, Guard, StopError
 from deloop._adapter import Adapter, ExitBehavior, GuardOptions, Nudge, OnDecision, Outcome, TokenUsage, ToolCall, Watch, stop_text
-from deloop._plain import says_failed
+from deloop._fork import survive_fork
 
 __all__ = ["Deloop", "DeloopStop"]
 
@@ -254,6 +254,11 @@ class _Sessions:
         self._lock = threading.Lock()
         self._busy: set[str] = set()
         self._progress: WeakKeyDictionary[Watch, _Progress] = WeakKeyDictionary()
+        survive_fork(self)
+
+    def after_fork(self) -> None:
+        """Makes a lock that no thread holds: in a forked process, the thread that held it doesn't exist."""
+        self._lock = threading.Lock()
 
     def enter(self, conversation: str | None, run: str | None) -> _Run:
         """Returns the watch of a run that begins."""
@@ -285,7 +290,8 @@ def _args(part: ToolCallPart) -> object:
         return part.args
 
 
-def _outcome(part: ToolReturnPart) -> tuple[Outcome, bool]:
+def _outcome(part: ToolReturnPart) -> tuple[Outcome | None, bool | None]:
+    """Returns how a call ended, as far as Pydantic AI knows: of a tool that returned, only its words may say that it failed."""
     if part.outcome == "denied" or (isinstance(part.content, str) and part.content.startswith(MARK)):
         return "denied", False
     if part.outcome == "interrupted":
@@ -294,7 +300,7 @@ def _outcome(part: ToolReturnPart) -> tuple[Outcome, bool]:
         return "error", False
     if part.outcome == "retried":
         return ("error" if part.retry is None or part.retry.cause == "model_retry" else "invalid"), False
-    return ("error", False) if says_failed(part.content) else ("ok", True)
+    return None, None
 
 
 def _nudges_after(messages: Sequence[ModelMessage], index: int) -> str:

@@ -9,7 +9,7 @@ import deloop.anthropic
 from anthropic import Anthropic, AsyncAnthropic
 from fake_model import FakeModel
 from harness import Tools, Workspace
-from plain_loops import TASK, by_hand, offered, runner, schema
+from plain_loops import TASK, attempt, by_hand, offered, runner, schema
 
 
 def client(model: FakeModel) -> Anthropic:
@@ -72,8 +72,10 @@ def by_call(model: FakeModel, tools: Tools | Workspace, loop: Any) -> Any:
         results = []
         for block in response.content:
             if block.type == "tool_use":
-                output = turn.refusal(block.id) or by_hand(run, block.name, block.input)
-                results.append({"type": "tool_result", "tool_use_id": block.id, "content": turn.result(block.id, output)})
+                refusal = turn.refusal(block.id)
+                ran = (refusal, None) if refusal else attempt(run, block.name, block.input)
+                content = turn.result(block.id, ran[0], error=ran[1])
+                results.append({"type": "tool_result", "tool_use_id": block.id, "content": content})
         if results:
             messages.append({"role": "user", "content": results})
         if turn.done():

@@ -68,7 +68,7 @@ def place_of(request: Request, text: str) -> str:
 class Tools:
     """Offers the failing tool of the loop tests, and counts what really ran."""
 
-    def __init__(self, error: str = "Error: connection refused") -> None:
+    def __init__(self, error: str = "Error: no such table: orders") -> None:
         self.error = error
         self.ran: list[str] = []
         self._lock = threading.Lock()

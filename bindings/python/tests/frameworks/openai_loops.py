@@ -9,7 +9,7 @@ import deloop.openai
 from fake_model import FakeModel
 from harness import Tools, Workspace
 from openai import AsyncOpenAI, OpenAI
-from plain_loops import TASK, by_hand, offered, runner, schema
+from plain_loops import TASK, attempt, by_hand, offered, runner, schema
 
 
 def client(model: FakeModel) -> OpenAI:
@@ -59,8 +59,10 @@ def chat_by_call(model: FakeModel, tools: Tools | Workspace, loop: Any) -> Any:
         messages.append(message)
         turn = loop.answered(response, messages)
         for call in message.tool_calls or []:
-            output = turn.refusal(call.id) or by_hand(run, call.function.name, call.function.arguments)
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": turn.result(call.id, output)})
+            refusal = turn.refusal(call.id)
+            ran = (refusal, None) if refusal else attempt(run, call.function.name, call.function.arguments)
+            content = turn.result(call.id, ran[0], error=ran[1])
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
         if turn.done():
             return turn
 

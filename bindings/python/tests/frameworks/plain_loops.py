@@ -31,8 +31,15 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def runner(tools: Tools | Workspace) -> Callable[[str, Any], Any]:
-    """Returns a function that runs a tool by name."""
-    return lambda name, args: getattr(tools, name)(**args)
+    """Returns a function that runs a tool by name. The failing one raises, because what an output says is not declared."""
+
+    def run(name: str, args: Any) -> Any:
+        output = getattr(tools, name)(**args)
+        if name == "convert":
+            raise ValueError(output)
+        return output
+
+    return run
 
 
 def offered(tools: Tools | Workspace) -> list[str]:
@@ -40,13 +47,18 @@ def offered(tools: Tools | Workspace) -> list[str]:
     return ["convert"] if isinstance(tools, Tools) else ["read_file", "edit_file", "run_tests", "search"]
 
 
-def by_hand(run: Callable[[str, Any], Any], name: str, arguments: Any) -> str:
-    """Runs a tool as a loop without deloop does, with the same texts for errors."""
+def attempt(run: Callable[[str, Any], Any], name: str, arguments: Any) -> tuple[str, Exception | None]:
+    """Runs a tool as a loop does that knows whether it failed. Returns the text for the model, and the error."""
     try:
         output = run(name, json.loads(arguments) if isinstance(arguments, str) else arguments)
+        return output if isinstance(output, str) else json.dumps(output), None
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return output if isinstance(output, str) else json.dumps(output)
+        return f"{type(error).__name__}: {error}", error
+
+
+def by_hand(run: Callable[[str, Any], Any], name: str, arguments: Any) -> str:
+    """Runs a tool as a loop without deloop does, with the same texts for errors."""
+    return attempt(run, name, arguments)[0]
 
 
 class Notebook:

@@ -11,7 +11,7 @@ import pytest
 from deloop.langchain import wrap_tool_call
 from fake_model import FakeModel
 from harness import BrokenGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_python, write_row
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 from langchain_runs import BLOCKED, HELLO, NUDGE, STOPPED, Notebook, chat, thread
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
@@ -126,6 +126,38 @@ def test_runs_without_a_thread_are_sessions_of_their_own() -> None:
         for _ in range(3):
             app.invoke(HELLO)
     assert len({step["session"] for step in notebook.steps}) == 3 and notebook.actions == []
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_users_whose_conversations_begin_alike_are_sessions_of_their_own(named: bool) -> None:
+    """A graph whose messages begin with one system message, which has one id or none."""
+    guard, notebook = noted()
+    system = SystemMessage("You convert files.", id="system" if named else None)
+    with FakeModel(same_failing_call(turns=2)) as model:
+        app = build(model, [Tools().convert], guard)
+        for user in range(12):
+            app.invoke({"messages": [system, ("user", f"I'm user {user}.")]})
+    assert len({step["session"] for step in notebook.steps}) == 12 and notebook.actions == []
+
+
+def test_runs_at_the_same_time_are_sessions_of_their_own() -> None:
+    guard, notebook = noted()
+    system = SystemMessage("You convert files.", id="system")
+    with FakeModel(same_failing_call(turns=2)) as model:
+        app = build(model, [Tools().convert], guard)
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*(app.ainvoke({"messages": [system, ("user", f"I'm user {n}.")]}) for n in range(8)))
+
+        asyncio.run(all_of_them())
+    assert len({step["session"] for step in notebook.steps}) == 8 and notebook.actions == []
+
+
+def test_a_run_without_a_thread_is_one_session() -> None:
+    guard, notebook = noted()
+    with FakeModel(same_failing_call(turns=4)) as model:
+        build(model, [Tools().convert], guard).invoke(HELLO)
+    assert len({step["session"] for step in notebook.steps}) == 1 and notebook.actions == ["nudge"]
 
 
 def test_a_healthy_graph_sends_the_same_requests_and_so_does_a_broken_guard() -> None:

@@ -77,3 +77,17 @@ def test_runs_side_by_side_have_sessions_of_their_own() -> None:
     with FakeModel(same_failing_batch()) as model:
         assert all(result.final_output.startswith(STOPPED) for result in asyncio.run(together()))
     assert len(tools.ran) == 6 * 15 and sorted(guard.actions) == sorted(LADDER * 6)
+
+
+def test_a_later_run_does_not_inherit_the_name_of_an_earlier_one() -> None:
+    async def one_after_the_other() -> None:
+        asked = deloop.wrap(agent(model, Tools()))
+        await Runner.run(asked, "go", run_config=deloop.run_config(session="alice"))
+        await Runner.run(asked, "go")
+
+    guard = RecordingGuard(deliver="tool")
+    deloop = Deloop(guard)
+    with FakeModel(lambda request: same_failing_call()(request) if request.turns % 2 == 0 else "It failed.") as model:
+        asyncio.run(one_after_the_other())
+    sessions = list(dict.fromkeys(step["session"] for step in guard.steps))
+    assert sessions[0] == "alice" and len(sessions) == 2

@@ -66,25 +66,21 @@ def test_a_tool_with_its_own_error_text() -> None:
     with FakeModel(same_failing_call()) as model:
         result = run(Deloop().wrap(Agent("a", model=client(model), tools=[tool])), "go")
     assert result.final_output.startswith(STOPPED) and len(tools.ran) == 5
-    assert model.requests[3].results[2].startswith("It failed: Error: connection refused\n\n[deloop] You ran")
+    assert model.requests[3].results[2].startswith("It failed: Error: no such table: orders\n\n[deloop] You ran")
 
 
-@pytest.mark.parametrize(("text", "outcome"), [("Error: connection refused", "error"), ("Nothing here.", "ok")])
-def test_a_tool_that_returns_text(text: str, outcome: str) -> None:
+@pytest.mark.parametrize("text", ["Error: no such table: orders", "Nothing here."])
+def test_what_a_tool_returns_declares_nothing(text: str) -> None:
     @function_tool
     def convert(url: str) -> str:
         """Convert a page."""
         return text
 
     guard = RecordingGuard(deliver="tool")
-    with FakeModel(same_failing_call(turns=30)) as model:
+    with FakeModel(same_failing_call(turns=9)) as model:
         result = run(Deloop(guard).wrap(Agent("a", model=client(model), tools=[convert])), "go", max_turns=50)
-    outcomes = {step["outcome"] for step in guard.of("result")}
-    if outcome == "error":
-        assert result.final_output.startswith(STOPPED) and len(model.requests) == 8 and outcomes == {"error", "denied"}
-    else:
-        # What a tool of yours returns may change by itself, so it is never refused.
-        assert not result.final_output.startswith(STOPPED) and outcomes == {"ok"} and set(guard.actions) == {"nudge"}
+    assert not result.final_output.startswith(STOPPED) and set(guard.actions) == {"nudge"}
+    assert all("ok" not in step and "outcome" not in step for step in guard.of("result"))
 
 
 def test_a_tool_that_takes_too_long() -> None:

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::sessions::LinkArgs;
+
 /// Below the options of `deloop eval --help`.
 pub(super) const EVAL_HELP: &str = "\
 Examples:
@@ -47,4 +49,6 @@ pub(crate) struct EvalArgs {
     /// Score against the resource-abuse labels instead, and leave out sessions without one
     #[arg(long)]
     pub(crate) resource_abuse: bool,
+    #[command(flatten)]
+    pub(crate) links: LinkArgs,
 }

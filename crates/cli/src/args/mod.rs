@@ -34,10 +34,12 @@ use crate::prices::args::{PRICES_HELP, PricesArgs};
 #[cfg(feature = "serve")]
 use crate::report::{REPORT_HELP, ReportArgs};
 use crate::run::args::{RUN_HELP, RunArgs};
+use crate::run::watchdog::WatchdogArgs;
 use crate::say::{SAY_HELP, SayArgs};
 use crate::scan::args::{CompareArgs, ScanArgs, ShowArgs};
 #[cfg(feature = "serve")]
 use crate::serve::{SERVE_HELP, ServeArgs};
+use crate::sessions::LinkArgs;
 use crate::trust::{TRUST_HELP, TrustArgs};
 
 const SCAN_HELP: &str = "\
@@ -206,6 +208,9 @@ pub(crate) enum Command {
     /// Compute embeddings for a hook that doesn't wait for them
     #[command(hide = true)]
     Embed(EmbedArgs),
+    /// End the agent of a `deloop run` that was killed
+    #[command(hide = true)]
+    Watchdog(WatchdogArgs),
     /// Trust the configuration in a folder until it changes
     #[command(after_help = TRUST_HELP)]
     Trust(TrustArgs),
@@ -231,6 +236,8 @@ pub(crate) struct StepsArgs {
     /// The format of every file [default: detected]
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|f| f.name())))]
     pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) links: LinkArgs,
 }
 
 /// `deloop demo`

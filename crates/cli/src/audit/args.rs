@@ -16,10 +16,18 @@ const VERIFY_HELP: &str = "\
 Examples:
   deloop audit verify
   deloop audit verify --state /var/lib/deloop --head 1041:3f2a…
+  deloop audit verify --key-file /etc/deloop/audit.key
+  deloop audit verify --store redis://redis.internal:6379
 
-Reads every record and prints the head: the number and hash of the last one. Note the head somewhere
-else. With --head, verification fails if anything up to that record was changed or removed since. The
-server may be running.
+Reads every record and prints the head: the number and hash of the last one. Without options, this
+finds accidents. Whoever can write the log's folder can also write a new log; these options show that:
+
+  --head      nothing up to the head that you noted was changed or removed, or is explained by a
+              deletion or purge that was recorded behind it
+  --store     the same, with the heads that the server keeps in Redis
+  --key-file  every record was written by someone who has the key
+
+The server may be running.
 
 Exit codes: 0 the log is intact; 1 tampering or a missing record was found; 2 the log couldn't be read.";
 
@@ -96,6 +104,12 @@ pub(crate) struct AuditVerifyArgs {
     /// A head that you noted: everything up to it must be unchanged
     #[arg(long, value_name = "SEQ:HASH")]
     pub(crate) head: Option<String>,
+    /// The server's `[serve.audit] key_file`: every record must be written with it; repeat it for older keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Vec<PathBuf>,
+    /// The Redis of the server, which holds heads of the log: `redis://HOST[:PORT]`, or `rediss://` for TLS
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
 }
 
 /// Which records.
@@ -167,4 +181,7 @@ pub(crate) struct AuditPurgeArgs {
     /// The session's project
     #[arg(long, default_value = "default")]
     pub(crate) project: String,
+    /// The server's `[serve.audit] key_file`, if it has one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
 }

@@ -9,17 +9,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use deloop_server::{
-    AuditError, AuditFilter, AuditHead, AuditLog, AuditRecord, AuditSettings, Project, read_records,
-    safe_json, verify,
+    AuditError, AuditEvidence, AuditFilter, AuditHead, AuditKey, AuditLog, AuditRecord, AuditSettings,
+    Project, audit_server, published_heads, read_records, safe_json, verify,
 };
+
+use deloop_store::{RedisStore, StoreError};
 
 use self::args::{
     AuditArgs, AuditCommand, AuditExportArgs, AuditFilterArgs, AuditFormat, AuditPurgeArgs, AuditQueryArgs,
     AuditVerifyArgs,
 };
+use crate::args::RuleArgs;
+use crate::config;
 use crate::exit::{self, Failure};
 use crate::print;
 use crate::safe_file;
+use crate::serve::redis::RedisSettings;
 use crate::sessions::since::since;
 use crate::state::{State, now};
 
@@ -66,11 +71,28 @@ impl From<AuditError> for Failure {
 fn run_verify(folder: &Path, args: &AuditVerifyArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let wrong =
         || Failure::new("--head takes a number, a colon and a hash, as `deloop audit verify` prints them");
-    let head =
+    let noted =
         args.head.as_deref().map(|text| AuditHead::parse(text.trim()).ok_or_else(wrong)).transpose()?;
-    let found = verify(folder, head.as_ref())?;
-    show::verification(&found, out)?;
+    let keys = args.key_file.iter().map(|file| read_key(file, folder)).collect::<Result<_, _>>()?;
+    let published = args.store.as_deref().map(|url| heads_in(url, folder)).transpose()?;
+    let evidence = AuditEvidence { noted, published, keys };
+    let found = verify(folder, &evidence)?;
+    show::verification(&found, &evidence, out)?;
     Ok(if found.problems.is_empty() { exit::OK } else { exit::FOUND })
+}
+
+fn read_key(file: &Path, folder: &Path) -> Result<AuditKey, Failure> {
+    AuditKey::read(file, folder.parent().unwrap_or(folder)).map_err(Failure::new)
+}
+
+/// Returns the heads that the log's server published in Redis.
+fn heads_in(url: &str, folder: &Path) -> Result<Vec<AuditHead>, Failure> {
+    let failed = |error: StoreError| Failure::new(error.to_string());
+    let block = config::load_quietly(&RuleArgs::default())?.serve()?;
+    let RedisSettings { url, options, .. } = RedisSettings::at(url, &block.redis)?;
+    let store = RedisStore::open(&url, options).map_err(failed)?;
+    let Some(server) = audit_server(folder) else { return Ok(Vec::new()) };
+    published_heads(&store.records(), &server, now()).map_err(failed)
 }
 
 fn query(folder: &Path, args: &AuditQueryArgs, out: &mut dyn Write) -> Result<u8, Failure> {
@@ -119,7 +141,9 @@ fn export(folder: &Path, args: &AuditExportArgs, out: &mut dyn Write) -> Result<
 
 fn purge(folder: &Path, args: &AuditPurgeArgs, out: &mut dyn Write) -> Result<u8, Failure> {
     let project = Project::parse(&args.project).map_err(Failure::new)?;
-    let log = AuditLog::open(folder, AuditSettings::default(), now())?;
+    let mut settings = AuditSettings::default();
+    settings.key = args.key_file.as_deref().map(|file| read_key(file, folder)).transpose()?;
+    let log = AuditLog::open(folder, settings, now())?;
     let count = log.purge(&project, &args.session.as_str().into(), &person(), now())?;
     let records = if count == 1 { "1 record".to_owned() } else { format!("{count} records") };
     writeln!(out, "Purged {records} of session {}.", deloop_detect::clean(&args.session, 256))?;

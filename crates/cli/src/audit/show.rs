@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use deloop_detect::clean;
-use deloop_server::{AuditRecord, AuditedTurn, Verification};
+use deloop_server::{AuditEvidence, AuditRecord, AuditedTurn, Verification};
 use serde_json::Value;
 
 use crate::exit::Failure;
@@ -18,7 +18,11 @@ const NAME: usize = 32;
 const TURN: usize = 5000;
 
 /// Prints what a verification found.
-pub(super) fn verification(found: &Verification, out: &mut dyn Write) -> Result<(), Failure> {
+pub(super) fn verification(
+    found: &Verification,
+    evidence: &AuditEvidence,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     for problem in &found.problems {
         writeln!(out, "Problem: {problem}")?;
     }
@@ -35,6 +39,9 @@ pub(super) fn verification(found: &Verification, out: &mut dyn Write) -> Result<
     let records = counted(found.records, "record");
     let files = counted(found.segments, "file");
     writeln!(out, "The audit log is {verdict}: {records}{first} in {files}{purged}.")?;
+    if found.problems.is_empty() {
+        writeln!(out, "{}", proof(found, evidence))?;
+    }
     if let Some(server) = &found.server {
         writeln!(out, "Server: {}", clean(server, 64))?;
     }
@@ -42,6 +49,24 @@ pub(super) fn verification(found: &Verification, out: &mut dyn Write) -> Result<
         writeln!(out, "Head: {head}")?;
     }
     Ok(())
+}
+
+/// Returns what an intact log proves: whoever can write its folder can do everything else.
+fn proof(found: &Verification, evidence: &AuditEvidence) -> String {
+    let mut proven = Vec::new();
+    if !evidence.keys.is_empty() {
+        proven.push(format!("{} by the key", counted(found.authentic, "record")));
+    }
+    proven.extend(
+        evidence.noted.iter().map(|head| format!("all up to {} by the head that you noted", head.seq)),
+    );
+    let published = evidence.published.as_ref().and_then(|heads| heads.last());
+    proven.extend(published.map(|head| format!("all up to {} by the shared store", head.seq)));
+    if proven.is_empty() {
+        return "Proven: nothing against someone who can write these files; see --head, --store and --key-file."
+            .to_owned();
+    }
+    format!("Proven: {}.", proven.join(", "))
 }
 
 /// Prints records, one a line, and their turns.

@@ -1,8 +1,8 @@
 //! Configuration files as documents.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use deloop_policy::{CONFIG_KEYS, DocumentError, profile_document};
+use deloop_policy::{DocumentError, ProjectFile, check_project_file, profile_document};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -24,10 +24,7 @@ pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Fail
             Failure::new(format!("{e}; to use a profile of your own, give a path that ends in .toml"))
         });
     }
-    let path = match from {
-        None => Path::new(name).to_owned(),
-        Some(layer) => layer.path.parent().unwrap_or(Path::new("")).join(name),
-    };
+    let path = profile_path(name, from);
     let text = match from.map(|layer| &layer.reach) {
         None | Some(Reach::Anywhere) => {
             safe_file::read_text(&path, LONGEST, Links::Follow).map_err(|e| told(&path, &e))?
@@ -38,11 +35,8 @@ pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Fail
         },
     };
     let document = parse(&path, &text)?;
-    if matches!(from.map(|layer| &layer.reach), Some(Reach::Inside { .. }))
-        && let Some(key) = CONFIG_KEYS.iter().find(|key| **key != "$schema" && document.get(**key).is_some())
-    {
-        let why = format!("a profile that a project names can't set `{key}`; remove it from the profile");
-        return Err(told(&path, &why));
+    if from.is_some_and(Layer::is_of_project) {
+        check_project_file(&document, ProjectFile::Profile).map_err(|e| told(&path, &e))?;
     }
     if document.as_object().is_some_and(serde_json::Map::is_empty) {
         let why =
@@ -50,6 +44,14 @@ pub(super) fn of_profile(name: &str, from: Option<&Layer>) -> Result<Value, Fail
         return Err(told(&path, &why));
     }
     Ok(document)
+}
+
+/// Returns the path of the profile file that a layer names, or the command line.
+pub(super) fn profile_path(name: &str, from: Option<&Layer>) -> PathBuf {
+    match from {
+        None => Path::new(name).to_owned(),
+        Some(layer) => layer.path.parent().unwrap_or(Path::new("")).join(name),
+    }
 }
 
 /// Returns whether a profile is a file, not a built-in one.
@@ -92,6 +94,6 @@ fn keep_message(text: &str, document: &mut Value) {
     }
 }
 
-fn told(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+pub(super) fn told(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("{}: {why}", path.display()))
 }

@@ -1,11 +1,13 @@
 //! The configuration. Flags override the environment, which overrides files, which override the profile.
 //!
-//! A file in a project applies only after you trust it (see [`crate::trust`]). For hooks, a broken configuration never
+//! A file in a project applies only after you trust it (see [`crate::trust`]), and never loosens what you set yourself. For hooks, a broken configuration never
 //! turns the guard off: the last working one stays in effect, and the user is notified.
 
+mod blame;
 mod document;
 mod from_home;
 mod last_good;
+mod merged;
 mod serve;
 mod show;
 pub(crate) mod sources;
@@ -18,14 +20,15 @@ use deloop_engine::Options;
 #[cfg(feature = "serve")]
 use deloop_policy::ServeBlock;
 use deloop_policy::{
-    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, MemoryBlock, Price, Profile, Registry, RunBlock,
-    ServerBlock, config_schema, merge, merge_settings, setting, unknown_key,
+    AgentBlock, EmbeddingsBlock, EventsBlock, Fail, KeptSetting, MemoryBlock, Price, Profile, Registry,
+    RunBlock, ServerBlock, merge, merge_settings, setting,
 };
 use deloop_types::Mode;
 use serde_json::Value;
 
 pub(crate) use self::document::{is_file_name, parse};
 pub(crate) use self::from_home::from_home;
+use self::merged::Merged;
 pub(crate) use self::show::run;
 use self::sources::{Layer, Reach, Sources};
 pub(crate) use self::sources::{own_file, state_folder};
@@ -56,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) fail: Fail,
     /// Notices for the user.
     pub(crate) notices: Vec<ConfigNotice>,
+    /// The settings of the project that don't apply.
+    pub(crate) kept: Vec<KeptSetting>,
     /// The files that were read. Later ones override earlier ones.
     files: Vec<PathBuf>,
     document: Value,
@@ -133,9 +138,6 @@ struct Given<'a> {
     environment: bool,
 }
 
-/// The keys that a project's configuration can't set, trusted or not.
-const OWN_KEYS: [&str; 4] = ["embeddings", "run", "serve", "server"];
-
 const HOOK: Defaults<'static> = Defaults { profile: "default", mode: Mode::Nudge, checked: false };
 
 /// Reads the configuration that applies here, and reports ignored files on standard error.
@@ -178,13 +180,26 @@ pub(crate) fn load_over(args: &RuleArgs, profile: &str) -> Config {
     guarding(args, Defaults { profile, mode: Mode::default(), checked: true }, true)
 }
 
-/// Checks whether the configuration in this file would work together with the user's own.
-pub(crate) fn check(project: &Layer) -> Result<(), Failure> {
+/// The settings without a project's configuration, and with it.
+pub(crate) struct Preview {
+    pub(crate) before: Value,
+    pub(crate) after: Value,
+    /// The settings of the project that don't apply.
+    pub(crate) kept: Vec<KeptSetting>,
+}
+
+/// Checks whether the configuration in this file works together with the user's own, and returns what it changes.
+pub(crate) fn preview(project: &Layer) -> Result<Preview, Failure> {
     let own = sources::find(None).own;
-    let layers: Vec<&Layer> = own.iter().chain([project]).collect();
     let args = RuleArgs::default();
     let given = Given { args: &args, profile: false, environment: false };
-    assemble(&layers, given, Defaults { checked: true, ..HOOK }).map(|_| ())
+    let base = Defaults { checked: true, ..HOOK };
+    let both: Vec<&Layer> = own.iter().chain([project]).collect();
+    let after = assemble(&both, given, base)?;
+    let alone: Vec<&Layer> = own.iter().collect();
+    // A broken configuration of the user's own isn't a reason against the project's.
+    let before = assemble(&alone, given, base).or_else(|_| assemble(&[], given, base))?;
+    Ok(Preview { before: before.document, after: after.document, kept: after.kept })
 }
 
 /// Tries the whole configuration, then less and less of it until something works. The built-in default always does.
@@ -230,58 +245,37 @@ fn fallback(own: Option<&Layer>, all: Given<'_>, base: Defaults<'_>, failure: &F
     unreachable!("the profiles that come with deloop load; a test reads each of them")
 }
 
-/// Merges the layers over the profile that they name.
+/// Merges the layers over the profile that they name. An error names the file.
 fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<Config, Failure> {
-    let mut over = Value::Object(serde_json::Map::new());
-    let schema = base.checked.then(|| config_schema(&Registry::default()));
-    let (mut profile_from, mut memory_from, mut events_from, mut swarm_from) = (None, None, None, None);
-    for layer in layers {
-        let mut document = document::of_layer(layer)?;
-        if let Some(error) = schema.as_ref().and_then(|schema| unknown_key(&document, schema)) {
-            return Err(Failure::new(format!("{}: {error}", layer.path.display())));
-        }
-        let names = |key: &str| document.get(key).is_some_and(|value| !value.is_null());
-        profile_from = if names("profile") { Some(*layer) } else { profile_from };
-        memory_from = if names("memory") { Some(*layer) } else { memory_from };
-        events_from = if names("events") { Some(*layer) } else { events_from };
-        let foreign = matches!(layer.reach, Reach::Inside { .. });
-        if let Some(key) = OWN_KEYS.iter().find(|key| foreign && names(key)) {
-            return Err(Failure::new(format!(
-                "{}: only your own configuration can set `{key}`; move it there",
-                layer.path.display()
-            )));
-        }
-        swarm_from = if swarm::is_named(&document) { Some(*layer) } else { swarm_from };
-        serve::anchor_files(&mut document, layer);
-        merge(&mut over, document);
-    }
-    let named = given.args.profile.as_deref().filter(|_| given.profile);
-    let mut document = match (named, over.get("profile")) {
-        (_, Some(value)) if !value.is_string() && !value.is_null() => {
-            return Err(Failure::new("`profile` must be the name of a profile, in quotes"));
-        }
-        (Some(name), _) => document::of_profile(name, None)?,
-        (None, Some(Value::String(name))) => document::of_profile(name, profile_from)?,
-        (None, _) => document::of_profile(base.profile, None)?,
-    };
+    assemble_any(layers, given, base).map_err(|failure| {
+        let works = |layers: &[&Layer]| assemble_any(layers, given, base).is_ok();
+        blame::name_file(layers, given.args.profile.as_deref(), failure, &works)
+    })
+}
+
+fn assemble_any(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<Config, Failure> {
+    let Merged { mut document, kept, project } = merged::merge_layers(layers, given, base)?;
     let environment = if given.environment {
         AgentBlock::from_env(|variable| std::env::var(variable).ok())?
     } else {
         AgentBlock::default()
     };
-    merge_settings(&mut document, over, environment)?;
+    merge_settings(&mut document, Value::Object(serde_json::Map::new()), environment)?;
     // A bad value is an error even if the command line overrides it: otherwise it would cause a surprise elsewhere.
     let mode = field::<Mode>(&document, "mode")?.unwrap_or(base.mode);
     let mode = given.args.mode.map_or(mode, Mode::from);
     let attended = given.args.attended || field::<bool>(&document, "attended")?.unwrap_or(false);
     let memory = field::<MemoryBlock>(&document, "memory")?.and_then(|m| m.folder);
-    let memory = memory.map(|folder| notes_folder(Path::new(&folder), memory_from)).transpose()?;
+    let memory = memory
+        .map(|folder| notes_folder(Path::new(&folder), project.naming("/memory/folder")))
+        .transpose()?;
     let events = field::<EventsBlock>(&document, "events")?.and_then(|events| events.file);
-    let events = events.map(|file| events_file(Path::new(&file), events_from)).transpose()?;
+    let events =
+        events.map(|file| events_file(Path::new(&file), project.naming("/events/file"))).transpose()?;
     let embeddings = field::<EmbeddingsBlock>(&document, "embeddings")?.unwrap_or_default();
     let server = field::<ServerBlock>(&document, "server")?.unwrap_or_default();
     let run = field::<RunBlock>(&document, "run")?.unwrap_or_default();
-    let swarm = swarm::of(&document, swarm_from, given.environment)?;
+    let swarm = swarm::of(&document, project.naming("/swarm/name"), given.environment)?;
     let fail = field::<Fail>(&document, "fail")?.unwrap_or_default();
     let profile = Profile::configured(document.clone(), base.checked)?;
     Ok(Config {
@@ -296,15 +290,24 @@ fn assemble(layers: &[&Layer], given: Given<'_>, base: Defaults<'_>) -> Result<C
         off: is_off(),
         fail,
         notices: Vec::new(),
+        kept,
         files: layers.iter().map(|layer| layer.path.clone()).collect(),
         document,
     })
 }
 
+/// The ending of a file for events that a project names.
+const EVENTS_ENDING: &str = ".jsonl";
+
 /// Returns the folder and the name of the file for events.
 fn events_file(file: &Path, from: Option<&Layer>) -> Result<(NotesFolder, String), Failure> {
     let name = file.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     let name = name.ok_or_else(|| Failure::new("`events.file` must name a file"))?;
+    // Lines appended to a script, such as a Git hook, would be run.
+    if from.is_some_and(Layer::is_of_project) && !name.ends_with(EVENTS_ENDING) {
+        let why = "the `events.file` of a project's configuration must end in";
+        return Err(Failure::new(format!("{why} `{EVENTS_ENDING}`: rename it")));
+    }
     Ok((notes_folder(file.parent().unwrap_or(Path::new("")), from)?, name))
 }
 

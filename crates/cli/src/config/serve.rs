@@ -8,10 +8,11 @@ use super::from_home;
 use super::sources::Layer;
 
 /// The settings that name a file.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "/serve/tls/certificate",
     "/serve/tls/key",
     "/serve/redis/password_file",
+    "/serve/audit/key_file",
     "/serve/redis/ca_file",
     "/serve/redis/certificate",
     "/serve/redis/key",

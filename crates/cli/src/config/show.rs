@@ -26,6 +26,10 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<u8, Failure>
     for file in &config.files {
         writeln!(out, "# from {}", deloop_detect::clean(&file.to_string_lossy(), 1000))?;
     }
+    for kept in &config.kept {
+        let key = deloop_detect::clean(&kept.key, 200);
+        writeln!(out, "# the project's `{key}` doesn't apply: yours stays")?;
+    }
     let (mut document, options) = (config.document, config.options);
     // A default printed as a setting would also apply to hooks if the output is used as a file.
     if args.rules.mode.is_some() || document.get("mode").is_some_and(|mode| !mode.is_null()) {

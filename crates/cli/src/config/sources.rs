@@ -21,6 +21,13 @@ pub(crate) struct Layer {
     pub(crate) reach: Reach,
 }
 
+impl Layer {
+    /// Returns whether it is a project's configuration, not the user's own.
+    pub(crate) fn is_of_project(&self) -> bool {
+        matches!(self.reach, Reach::Inside { .. })
+    }
+}
+
 /// Which files a configuration may name.
 #[derive(Debug, Clone)]
 pub(crate) enum Reach {

@@ -21,11 +21,6 @@ pub(crate) struct SwarmSettings {
     pub(crate) subagents: bool,
 }
 
-/// Returns whether this document names a swarm.
-pub(super) fn is_named(document: &Value) -> bool {
-    document.pointer("/swarm/name").is_some_and(|name| !name.is_null())
-}
-
 /// Reads the settings. `from` is the layer that names the swarm. The environment overrides it.
 pub(super) fn of(
     document: &Value,

@@ -79,6 +79,37 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<u8, Failure> {
     Ok(if wrong > 0 { exit::FOUND } else { exit::OK })
 }
 
+/// Checks the database, and names damaged ones that were set aside.
+fn database(state: &State) -> Vec<Note> {
+    let file = state.database();
+    let allows = "until deloop can write to it, hooks allow everything";
+    let mut notes = match state.open() {
+        Err(Failure::Message(why)) => vec![Note::Wrong(format!("database: {why}; {allows}"))],
+        Err(Failure::ClosedPipe) => vec![Note::Wrong("database: can't be opened".to_owned())],
+        Ok(journal) => match journal.missing_tables() {
+            Err(error) => vec![Note::Wrong(format!("database: {error}; {allows}"))],
+            Ok(missing) if !missing.is_empty() => vec![Note::Wrong(format!(
+                "database: {} has no table {}; {allows}. Move the file away, and deloop creates a new one",
+                file.display(),
+                missing.join(", ")
+            ))],
+            Ok(_) => {
+                let mut notes = vec![Note::Well(format!("database: {}", file.display()))];
+                let unreadable = journal.store().unreadable_states().unwrap_or_default();
+                if unreadable > 0 {
+                    notes.push(Note::Know(format!(
+                        "database: {unreadable} states of another release can't be read and are kept in the table \
+                         unreadable_states; `deloop purge` deletes them"
+                    )));
+                }
+                notes
+            }
+        },
+    };
+    notes.extend(state.damage().into_iter().map(|damage| Note::Wrong(format!("database: {damage}"))));
+    notes
+}
+
 /// Checks what doesn't depend on an agent.
 fn here(state: &State) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -102,13 +133,7 @@ fn here(state: &State) -> Vec<Note> {
         Some(Err(Failure::ClosedPipe)) => None,
     });
     notes.extend(server::check(&config));
-    notes.push(match state.open() {
-        Ok(_) => Note::Well(format!("database: {}", state.database().display())),
-        Err(Failure::Message(why)) => {
-            Note::Wrong(format!("database: {why}; until deloop can write to it, hooks allow everything"))
-        }
-        Err(Failure::ClosedPipe) => Note::Wrong("database: can't be opened".to_owned()),
-    });
+    notes.extend(database(state));
     if let Some(log) = state.read("deloop.log").filter(|log| !log.is_empty()) {
         let last = log.lines().last().unwrap_or_default();
         let count = log.lines().count();

@@ -25,7 +25,7 @@ pub(super) fn check(config: &Config) -> Vec<Note> {
             Ok(None) => {}
             Ok(Some(settings)) if seen.contains(&settings.url) => {}
             Ok(Some(settings)) => {
-                notes.push(ask(&settings));
+                notes.extend(ask(&settings));
                 seen.push(settings.url);
             }
             Err(failure) => notes.push(wrong(failure)),
@@ -34,17 +34,19 @@ pub(super) fn check(config: &Config) -> Vec<Note> {
     notes
 }
 
-fn ask(settings: &ServerSettings) -> Note {
+fn ask(settings: &ServerSettings) -> Vec<Note> {
     let url = deloop_detect::clean(&settings.url, 200);
     let greeting = match greet(settings) {
         Ok(greeting) => greeting,
-        Err(Failure::Message(why)) => return wrong(Failure::new(format!("{url}: {why}"))),
-        Err(failure) => return wrong(failure),
+        Err(Failure::Message(why)) => return vec![wrong(Failure::new(format!("{url}: {why}")))],
+        Err(failure) => return vec![wrong(failure)],
     };
     let version = greeting.version.unwrap_or_else(|| "of an unknown version".to_owned());
     let mode = greeting.mode.map_or("unknown", deloop_types::Mode::as_str);
     let text = format!("server: {url} decides (deloop {version}, mode {mode})");
-    if version == env!("CARGO_PKG_VERSION") { Note::Well(text) } else { Note::Know(text) }
+    let server = if version == env!("CARGO_PKG_VERSION") { Note::Well(text) } else { Note::Know(text) };
+    let key = greeting.key.map(|key| Note::Know(format!("server: {}", key.describe())));
+    std::iter::once(server).chain(key).collect()
 }
 
 fn wrong(failure: Failure) -> Note {

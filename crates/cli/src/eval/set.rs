@@ -72,6 +72,12 @@ fn set(name: String, labels: &Path, corpus: &Path, args: &EvalArgs) -> Result<Se
     let mut known = HashSet::from([real(labels)]);
     for (path, labels) in by_file {
         let file = corpus.join(&path);
+        if !args.links.follow && file.exists() && !real(&file).starts_with(real(corpus)) {
+            let folder = corpus.display();
+            return Err(Failure::new(format!(
+                "{path}: leads out of {folder}; `--follow` reads it nevertheless"
+            )));
+        }
         known.insert(real(&file));
         if !labels.sessions.is_empty() {
             files.push(SetFile { path, input: SessionInput::file(&file), labels });
@@ -80,7 +86,8 @@ fn set(name: String, labels: &Path, corpus: &Path, args: &EvalArgs) -> Result<Se
     let mut problems = Vec::new();
     // Whether a session without a label wastes resources is anyone's guess.
     if !args.labelled_only && !args.resource_abuse {
-        let source = SourceArgs { paths: vec![corpus.to_owned()], format: None, since: None };
+        let source =
+            SourceArgs { paths: vec![corpus.to_owned()], format: None, since: None, links: args.links };
         let mut found = find(&source, None);
         found.inputs.retain(|input| !known.contains(&real(input.path())));
         problems = found.problems;

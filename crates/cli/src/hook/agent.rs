@@ -43,10 +43,16 @@ pub(crate) fn run(hook: &AgentHook, out: &mut dyn Write) -> Result<u8, Failure> 
     let reply = catch_unwind(AssertUnwindSafe(|| answer(agent, hook)))
         .unwrap_or_else(|panic| Err(Failure::new(format!("a bug in deloop: {}", words(&*panic)))));
     let HookAnswer { reply, requests } = reply.unwrap_or_else(|failure| {
-        if let (Ok(state), Failure::Message(why)) = (State::here(), failure) {
-            state.log(&hook.agent, &why);
+        let mut answer = HookAnswer::default();
+        match (State::here(), failure) {
+            (Ok(state), Failure::Message(why)) => state.log(&hook.agent, &why),
+            // There is no log: whoever tries the hook by hand sees why it does nothing.
+            (Err(_), Failure::Message(why)) => {
+                answer.reply.stderr = format!("deloop: {}\n", crate::print::log_line(&why, 300));
+            }
+            (_, Failure::ClosedPipe) => {}
         }
-        HookAnswer::default()
+        answer
     });
     // An agent that doesn't read the reply has already continued.
     let _ = out.write_all(reply.stdout.as_bytes()).and_then(|()| out.flush());
@@ -106,6 +112,9 @@ fn answer(agent: &'static dyn HookAgent, hook: &AgentHook) -> Result<HookAnswer,
         }
         let live = Live { engine: &engine, store: journal.store(), journal: &journal, context };
         let handled = live.hook_event(agent, event.clone());
+        for note in journal.store().take_notes() {
+            state.log(&hook.agent, &note);
+        }
         if let Some(link) = &link {
             link.record(&hook.agent, &journal, &state);
         }

@@ -14,9 +14,24 @@ use self::args::{InstallArgs, Scope, UninstallArgs};
 use self::file::SettingsFile;
 use crate::args::RuleArgs;
 use crate::ceilings;
-use crate::config;
+use crate::config::{self, Config};
 use crate::exit::{self, Failure};
-use crate::server_link::check_url;
+use crate::server_link::{ServerGreeting, ServerSettings, check_url, greet};
+
+/// Says what the key for a server allows.
+fn server_note(config: &Config, url: &str) -> String {
+    let shown = deloop_detect::clean(url, 200);
+    let greeted = ServerSettings::of(&config.server, Some(url))
+        .and_then(|settings| settings.map(|settings| greet(&settings)).transpose());
+    match greeted {
+        Ok(Some(ServerGreeting { key: Some(key), .. })) => format!("Server {shown}: {}", key.describe()),
+        Ok(_) => format!("Server {shown}: it doesn't say what your key allows"),
+        Err(Failure::Message(why)) => {
+            format!("Server {shown}: {why}. Until it works, deloop decides on this machine")
+        }
+        Err(Failure::ClosedPipe) => format!("Server {shown}: it can't be asked"),
+    }
+}
 
 /// The planned change to one agent's file.
 struct Plan {
@@ -70,7 +85,11 @@ pub(crate) fn install(args: &InstallArgs, out: &mut dyn Write) -> Result<u8, Fai
         }
     }
     let rules = RuleArgs { profile: args.profile.clone(), ..RuleArgs::default() };
-    ceilings::print_installed(&config::load_for_hook(&rules).profile, out)?;
+    let config = config::load_for_hook(&rules);
+    ceilings::print_installed(&config.profile, out)?;
+    if let Some(url) = &args.server {
+        writeln!(out, "{}", server_note(&config, url))?;
+    }
     if args.dry_run {
         writeln!(out, "Dry run: nothing was changed.")?;
     }

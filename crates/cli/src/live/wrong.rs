@@ -116,6 +116,7 @@ fn keep(state: &State, args: &WrongArgs, row: &RecordedDecision, steps: &[Step])
     if args.was == Was::Loop {
         label["onset_turn"] = turn_at(steps, row.ts).into();
     }
+    let _lock = state.lock("labels.jsonl")?;
     let labels = state.read("labels.jsonl").unwrap_or_default();
     let same =
         |line: &&str| !serde_json::from_str::<Value>(line).is_ok_and(|known| known["path"] == label["path"]);

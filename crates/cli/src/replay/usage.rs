@@ -45,7 +45,7 @@ impl RequestUsage {
             cache_read: small(usage.cache_read_tokens),
             cache_write: small(usage.cache_write_tokens),
             cache_write_1h: small(usage.cache_write_1h_tokens),
-            usd: usage.cost_usd.unwrap_or(f64::NAN),
+            usd: usage.dollars().unwrap_or(f64::NAN),
             key: key.unwrap_or(0),
         }
     }

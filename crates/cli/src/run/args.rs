@@ -1,6 +1,7 @@
 //! The arguments of `deloop run`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
@@ -111,6 +112,12 @@ impl RunArgs {
             _ => return Ok(()),
         };
         Err(Failure::new(problem))
+    }
+
+    /// Returns how long the agent gets to exit after each signal.
+    pub(super) fn grace_time(&self) -> Duration {
+        let grace = if self.grace.is_finite() { self.grace.clamp(0.0, 3600.0) } else { 5.0 };
+        Duration::from_secs_f64(grace)
     }
 
     /// Returns how many attempts there may be without a person's word.

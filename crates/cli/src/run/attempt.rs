@@ -78,6 +78,8 @@ impl Runner<'_> {
             signalled: false,
             error: None,
         };
+        let mark = format!("{RUN}={}", attempt.run);
+        self.watchdog.begin(&mark);
         let mut process = match self.processes.start(&mut self.command(&attempt, &first, number)) {
             Ok(process) => process,
             Err(error) => {
@@ -88,6 +90,7 @@ impl Runner<'_> {
         if let (Some(stdin), Some(input)) = (process.stdin.take(), &self.input) {
             input.feed(stdin);
         }
+        self.watchdog.started(&process);
         let store = self.store.as_ref();
         let watched = self.watch(&process, &attempt.run, earlier)?;
         attempt.ended = now();
@@ -110,8 +113,9 @@ impl Runner<'_> {
             attempt.source = (!sources.is_empty()).then(|| sources.swap_remove(stopped.unwrap_or(0)));
         }
         if attempt.ended_by().is_some() && watched.pushed.is_some() {
-            process.clear_away(&format!("{RUN}={}", attempt.run));
+            process.clear_away(&mark, self.watchdog.id());
         }
+        self.watchdog.end();
         self.report(&mut attempt, number, watched.pushed);
         Ok(attempt)
     }
@@ -154,7 +158,7 @@ impl Runner<'_> {
 
     /// Tells the user how an attempt ended, and writes the hand-off of a stopped one.
     fn report(&self, attempt: &mut Attempt, number: usize, pushed: Option<Push>) {
-        let Some(store) = &self.store else { return };
+        let (Some(store), Some(state)) = (&self.store, &self.state) else { return };
         let Some(stop) = attempt.ended_by().cloned() else {
             if let Some(problem) = guarded::never_called(store, &attempt.run, &self.args.command[0]) {
                 say(&problem);
@@ -176,7 +180,7 @@ impl Runner<'_> {
             end: End { status: attempt.exit_code.unwrap_or(u8::MAX), pushed },
         };
         let file = self.args.handoff.as_deref().map(|path| numbered(path, number));
-        match handoff::write(&run, &stop, store, &self.state, file.as_deref()) {
+        match handoff::write(&run, &stop, store, state, file.as_deref()) {
             Ok(path) => {
                 say(&format!("summary and next steps: {}", path.display()));
                 attempt.handoff = std::path::absolute(&path).ok().or(Some(path));

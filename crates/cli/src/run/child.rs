@@ -33,8 +33,10 @@ impl Push {
 pub(super) enum Happened {
     /// The process has exited.
     Ended(ExitStatus),
-    /// deloop received this signal.
+    /// deloop received this signal, which asks it to end.
     Signal(i32),
+    /// deloop received this signal, which means nothing to it and is for the agent.
+    Message(i32),
     /// The person at the terminal typed a line; none at the end of the input.
     Line(Option<String>),
     /// The time is up.
@@ -60,7 +62,7 @@ impl Processes {
 
     /// Starts a process. It gets deloop's standard streams unless the command says otherwise.
     pub(super) fn start(&self, command: &mut Command) -> std::io::Result<AgentProcess> {
-        let own_group = !std::io::stdin().is_terminal();
+        let own_group = !has_terminal();
         #[cfg(unix)]
         if own_group {
             std::os::unix::process::CommandExt::process_group(command, 0);
@@ -90,7 +92,7 @@ impl Processes {
         loop {
             match self.next(Duration::from_secs(3600))? {
                 Happened::Ended(status) => return Ok(status),
-                Happened::Signal(signal) => process.pass_on(signal),
+                Happened::Signal(signal) | Happened::Message(signal) => process.pass_on(signal),
                 Happened::Line(_) | Happened::Nothing => {}
             }
         }
@@ -108,27 +110,39 @@ impl Processes {
             match self.next(Duration::from_secs(3600))? {
                 Happened::Line(line) => return Ok(line),
                 Happened::Signal(_) => return Ok(None),
-                Happened::Ended(_) | Happened::Nothing => {}
+                Happened::Ended(_) | Happened::Message(_) | Happened::Nothing => {}
             }
         }
     }
 }
 
+/// Returns whether this process belongs to a terminal, even if its standard input is something else. A process in a group of
+/// its own would be stopped as soon as it used that terminal.
+fn has_terminal() -> bool {
+    #[cfg(unix)]
+    let is_open = unix::terminal().is_some();
+    #[cfg(not(unix))]
+    let is_open = false;
+    is_open || std::io::stdin().is_terminal()
+}
+
 /// A running agent, or another program in its place.
+#[derive(Default)]
 pub(super) struct AgentProcess {
-    id: u32,
+    pub(super) id: u32,
     /// Whether it leads its own process group, to which everything it starts belongs. On a terminal it doesn't, because
     /// only the terminal's group can read from it and gets its Ctrl-C.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has process groups"))]
-    own_group: bool,
+    pub(super) own_group: bool,
     /// Its standard input, if that is a pipe.
     pub(super) stdin: Option<ChildStdin>,
 }
 
 #[cfg(unix)]
 mod unix {
-    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    use rustix::process::{
+        Pid, Signal, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
+    };
+    use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
     use signal_hook::iterator::Signals;
 
     use super::super::process_table;
@@ -145,12 +159,29 @@ mod unix {
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
 
+    /// Opens the terminal that this process belongs to.
+    pub(super) fn terminal() -> Option<std::fs::File> {
+        let mut options = std::fs::OpenOptions::new();
+        let flags = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), flags);
+        options.open("/dev/tty").ok()
+    }
+
+    /// Returns whether Ctrl-C at the terminal reaches this process and the agent in its group.
+    fn is_in_foreground() -> bool {
+        let group = terminal().and_then(|terminal| rustix::termios::tcgetpgrp(terminal).ok());
+        group == Some(rustix::process::getpgrp())
+    }
+
     /// Forwards the signals that would end deloop.
     pub(super) fn listen(sender: Sender<Happened>) -> std::io::Result<()> {
-        let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+        let messages = [SIGALRM, SIGUSR1, SIGUSR2];
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().chain(messages))?;
         std::thread::spawn(move || {
             for signal in signals.forever() {
-                if sender.send(Happened::Signal(signal)).is_err() {
+                let is_message = messages.contains(&signal);
+                let happened = if is_message { Happened::Message(signal) } else { Happened::Signal(signal) };
+                if sender.send(happened).is_err() {
                     break;
                 }
             }
@@ -163,7 +194,11 @@ mod unix {
         pub(in super::super) fn pass_on(&self, signal: i32) {
             let signal = match signal {
                 // The terminal has already sent these to the agent.
-                SIGINT | SIGQUIT if !self.own_group => return,
+                SIGINT | SIGQUIT if !self.own_group && is_in_foreground() => return,
+                // What the agent started doesn't expect these, and would end.
+                SIGALRM => return self.send_alone(Signal::ALARM),
+                SIGUSR1 => return self.send_alone(Signal::USR1),
+                SIGUSR2 => return self.send_alone(Signal::USR2),
                 SIGINT => Signal::INT,
                 SIGQUIT => Signal::QUIT,
                 SIGHUP => Signal::HUP,
@@ -182,13 +217,14 @@ mod unix {
         }
 
         /// Ends what the agent left running: its group, whose id stays valid while any process is in it, and what left the
-        /// group. `mark` is a variable in the environment of the run's processes alone.
-        pub(in super::super) fn clear_away(&self, mark: &str) {
+        /// group. `mark` is a variable in the environment of the run's processes alone, and `spared` is none of them.
+        pub(in super::super) fn clear_away(&self, mark: &str, spared: Option<u32>) {
             if self.own_group {
                 self.send(Signal::KILL);
             }
             for _ in 0..ROUNDS {
-                let left = process_table::started_here(Some(mark));
+                let mut left = process_table::started_here(Some(mark));
+                left.retain(|id| Some(*id) != spared);
                 if left.is_empty() {
                     break;
                 }
@@ -208,10 +244,29 @@ mod unix {
             }
         }
 
+        /// Returns whether it still runs, or, in a group of its own, anything that it started. On Linux, its environment shows
+        /// that its id wasn't given to another process.
+        pub(in super::super) fn is_running(&self, mark: &str) -> bool {
+            let Some(pid) = self.pid() else { return false };
+            let is_there = match self.own_group {
+                true => test_kill_process_group(pid),
+                false => test_kill_process(pid),
+            };
+            is_there.is_ok() && (cfg!(not(target_os = "linux")) || process_table::is_marked(self.id, mark))
+        }
+
+        fn pid(&self) -> Option<Pid> {
+            i32::try_from(self.id).ok().and_then(Pid::from_raw)
+        }
+
         fn send(&self, signal: Signal) {
-            let Some(pid) = i32::try_from(self.id).ok().and_then(Pid::from_raw) else { return };
+            let Some(pid) = self.pid() else { return };
             // A process that is gone needs no signal.
             let _ = if self.own_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+        }
+
+        fn send_alone(&self, signal: Signal) {
+            let _ = self.pid().map(|pid| kill_process(pid, signal));
         }
     }
 }
@@ -227,8 +282,13 @@ impl AgentProcess {
     }
 
     #[expect(clippy::unused_self, reason = "the same as on Unix")]
-    pub(super) fn clear_away(&self, _mark: &str) {}
+    pub(super) fn clear_away(&self, _mark: &str, _spared: Option<u32>) {}
 
     #[expect(clippy::unused_self, reason = "the same as on Unix")]
     pub(super) fn reap_adopted(&self) {}
+
+    #[expect(clippy::unused_self, reason = "the same as on Unix")]
+    pub(super) fn is_running(&self, _mark: &str) -> bool {
+        false
+    }
 }

@@ -15,6 +15,7 @@ pub(crate) mod result;
 mod stall;
 mod then_command;
 mod watch;
+pub(crate) mod watchdog;
 
 use std::io::IsTerminal;
 
@@ -27,6 +28,7 @@ use self::child::Processes;
 use self::input::RepeatableInput;
 use self::result::{RunOutcome, RunResult};
 use self::stall::StallLimits;
+use self::watchdog::Watchdog;
 use crate::args::RuleArgs;
 use crate::clock::WaitClock;
 use crate::config;
@@ -37,10 +39,13 @@ use crate::state::State;
 /// What all attempts of a run share.
 struct Runner<'a> {
     args: &'a RunArgs,
-    state: State,
+    /// Where its hand-off is written; none if there is no store.
+    state: Option<State>,
     /// None if the run can't be watched. It isn't stopped then: the agent continues.
     store: Option<SqliteJournal>,
     processes: Processes,
+    /// What ends the agent if deloop is killed.
+    watchdog: Watchdog,
     clock: WaitClock,
     /// Standard input, if more than one attempt may need it.
     input: Option<RepeatableInput>,
@@ -89,9 +94,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 impl<'a> Runner<'a> {
     /// Prepares a run, and warns about what keeps deloop from guarding it.
     fn new(args: &'a RunArgs) -> Result<Self, Failure> {
-        let state = State::here()?;
         let unwatched = |failure| say(&format!("deloop can't stop this run: {}", words(failure)));
-        let store = state.open().map_err(unwatched).ok();
+        let opened = State::here().and_then(|state| Ok((state.open()?, state)));
+        let (store, state) = opened.map_err(unwatched).ok().unzip();
         if config::is_off() {
             say("DELOOP=off is set, so this run is not guarded");
         } else if let Some(problem) = guarded::problem(&args.command[0]) {
@@ -115,6 +120,7 @@ impl<'a> Runner<'a> {
             state,
             store,
             processes,
+            watchdog: Watchdog::of(args),
             clock: WaitClock::new(),
             input,
             stall,

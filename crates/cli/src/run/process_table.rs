@@ -81,7 +81,7 @@ fn rows() -> Vec<ProcessRow> {
 }
 
 /// Returns whether a process has this variable with this value. The environment of another user's process can't be read.
-fn is_marked(id: u32, mark: &str) -> bool {
+pub(super) fn is_marked(id: u32, mark: &str) -> bool {
     let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
 }

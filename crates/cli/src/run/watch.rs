@@ -39,9 +39,7 @@ impl Runner<'_> {
         run: &str,
         earlier: &[Attempt],
     ) -> Result<Watched, Failure> {
-        let grace = self.args.grace;
-        let grace = if grace.is_finite() { grace.clamp(0.0, 3600.0) } else { 5.0 };
-        let grace = Duration::from_secs_f64(grace);
+        let grace = self.args.grace_time();
         let store = self.store.as_ref();
         let mut stall = store.and_then(|store| StallWatch::new(store, run, self.stall, self.clock.now()));
         // When the agent gets the next signal.
@@ -54,6 +52,7 @@ impl Runner<'_> {
                     signalled = true;
                     agent.pass_on(signal);
                 }
+                Happened::Message(signal) => agent.pass_on(signal),
                 Happened::Line(_) => {}
                 Happened::Nothing => {
                     idle = idle.wrapping_add(1);

@@ -5,8 +5,10 @@
 //! follow no links, create new files exclusively under a random name, and replace a file only if it is unchanged.
 
 mod folder;
+mod lock;
 mod read;
 mod write;
 
+pub(crate) use lock::{FileLock, lock};
 pub(crate) use read::{Links, is_stream, open, open_named, read, read_text};
 pub(crate) use write::{Expected, Make, Permission, Target, append_named, private_folder, replace_named};

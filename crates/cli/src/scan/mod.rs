@@ -143,6 +143,14 @@ fn is_empty(read: &ReplayedFiles) -> bool {
 }
 
 fn print_searched(found: &FoundInputs, unread: u64, out: &mut dyn Write) -> Result<(), Failure> {
+    if found.searched.is_empty() {
+        writeln!(
+            out,
+            "No sessions found: there is no home folder to search. Set HOME, or run `deloop scan PATH`.\n"
+        )?;
+        writeln!(out, "Here is what deloop finds in its example sessions:\n")?;
+        return Ok(());
+    }
     writeln!(out, "No sessions found. deloop searched these folders:\n")?;
     for (format, folder) in &found.searched {
         writeln!(out, "  {format:<16} {}", home_relative(folder))?;

@@ -1,6 +1,6 @@
 //! `deloop serve`: Steps in, Decisions out, over HTTP.
 
-mod redis;
+pub(crate) mod redis;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,9 @@ use clap::Args;
 use deloop_engine::Engine;
 use deloop_policy::{AuditBlock, AuditKeep, ServeBlock};
 use deloop_server::{
-    AccessSettings, AuditEntry, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, Clock, KEY_FILE,
-    RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm, configuration_hash,
+    AccessSettings, AuditEntry, AuditKey, AuditLog, AuditSettings, Broker, BrokerStore, BudgetLimits, Clock,
+    ConnectionLimits, KEY_FILE, RateLimits, ServerAccess, ServerNotice, TellFn, TlsFiles, TurnForm,
+    configuration_hash,
 };
 use deloop_types::Millis;
 use serde_json::json;
@@ -40,7 +41,7 @@ Examples:
 
 To listen on an address that other machines can reach, create a key first (`deloop keys add`) and
 give a certificate. Prints its address on stderr when it is ready. SIGINT and SIGTERM finish the requests in progress
-and close the database.
+and close the database. SIGHUP reads the keys and the certificate again.
 
 Exit codes: 0 after a signal; 2 the server couldn't start.";
 
@@ -103,13 +104,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
             print::tell(format_args!("deloop: listening on {scheme}://{address}"));
         }
         ServerNotice::Stopping => print::tell("deloop: finishing requests"),
+        ServerNotice::Reloaded => print::tell("deloop: read the keys and the certificate again"),
         ServerNotice::Failed(reason) => {
             print::tell(format_args!("deloop: {}", print::log_line(&reason, LONGEST_ERROR)));
         }
         _ => {}
     });
     let store = match &redis {
-        Some(RedisSettings { url, options }) => BrokerStore::Redis { url, options: options.clone() },
+        Some(RedisSettings { url, options, allow_eviction }) => {
+            BrokerStore::Redis { url, options: options.clone(), allow_eviction: *allow_eviction }
+        }
         None => BrokerStore::File(&file),
     };
     let engine = Engine::new(profile, options);
@@ -145,14 +149,25 @@ fn settings(
         _ => return Err(Failure::new("`[serve.tls]` needs both `certificate` and `key`")),
     };
     let tls = given.or(configured).map(|(certificate, key)| TlsFiles { certificate, key });
+    let usual = ConnectionLimits::default();
+    let given = |limit: Option<u64>, usual| limit.map_or(usual, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let connections = ConnectionLimits {
+        connections: given(limits.connections, usual.connections),
+        per_address: given(limits.connections_per_address, usual.per_address),
+        per_key: given(limits.connections_per_key, usual.per_key),
+    };
     let usual = RateLimits::default();
     let limits = RateLimits {
         requests_per_second: limits.requests_per_second.unwrap_or(usual.requests_per_second),
         steps_per_second: limits.steps_per_second.unwrap_or(usual.steps_per_second),
         burst: limits.burst.unwrap_or(usual.burst),
+        new_agents_per_minute: limits.new_agents_per_minute.unwrap_or(usual.new_agents_per_minute),
+        swarms_per_hour: limits.swarms_per_hour.unwrap_or(usual.swarms_per_hour),
+        listeners: limits.listeners.unwrap_or(usual.listeners),
     };
     let allow_plain_http = args.allow_plain_http;
-    Ok(AccessSettings { key_file: key_file.to_owned(), hosts, tls, allow_plain_http, limits, clock })
+    let key_file = key_file.to_owned();
+    Ok(AccessSettings { key_file, hosts, tls, allow_plain_http, limits, connections, clock })
 }
 
 /// Opens the audit log beside the database.
@@ -163,8 +178,12 @@ fn open_audit(
     now: Millis,
 ) -> Result<AuditLog, Failure> {
     let folder = database.with_file_name(AUDIT_FOLDER);
+    let state = folder.parent().unwrap_or(Path::new(""));
+    let wrong = |why: String| Failure::new(format!("`serve.audit.key_file`: {why}"));
+    let read = |file: &String| AuditKey::read(Path::new(file), state).map_err(wrong);
     let mut settings = AuditSettings::default();
     settings.configuration = Some(configuration);
     (settings.keep_days, settings.keep_mib) = (keep.keep_days, keep.keep_mib);
+    settings.key = keep.key_file.as_ref().map(read).transpose()?;
     AuditLog::open(&folder, settings, now).map_err(|error| Failure::new(error.to_string()))
 }

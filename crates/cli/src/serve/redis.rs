@@ -19,9 +19,10 @@ const LONGEST_PASSWORD: u64 = 4 << 10;
 /// Maximum size of a file with certificates or a key, in bytes.
 const LONGEST_CERTIFICATES: u64 = 1 << 20;
 
-pub(super) struct RedisSettings {
-    pub(super) url: String,
-    pub(super) options: RedisOptions,
+pub(crate) struct RedisSettings {
+    pub(crate) url: String,
+    pub(crate) options: RedisOptions,
+    pub(crate) allow_eviction: bool,
 }
 
 impl RedisSettings {
@@ -32,17 +33,30 @@ impl RedisSettings {
         };
         // A password is for the Redis it was configured with.
         let configured = if args.store.is_none() { password(block)? } else { None };
+        let mut settings = Self::named(url, configured, block)?;
+        let options = &mut settings.options;
+        options.deadline = args.store_timeout.map_or(options.deadline, Duration::from_millis);
+        options.wait_replicas = args.store_wait_replicas.unwrap_or(options.wait_replicas);
+        Ok(Some(settings))
+    }
+
+    /// Returns the settings of the Redis at `url`, which is on the command line.
+    pub(crate) fn at(url: &str, block: &ServeRedisBlock) -> Result<Self, Failure> {
+        Self::named(url, None, block)
+    }
+
+    fn named(url: &str, configured: Option<RedisSecret>, block: &ServeRedisBlock) -> Result<Self, Failure> {
         let usual = RedisOptions::default();
         let options = RedisOptions {
             prefix: block.prefix.clone().filter(|prefix| !prefix.is_empty()).unwrap_or(usual.prefix),
-            deadline: args.store_timeout.or(block.timeout_ms).map_or(usual.deadline, Duration::from_millis),
+            deadline: block.timeout_ms.map_or(usual.deadline, Duration::from_millis),
             connections: CONNECTIONS,
-            wait_replicas: args.store_wait_replicas.or(block.wait_replicas).unwrap_or(usual.wait_replicas),
+            wait_replicas: block.wait_replicas.unwrap_or(usual.wait_replicas),
             password: redis_password().or(configured),
             tls: tls(block, url)?,
             ..RedisOptions::default()
         };
-        Ok(Some(Self { url: url.clone(), options }))
+        Ok(Self { url: url.to_owned(), options, allow_eviction: block.allow_eviction })
     }
 }
 

@@ -8,6 +8,7 @@ use ureq::Body;
 use ureq::http::Response;
 
 use super::connection::{ANSWER, ServerConnection, reported_error};
+use super::key_report::KeyReport;
 use super::settings::ServerSettings;
 use crate::exit::Failure;
 
@@ -35,6 +36,8 @@ pub(super) struct LinkFailure {
 pub(crate) struct ServerGreeting {
     pub(crate) version: Option<String>,
     pub(crate) mode: Option<Mode>,
+    /// What the key allows, if the server says so.
+    pub(crate) key: Option<KeyReport>,
 }
 
 impl ServerClient {
@@ -65,7 +68,9 @@ impl ServerClient {
         let version = version.map(|version| deloop_detect::clean(version, 40));
         let mode = mode_of(&response);
         match response.body_mut().with_config().limit(ANSWER).read_to_vec() {
-            Ok(answer) if answer.trim_ascii() == b"[]" => Ok(ServerGreeting { version, mode }),
+            Ok(answer) if answer.trim_ascii() == b"[]" => {
+                Ok(ServerGreeting { version, mode, key: KeyReport::ask(&self.connection) })
+            }
             _ => Err(general("this isn't a deloop server")),
         }
     }

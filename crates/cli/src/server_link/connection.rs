@@ -7,7 +7,6 @@ use serde_json::Value;
 use ureq::http::Response;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::typestate::WithBody;
-#[cfg(feature = "serve")]
 use ureq::typestate::WithoutBody;
 use ureq::{Agent, Body, RequestBuilder};
 
@@ -73,7 +72,6 @@ impl ServerConnection {
         }
     }
 
-    #[cfg(feature = "serve")]
     pub(crate) fn get(&self, path: &str) -> RequestBuilder<WithoutBody> {
         self.identified(self.agent.get(self.address(path)))
     }

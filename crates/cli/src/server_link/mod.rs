@@ -3,6 +3,7 @@
 
 mod client;
 mod connection;
+mod key_report;
 mod message;
 mod settings;
 

@@ -12,13 +12,11 @@ use deloop_types::Millis;
 
 use super::Problem;
 use super::agent_folders::{self, fits};
+use super::pattern::PathPattern;
 use super::walk::Walk;
 
 /// Extensions of session files in folders that a user names.
 const ENDINGS: [&str; 4] = [".jsonl", ".json", ".ndjson", ".traj"];
-
-/// Maximum number of paths read from a glob.
-const MATCHES: usize = 1_000_000;
 
 /// The example sessions that come with deloop.
 const EXAMPLES: [(&str, &str); 3] = [
@@ -38,6 +36,16 @@ pub(crate) struct SourceArgs {
     /// Only sessions active since then: 30d, 12h, 2w, or a date like 2026-01-31
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
+    #[command(flatten)]
+    pub(crate) links: LinkArgs,
+}
+
+/// Where links may lead.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct LinkArgs {
+    /// Follow links in a folder that lead out of it
+    #[arg(long)]
+    pub(crate) follow: bool,
 }
 
 /// One input to read.
@@ -129,15 +137,22 @@ impl FoundInputs {
 /// files last written before `cutoff`.
 pub(crate) fn find(args: &SourceArgs, cutoff: Option<Millis>) -> FoundInputs {
     let forced = args.format.as_deref().and_then(deloop_formats::find);
-    let mut finder =
-        Finder { forced, cutoff, found: FoundInputs::default(), walk: Walk::default(), seen: HashSet::new() };
+    let mut finder = Finder {
+        forced,
+        cutoff,
+        found: FoundInputs::default(),
+        walk: Walk::new(args.links.follow),
+        seen: HashSet::new(),
+    };
     if args.paths.is_empty() {
         finder.discover();
     }
+    args.paths.iter().filter(|path| path.is_dir()).for_each(|path| finder.walk.allow(path));
     for path in &args.paths {
         finder.named(path);
     }
     let mut found = finder.found;
+    found.missing |= finder.walk.is_cut();
     found.problems.extend(finder.walk.problems);
     found.leave_to_own_files();
     found
@@ -170,15 +185,16 @@ impl Finder {
             Some(format) => vec![format],
             None => FORMATS.to_vec(),
         };
-        for place in agent_folders::known(&formats) {
+        let places = agent_folders::known(&formats);
+        places.iter().for_each(|place| self.walk.allow(&place.folder));
+        for place in places {
             self.found.searched.push((place.format.name(), place.folder.clone()));
             if place.folder.is_file() {
                 self.add(place.folder, Some(place.format), false);
             } else if place.folder.is_dir() {
-                let mut walk = Walk::default();
-                walk.below(&place.folder, &|path| fits(path, place.suffix));
-                self.found.problems.append(&mut walk.problems);
-                for path in walk.files {
+                self.walk.forget_folders();
+                self.walk.below(&place.folder, &|path| fits(path, place.suffix));
+                for path in std::mem::take(&mut self.walk.files) {
                     self.add(path, Some(place.format), false);
                 }
             }
@@ -200,7 +216,7 @@ impl Finder {
         match std::fs::metadata(path) {
             Ok(about) if about.is_dir() => self.folder(path),
             Ok(_) => self.add(path.to_owned(), None, true),
-            Err(error) => match matches(path) {
+            Err(error) => match PathPattern::of(path).map(|pattern| pattern.expand(&mut self.walk)) {
                 Some(paths) if !paths.is_empty() => {
                     for path in paths {
                         if path.is_dir() {
@@ -254,10 +270,4 @@ impl Finder {
             });
         }
     }
-}
-
-/// Returns what a glob matches, at most [`MATCHES`] paths; `None` if the path is no glob.
-fn matches(path: &Path) -> Option<Vec<PathBuf>> {
-    let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']))?;
-    Some(glob::glob(pattern).ok()?.filter_map(Result::ok).take(MATCHES).collect())
 }

@@ -8,6 +8,7 @@ mod find;
 mod load;
 mod opencode;
 mod parallel;
+mod pattern;
 mod problem;
 mod read;
 pub(crate) mod since;
@@ -15,7 +16,7 @@ mod unread;
 mod walk;
 
 pub(crate) use deloop_formats::ReadError;
-pub(crate) use find::{FoundInputs, InputSource, SessionInput, SourceArgs, examples, find};
+pub(crate) use find::{FoundInputs, InputSource, LinkArgs, SessionInput, SourceArgs, examples, find};
 pub(crate) use load::load;
 pub(crate) use parallel::{InputOutcome, each};
 pub(crate) use problem::{Problem, home_relative, print_problems};

@@ -3,6 +3,7 @@
 //! Anyone can put a `deloop.toml` into a repository, so it is ignored until the user runs `deloop trust`. Trust covers
 //! the file's current content and owner.
 
+mod changes;
 mod records;
 
 use std::io::Write;
@@ -23,8 +24,9 @@ Examples:
 
 A deloop.toml or deloop.yaml in a folder is ignored until you trust it, because it may come with a
 repository that somebody else wrote. Trust covers the current content and owner of the file and of
-the profile it names; after a change it is ignored again. Your own configuration
-(~/.config/deloop), --config and DELOOP_* need no trust.";
+the profile it names; after a change it is ignored again. `deloop trust` shows what the file changes
+in your settings. What you set yourself stays: a project can make it stricter, never looser. Your own
+configuration (~/.config/deloop), --config and DELOOP_* need no trust.";
 
 /// `deloop trust`
 #[derive(Debug, Args)]
@@ -41,14 +43,13 @@ pub(crate) struct TrustArgs {
 }
 
 pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> {
-    let mut trusted = Trusted::read()?;
     if args.list {
-        return list(&trusted, out);
+        return list(&Trusted::read()?, out);
     }
     if args.remove {
         let path = named(args.path.as_deref()).or_else(|failure| args.path.clone().ok_or(failure))?;
         let shown = shown(&path);
-        if !trusted.remove(&path)? {
+        if !Trusted::remove(&path)? {
             return Err(Failure::new(format!("{shown} is not trusted; `deloop trust --list` shows what is")));
         }
         writeln!(out, "No longer trusted: {shown}")?;
@@ -56,12 +57,14 @@ pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> 
     }
     let path = named(args.path.as_deref())?;
     let (record, layer) = records::examine(&path)?;
-    config::check(&layer).map_err(|failure| match failure {
+    let preview = config::preview(&layer).map_err(|failure| match failure {
         Failure::Message(why) => {
             Failure::new(format!("{why}. It is still not trusted; fix it, then try again"))
         }
         other => other,
     })?;
+    changes::print(&preview, out)?;
+    Trusted::add(record.clone())?;
     writeln!(out, "Trusted: {}", shown(&layer.path))?;
     writeln!(out, "  sha256 {}", record.sha256)?;
     if let Some(profile) = &record.profile {
@@ -71,7 +74,6 @@ pub(crate) fn run(args: &TrustArgs, out: &mut dyn Write) -> Result<u8, Failure> 
         writeln!(out, "  note: it belongs to another user (uid {owner})")?;
     }
     writeln!(out, "It applies to everything started in its folder, until it changes.")?;
-    trusted.add(record)?;
     Ok(exit::OK)
 }
 

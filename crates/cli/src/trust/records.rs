@@ -88,23 +88,27 @@ impl Trusted {
         &self.records
     }
 
-    /// Adds a configuration, replacing an earlier entry for the same path.
-    pub(crate) fn add(&mut self, record: TrustRecord) -> Result<(), Failure> {
-        self.records.retain(|known| known.path != record.path);
-        self.records.push(record);
-        self.write()
+    /// Adds a configuration to the list, replacing an earlier entry for the same path.
+    pub(crate) fn add(record: TrustRecord) -> Result<(), Failure> {
+        let _lock = State::here()?.lock(TRUSTED_FILE)?;
+        let mut all = Self::read()?;
+        all.records.retain(|known| known.path != record.path);
+        all.records.push(record);
+        all.write()
     }
 
-    /// Removes a configuration. Returns whether it was listed.
-    pub(crate) fn remove(&mut self, path: &Path) -> Result<bool, Failure> {
-        let before = self.records.len();
+    /// Removes a configuration from the list. Returns whether it was listed.
+    pub(crate) fn remove(path: &Path) -> Result<bool, Failure> {
         let real = real_path(path).unwrap_or_else(|_| path.to_owned());
         let (real, path) = (real.to_string_lossy(), path.to_string_lossy());
-        self.records.retain(|known| known.path != real && known.path != path);
-        if self.records.len() == before {
+        let _lock = State::here()?.lock(TRUSTED_FILE)?;
+        let mut all = Self::read()?;
+        let before = all.records.len();
+        all.records.retain(|known| known.path != real && known.path != path);
+        if all.records.len() == before {
             return Ok(false);
         }
-        self.write().map(|()| true)
+        all.write().map(|()| true)
     }
 
     fn write(&self) -> Result<(), Failure> {

@@ -1,11 +1,12 @@
 //! `cargo xtask bench-serve`: the load a server takes, beside what could be expected of it, in one run.
 //!
 //! Everything runs on this machine at the same time, the generator included, so compare the figures with each other.
-//! `--single-steps 16` measures single steps over 16 connections alone.
+//! `--single-steps 16` measures single steps over 16 connections alone, `--health` how fast `/healthz` is under load.
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark measures and prints")]
 
 mod empty_route;
 mod generator;
+mod health;
 mod kept_sessions;
 mod processes;
 mod steps;
@@ -32,6 +33,9 @@ fn main() {
     let time = Duration::from_secs(seconds);
     let kept = value("--kept-sessions").and_then(|n| n.parse().ok()).unwrap_or(0);
     println!("deloop: {}", binary());
+    if arguments.iter().any(|a| a == "--health") {
+        return health::run(&Serve::start(&[]), time);
+    }
     if let Some(connections) = value("--single-steps").and_then(|n| n.parse().ok()) {
         let (server, route) = (Serve::start(&[]), EmptyRoute::start());
         return single_rows("SQLite", &server, &route, connections, time);

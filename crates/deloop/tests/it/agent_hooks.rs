@@ -422,6 +422,22 @@ fn a_locked_database_never_stops_the_agent() {
     assert!(agent.log().contains("locked"), "{}", agent.log());
 }
 
+/// Another process that replaces the damaged database and never ends.
+#[test]
+fn a_damaged_database_with_a_held_lock_never_stops_the_agent() {
+    let mut agent = Agent::new("claude-code", "doom-loop", "enforce");
+    agent.before("make check");
+    std::fs::write(agent.state().join("deloop.db"), "no database at all").unwrap();
+    std::fs::remove_file(agent.state().join("deloop.db-wal")).unwrap();
+    let lock = std::fs::File::create(agent.state().join("deloop.db.lock")).unwrap();
+    lock.lock().unwrap();
+    assert!(agent.before("make check").is_null());
+    assert!(agent.log().contains("another process is doing it"), "{}", agent.log());
+    drop(lock);
+    agent.before("make check");
+    assert_eq!(agent.query::<i64>("SELECT count(*) FROM sessions"), 1, "a fresh one was started");
+}
+
 #[test]
 fn those_who_want_it_fail_closed() {
     let mut agent = Agent::new("claude-code", "doom-loop", "enforce");

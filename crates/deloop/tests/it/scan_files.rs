@@ -218,3 +218,96 @@ fn a_bad_file_never_loses_the_others() {
         "what is no session is no problem: {problems:?}"
     );
 }
+
+/// A home with a folder that somebody else filled: links in it lead to a session of another person and to a folder of theirs.
+#[cfg(unix)]
+fn home_with_links_out() -> tempfile::TempDir {
+    let home = home();
+    let runs = home.path().join("runs");
+    std::fs::create_dir(home.path().join("theirs")).unwrap();
+    std::fs::write(home.path().join("theirs/private.jsonl"), stuck("private", "m", 5)).unwrap();
+    std::os::unix::fs::symlink("../theirs/private.jsonl", runs.join("a.jsonl")).unwrap();
+    std::os::unix::fs::symlink(home.path().join("theirs"), runs.join("b")).unwrap();
+    home
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_out_of_the_folder_are_skipped_and_counted() {
+    let home = home_with_links_out();
+    let (report, problems) = scan(home.path());
+    assert_eq!(report["totals"]["files"], 1);
+    let skipped = "skipped 2 links that lead out of this folder (`a.jsonl` is one); `--follow` follows them";
+    one(&problems, "runs", skipped);
+    let home = home.path();
+    for pattern in ["runs/*", "runs/**/*.jsonl", "runs/**"] {
+        let output = run(deloop(home).args(["steps", pattern]), b"");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("\"good\"") && !text.contains("private"), "{pattern}: {text}");
+        assert!(
+            said(&output).contains("skipped 2 links") || pattern == "runs/**/*.jsonl",
+            "{}",
+            said(&output)
+        );
+    }
+    let above = run(deloop(home).args(["steps", "*/*.jsonl"]), b"");
+    assert!(
+        String::from_utf8_lossy(&above.stdout).contains("private"),
+        "the pattern names the folder it lies in"
+    );
+}
+
+/// Every command that reads folders stays in them; `--follow` and a link that was named lead out.
+#[cfg(unix)]
+#[test]
+fn no_command_leaves_the_folder_unless_it_is_told_to() {
+    let home = home_with_links_out();
+    let text = |arguments: &[&str]| {
+        let output = run(deloop(home.path()).args(arguments), b"");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &said(&output)
+    };
+    std::fs::write(home.path().join("runs/labels.jsonl"), "{\"path\":\"good.jsonl\",\"label\":\"loop\"}\n")
+        .unwrap();
+    let compare = ["compare", "--a", "default", "--b", "signature", "--json"];
+    for command in [
+        &["scan", "--json"][..],
+        &["steps"],
+        &compare,
+        &["show", "--all", "s", "--profile", "default"],
+        &["eval", "--verbose"],
+    ] {
+        let folder = if command[0] == "eval" { "runs/labels.jsonl" } else { "runs" };
+        let command = [command, &[folder]].concat();
+        assert!(!text(&command).contains("a.jsonl\""), "{command:?}: {}", text(&command));
+        assert!(text(&command).contains("`--follow` follows them"), "{command:?}: {}", text(&command));
+        let followed = text(&[&command[..], &["--follow"]].concat());
+        assert!(!followed.contains("`--follow`"), "{command:?}: {followed}");
+    }
+    assert!(text(&["steps", "--follow", "runs"]).contains("\"private\""));
+    assert!(text(&["steps", "runs/a.jsonl"]).contains("\"private\""), "a link to a file that was named");
+    assert!(text(&["steps", "runs/b"]).contains("\"private\""), "a link to a folder that was named");
+    std::fs::write(home.path().join("runs/labels.jsonl"), "{\"path\":\"a.jsonl\",\"label\":\"loop\"}\n")
+        .unwrap();
+    assert!(text(&["eval", "runs/labels.jsonl"]).contains("leads out of"));
+    assert!(!text(&["eval", "runs/labels.jsonl", "--follow"]).contains("leads out of"));
+}
+
+/// The folders of the agents are read when no path is given. A link in them may lead to another of them, but nowhere else.
+#[cfg(unix)]
+#[test]
+fn links_in_the_folder_of_an_agent_stay_among_the_agents() {
+    let home = home_with_links_out();
+    let projects = home.path().join(".claude/projects");
+    std::fs::create_dir_all(&projects).unwrap();
+    std::os::unix::fs::symlink(home.path().join("theirs"), projects.join("out")).unwrap();
+    let output = run(deloop(home.path()).args(["scan"]), b"");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("private"));
+    assert!(
+        said(&output).contains("skipped a link that leads out of this folder (`out`)"),
+        "{}",
+        said(&output)
+    );
+    let output = run(deloop(home.path()).args(["scan", "--follow", "--json"]), b"");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["totals"]["files"], 1, "{report}");
+}

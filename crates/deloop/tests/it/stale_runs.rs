@@ -124,7 +124,7 @@ fn waiting_ends_by_its_cost_and_never_by_its_length() {
             "179 nudge second-nudge",
             "359 nudge second-nudge",
             "719 nudge second-nudge",
-            "1200 stop stop"
+            "720 stop stop"
         ]
     );
 }

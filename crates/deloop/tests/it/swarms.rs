@@ -210,9 +210,10 @@ fn subagents_of_a_session_form_a_swarm_until_the_session_ends() {
 #[test]
 fn a_mistake_in_the_block_is_named() {
     let home = tempfile::tempdir().unwrap();
-    for (text, why) in
-        [("[swarm]\nnames = \"x\"\n", "did you mean `name`"), ("[swarm]\nname = 3\n", "`swarm`:")]
-    {
+    for (text, why) in [
+        ("[swarm]\nnames = \"x\"\n", "did you mean `name`"),
+        ("[swarm]\nname = 3\n", "`swarm.name`: expected a text, found 3"),
+    ] {
         let config = home.path().join("own.toml");
         std::fs::write(&config, text).unwrap();
         let output = run(deloop(home.path()).args(["config", "--config"]).arg(&config), b"");

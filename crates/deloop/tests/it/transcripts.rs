@@ -5,6 +5,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use crate::agent_hooks::Agent;
+use crate::binary::{deloop, lines, run};
 use crate::wait::wait_for;
 
 /// A session whose agent writes its transcript while it runs.
@@ -133,6 +134,90 @@ fn usage_is_counted_once_and_turns_are_not_counted_twice() {
     let state = writer.state();
     assert_eq!(state["agents"][0]["history"]["turns"], 3, "a turn with text and a call is one turn");
     assert_eq!(state["ledger"]["tokens"], 45, "three times 10 + 5");
+}
+
+/// A message of the model and the result of its call, as Claude Code writes them for a server that gives all messages one id.
+fn message_of_one_id(n: u32, text: &str, request: Option<&str>) -> String {
+    let record = |kind: &str, uuid: String, message: Value| {
+        let mut record = json!({"type": kind, "uuid": uuid, "parentUuid": null, "isSidechain": false, "sessionId": "s1",
+            "message": message});
+        if let Some(request) = request {
+            record["requestId"] = request.into();
+        }
+        format!("{record}\n")
+    };
+    let block = |block: Value| {
+        json!({"id": "msg_1", "role": "assistant", "model": "m", "content": [block],
+            "usage": {"input_tokens": 10, "output_tokens": 5}})
+    };
+    let input = json!({"command": format!("cat {n}")});
+    let call = json!({"type": "tool_use", "id": format!("t{n}"), "name": "Bash", "input": input});
+    record("assistant", format!("a{n}"), block(json!({"type": "text", "text": text})))
+        + &record("assistant", format!("b{n}"), block(call))
+}
+
+fn result_of(n: u32) -> String {
+    let result =
+        json!({"type": "tool_result", "tool_use_id": format!("t{n}"), "content": format!("file {n}")});
+    let record = json!({"type": "user", "uuid": format!("u{n}"), "sessionId": "s1",
+        "message": {"role": "user", "content": [result]}});
+    format!("{record}\n")
+}
+
+#[test]
+fn one_id_for_all_messages_hides_nothing_from_the_hook() {
+    let writer = Writer::new("turn-similarity");
+    writer.event("UserPromptSubmit", json!({"prompt": "Fix it"}));
+    let mut stopped = Vec::new();
+    for n in 1..=7 {
+        writer.append(&message_of_one_id(
+            n,
+            "Let me look at the configuration file once more and see.",
+            None,
+        ));
+        let input = json!({"command": format!("cat {n}")});
+        let call = json!({"tool_name": "Bash", "tool_input": input, "tool_use_id": format!("t{n}")});
+        stopped.push(writer.event("PreToolUse", call)["continue"] == false);
+        writer.append(&result_of(n));
+    }
+    assert_eq!(stopped, [false, false, false, false, false, true, true]);
+    let state = writer.state();
+    assert_eq!(state["ledger"]["tokens"], 105, "seven times 10 + 5");
+    assert_eq!(state["agents"][0]["history"]["turns"], 7);
+}
+
+/// The usage and the turns that the command reads from a transcript.
+fn read(writer: &Writer) -> (usize, usize) {
+    let steps = run(deloop(writer.agent.home.path()).arg("steps").arg(&writer.path), b"");
+    let of = |kinds: &[&str]| {
+        lines(&steps.stdout).iter().filter(|step| kinds.contains(&step["type"].as_str().unwrap())).count()
+    };
+    (of(&["usage"]), of(&["turn", "call"]))
+}
+
+#[test]
+fn one_id_for_all_messages_hides_nothing_from_a_scan() {
+    let writer = Writer::new("default");
+    for n in 1..=5 {
+        writer.append(&message_of_one_id(n, "Let me look.", None));
+        writer.append(&result_of(n));
+    }
+    assert_eq!(read(&writer), (5, 5));
+    let output = run(deloop(writer.agent.home.path()).args(["scan", "--json"]).arg(&writer.path), b"");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = report.to_string();
+    assert!(text.contains(":50") && text.contains(":25"), "five times 10 and 5 tokens: {text}");
+}
+
+/// Claude Code writes each block of a message as soon as it is complete, and a result between two of them.
+#[test]
+fn a_message_in_parts_counts_once() {
+    let writer = Writer::new("default");
+    writer.append(&message_of_one_id(1, "Let me look.", Some("req_1")));
+    writer.append(&result_of(1));
+    writer.append(&message_of_one_id(2, "And there.", Some("req_1")));
+    writer.append(&result_of(2));
+    assert_eq!(read(&writer), (1, 1));
 }
 
 /// A line that is only half written is read when it is whole; a message in two parts is one.

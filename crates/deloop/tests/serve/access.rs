@@ -60,7 +60,7 @@ fn a_key_is_shown_once_and_stored_as_a_hash() {
     for (arguments, why) in [
         (&["add", "ci", "--scope", "read"][..], "deloop keys revoke ci"),
         (&["add", "a/b", "--scope", "read"], "letters, digits"),
-        (&["add", "x", "--scope", "root"], "ingest, read, operate, admin"),
+        (&["add", "x", "--scope", "root"], "ingest, attend, read, operate, admin"),
         (&["add", "x"], "--scope"),
         (&["add", "x", "--scope", "read", "--project", "a/b"], "letters, digits"),
         (&["add", "x", "--scope", "read", "--project", "a", "--all-projects"], "cannot be used with"),
@@ -110,12 +110,18 @@ fn every_route_needs_its_scope() {
     let body = json!({"type": "turn", "session": "s1", "swarm": "w1", "text": "Hello."}).to_string();
     for (method, path, needed) in ROUTES {
         let answer = server.client().send(method, path, &[], body.as_bytes()).unwrap();
-        assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")), "{path}");
-        assert!(answer.error().contains("Authorization: Bearer KEY"), "{answer:?}");
+        if path == "/readyz" {
+            assert_eq!(answer.json(), json!({"status": "ready"}), "whether it is ready is no secret");
+        } else {
+            assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")), "{path}");
+            assert!(answer.error().contains("Authorization: Bearer KEY"), "{answer:?}");
+        }
         for (scope, key) in scopes.iter().zip(&keys) {
             let answer = server.client_with(key).send(method, path, &[], body.as_bytes()).unwrap();
             if *scope == needed || *scope == "admin" {
                 assert!(![401, 403, 500].contains(&answer.status), "{scope} {method} {path}: {answer:?}");
+            } else if path == "/readyz" {
+                assert_eq!(answer.status, 200, "{scope} {method} {path}");
             } else {
                 assert_eq!(answer.status, 403, "{scope} {method} {path}");
                 assert!(answer.error().contains(&format!("the scope `{needed}`")), "{answer:?}");

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
+use super::access::configure;
 use super::client::{Client, Server};
 use crate::binary::{deloop, lines, run, said};
+use crate::redis_server::RedisServer;
 use crate::wait::wait_for;
 
 const TEXT: &str = "I will read the configuration file and look for the broken setting.";
@@ -260,10 +262,14 @@ fn a_purge_removes_a_session_and_the_log_verifies() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused).contains("in use by process"), "{}", text(&refused));
     drop((client, server));
-    let head = assert_intact(home, &[]);
+    let before = assert_intact(home, &[]);
     let output = run(deloop(home).args(["audit", "purge", "gone\u{1b}[31m"]).env("USER", "alice"), b"");
     assert_eq!((output.status.code(), text(&output).contains("Purged 3 records")), (Some(0), true));
+    let head = assert_intact(home, &[]);
     assert_intact(home, &["--head", &head]);
+    let since = audit(home, &["verify", "--head", &before]);
+    assert!(text(&since).contains("was written after the head"), "{}", text(&since));
+    assert_eq!(since.status.code(), Some(1), "whoever can write the log could have written the purge");
     let files: String = segments(home).iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     assert!(!files.contains("gone") && files.contains("stays") && !files.contains('\u{1b}'));
     let purge = query(home, &["--action", "purge"]).remove(0);
@@ -303,4 +309,132 @@ fn a_project_cannot_set_the_servers_settings() {
     let output = run(deloop(home.path()).args(["trust", "deloop.toml"]), b"");
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("only your own configuration can set `serve`"), "{}", said(&output));
+}
+
+/// Writes a key and the configuration that names it.
+fn with_key(home: &Path) -> String {
+    let folder = home.join(".config/deloop");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("audit.key"), "0123456789abcdef".repeat(4) + "\n").unwrap();
+    configure(home, "[serve.audit]\nkey_file = \"audit.key\"\n");
+    folder.join("audit.key").to_str().unwrap().to_owned()
+}
+
+/// Removes the payload of the first stop, and adds the record of a purge, with the hashes of both and of the head file.
+fn forge_a_purge(home: &Path) {
+    let folder = home.join(".local/state/deloop/audit");
+    let last = segments(home).pop().unwrap();
+    let before = std::fs::read_to_string(&last).unwrap();
+    let record = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+    let newest = record(before.lines().last().unwrap());
+    let purge = newest["seq"].as_u64().unwrap() + 1;
+    let mut seq = 0;
+    let purged: String = before
+        .lines()
+        .map(|line| match line.split_once(",\"payload\":") {
+            Some((chained, _)) if line.contains("decision.stop") && seq == 0 => {
+                seq = record(line)["seq"].as_u64().unwrap();
+                format!("{chained},\"payload\":{{\"purged\":{purge}}}}}\n")
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let payload = "{\"salt\":\"00\"}";
+    let hash = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
+    let chained = format!(
+        "{{\"seq\":{purge},\"ts\":{},\"server\":{},\"prev\":{},\"actor\":\"alice\",\"action\":\"session.purge\",\
+         \"project\":\"default\",\"note\":{{\"purged\":[[{seq},{seq}]]}},\"private\":\"{}\"",
+        newest["ts"],
+        newest["server"],
+        newest["hash"],
+        hash(payload)
+    );
+    let line = format!("{chained},\"hash\":\"{}\",\"payload\":{payload}}}\n", hash(&chained));
+    std::fs::write(&last, purged + &line).unwrap();
+    std::fs::write(folder.join("head"), format!("{purge}:{}\n", hash(&chained))).unwrap();
+}
+
+#[test]
+fn a_forged_purge_passes_alone_and_fails_by_the_noted_head_and_the_key() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let key = with_key(home);
+    let (server, mut client) = start(home);
+    stop(&mut client, "s1");
+    drop((client, server));
+    let head = assert_intact(home, &["--key-file", &key]);
+    forge_a_purge(home);
+    assert_intact(home, &[]);
+    for (option, value) in [("--head", &head), ("--key-file", &key)] {
+        let output = audit(home, &["verify", option, value]);
+        assert_eq!(output.status.code(), Some(1), "{option}: {}", text(&output));
+        assert!(text(&output).contains("says that it was purged, but"), "{option}: {}", text(&output));
+    }
+}
+
+#[test]
+fn what_the_key_proves_is_purged_with_the_key_only() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let key = with_key(home);
+    let (server, mut client) = start(home);
+    stop(&mut client, "s1");
+    stop(&mut client, "s2");
+    client.send("DELETE", "/v1/sessions/s2", &[], b"").unwrap();
+    drop((client, server));
+    let refused = audit(home, &["purge", "s1"]);
+    assert!(refused.status.code() == Some(2) && text(&refused).contains("--key-file"), "{}", text(&refused));
+    let purged = audit(home, &["purge", "s1", "--key-file", &key]);
+    assert_eq!(purged.status.code(), Some(0), "{}", text(&purged));
+    assert_intact(home, &["--key-file", &key]);
+    let output = audit(home, &["verify", "--key-file", &key]);
+    assert!(text(&output).contains("records by the key"), "{}", text(&output));
+
+    configure(home, "");
+    let server = run(deloop(home).args(["serve", "--listen", "127.0.0.1:0"]), b"");
+    assert!(server.status.code() == Some(2) && said(&server).contains("key_file"), "{}", said(&server));
+    let inside = home.join(".local/state/deloop/audit.key");
+    std::fs::copy(&key, &inside).unwrap();
+    let output = audit(home, &["verify", "--key-file", inside.to_str().unwrap()]);
+    assert!(output.status.code() == Some(2) && text(&output).contains("state folder"), "{}", text(&output));
+}
+
+#[test]
+#[ignore = "needs redis-server"]
+fn a_truncated_log_and_a_forged_purge_show_by_the_heads_in_redis() {
+    let home = tempfile::tempdir().unwrap();
+    let (home, redis) = (home.path(), RedisServer::start());
+    let url = redis.url();
+    let verify = || audit(home, &["verify", "--store", &url]);
+    let server =
+        Server::start(home, &["--profile", "turn-similarity", "--store", &url, "--store-timeout", "10000"]);
+    let mut client = server.client();
+    stop(&mut client, "s1");
+    client.send("DELETE", "/v1/sessions/s1", &[], b"").unwrap();
+    stop(&mut client, "s2");
+    drop(client);
+    server.signal("TERM");
+    server.wait();
+    let output = verify();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("by the shared store"), "{}", text(&output));
+
+    let last = segments(home).pop().unwrap();
+    let before = std::fs::read_to_string(&last).unwrap();
+    forge_a_purge(home);
+    assert_intact(home, &[]);
+    let output = verify();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("says that it was purged, but"), "{}", text(&output));
+
+    let kept: Vec<&str> = before.lines().collect();
+    let (_, kept) = kept.split_last().unwrap();
+    let record = serde_json::from_str::<Value>(kept.last().unwrap()).unwrap();
+    std::fs::write(&last, kept.join("\n") + "\n").unwrap();
+    let head = format!("{}:{}\n", record["seq"], record["hash"].as_str().unwrap());
+    std::fs::write(home.join(".local/state/deloop/audit/head"), head).unwrap();
+    assert_intact(home, &[]);
+    let output = verify();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("missing at the end"), "{}", text(&output));
 }

@@ -13,6 +13,8 @@ use crate::binary::{deloop, run, said};
 pub(crate) struct Server {
     child: Child,
     stderr: BufReader<ChildStderr>,
+    /// What it said before it was ready.
+    earlier: String,
     pub(crate) address: SocketAddr,
 }
 
@@ -30,18 +32,39 @@ impl Server {
         }
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("its errors"));
-        let line = next_line(&mut stderr);
+        let mut earlier = String::new();
+        let line = loop {
+            let line = next_line(&mut stderr);
+            if line.is_empty() || line.starts_with("deloop: listening on ") {
+                break line;
+            }
+            earlier += &line;
+        };
         let address = line.trim().strip_prefix("deloop: listening on http");
-        let address = address.unwrap_or_else(|| panic!("{line}")).trim_start_matches('s');
+        let address = address.unwrap_or_else(|| panic!("{earlier}{line}")).trim_start_matches('s');
         let address: SocketAddr = address.trim_start_matches("://").parse().expect("an address");
         // A server on all addresses is reached on this one.
         let address = SocketAddr::from(([127, 0, 0, 1], address.port()));
-        Self { child, stderr, address }
+        Self { child, stderr, earlier, address }
     }
 
     /// Waits for the next line that it says.
     pub(crate) fn says(&mut self) -> String {
         next_line(&mut self.stderr)
+    }
+
+    /// Waits until it says something with this text, and returns the line.
+    pub(crate) fn says_about(&mut self, text: &str) -> String {
+        if let Some(line) = self.earlier.lines().find(|line| line.contains(text)) {
+            return line.to_owned();
+        }
+        loop {
+            let line = self.says();
+            assert!(!line.is_empty(), "it says nothing about {text}");
+            if line.contains(text) {
+                return line;
+            }
+        }
     }
 
     pub(crate) fn client(&self) -> Client {

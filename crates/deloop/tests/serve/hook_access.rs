@@ -48,6 +48,41 @@ fn a_key_in_a_file_lets_the_hook_report_to_its_project() {
     assert_eq!(agent.log(), "");
     let (_, said) = agent.command(&["doctor"]);
     assert!(said.contains(&format!("ok    server: {url} decides (deloop ")), "{said}");
+    assert!(
+        said.contains("note  server: key ci: ingest (project web); nothing sent from here lifts a stop"),
+        "{said}"
+    );
+    assert!(said.contains("`ingest,attend`"), "{said}");
+}
+
+#[test]
+fn installing_hooks_for_a_server_shows_what_the_key_allows() {
+    let home = tempfile::tempdir().unwrap();
+    let key = add_key(home.path(), &["alice", "--scope", "ingest,attend", "--group", "people"]);
+    let server = Server::start(home.path(), &["--profile", "doom-loop"]);
+    let url = format!("http://{}", server.address);
+    let agent = reporting(&url, &key, "");
+    let (code, said) = agent.command(&["install", "claude-code", "--server", &url]);
+    let expected = format!(
+        "Server {url}: key alice: ingest, attend (project default, group people); what a person writes here lifts a stop"
+    );
+    assert!(code == Some(0) && said.contains(&expected), "{said}");
+    drop(server);
+    let (code, said) = agent.command(&["install", "claude-code", "--server", &url, "--mode", "enforce"]);
+    assert!(code == Some(0) && said.contains("Until it works, deloop decides on this machine"), "{said}");
+}
+
+/// What one agent reports isn't mixed with the session of another. The agent is guarded all the same.
+#[test]
+fn a_hook_whose_session_belongs_to_another_key_is_decided_here() {
+    let home = tempfile::tempdir().unwrap();
+    let [owner, other] = ["owner", "other"].map(|name| add_key(home.path(), &[name, "--scope", "ingest"]));
+    let server = Server::start(home.path(), &["--profile", "turn-hash"]);
+    server.client_with(&owner).step(&json!({"type": "turn", "session": "s1", "text": "Hello."}));
+    let mut agent = reporting(&format!("http://{}", server.address), &other, "");
+    assert_eq!(repeat(&mut agent), TOLD[..3], "by the profile of this machine");
+    let log = agent.log();
+    assert!(log.contains("belongs to another key") && log.contains("--group GROUP"), "{log}");
 }
 
 #[test]

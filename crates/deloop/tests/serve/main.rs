@@ -15,6 +15,7 @@ mod binary;
 mod client;
 #[path = "../it/conformance_cases.rs"]
 mod conformance_cases;
+mod connections;
 #[path = "../../../engine/tests/redis/encrypted_server.rs"]
 mod encrypted_server;
 mod endpoints;
@@ -30,6 +31,8 @@ mod limits;
 mod messages;
 mod money;
 mod openapi;
+mod ownership;
+mod permissions;
 mod receiver;
 #[expect(dead_code, reason = "shared with the tests of the store")]
 #[path = "../../../engine/tests/redis/cluster_server.rs"]
@@ -41,6 +44,8 @@ mod redis_settings;
 mod say;
 mod shared_servers;
 mod shutdown;
+mod stops;
+mod stored_states;
 mod stuck_swarms;
 mod test_clock;
 mod tls;

@@ -8,6 +8,7 @@ use deloop_types::Millis;
 use serde_json::{Value, json};
 
 use super::client::{Client, Server};
+use super::events::EventStream;
 use super::test_clock::TestClock;
 use crate::binary::{deloop, lines, run, said};
 
@@ -302,4 +303,68 @@ fn a_mode_caps_the_stop_and_a_wrong_budget_is_refused() {
         "{}",
         said(&output)
     );
+}
+
+/// A batch of requests with this cost each.
+fn requests(session: &str, usd: f64, count: usize) -> String {
+    Value::from(vec![usage(session, usd); count]).to_string()
+}
+
+#[test]
+fn one_request_counts_at_most_its_limit_and_people_are_told() {
+    let home = tempfile::tempdir().unwrap();
+    let server = start(home.path(), "project_usd = 1000.0", &[]);
+    let mut client = server.client();
+    let mut listener = EventStream::open(&server, "/v1/events?kinds=budget.warning", None);
+    assert_eq!(client.step(&usage("s1", 10_000.0))["action"], "continue");
+    let (_, event) = listener.next();
+    let reason = event["reason"].as_str().unwrap();
+    assert!(reason.contains("reported $10000.00") && reason.contains("counts as $100.00"), "{reason}");
+    assert_eq!(event["action"], "warn", "people get an alert: {event}");
+    assert_eq!(client.step(&usage("s1", -500.0))["action"], "continue");
+    let spent = |client: &mut Client| {
+        client.get("/v1/budgets?project=default").json()["projects"][0]["spent_usd"].clone()
+    };
+    assert_eq!(spent(&mut client), 100.0, "what is negative lowers nothing");
+    assert_eq!(client.get("/v1/sessions/s1").json()["ledger"]["usd"], 100.0);
+    client.step(&usage("s1", 1e300));
+    assert_eq!(spent(&mut client), 200.0);
+    let query = ["audit", "query", "--json", "--action", "usage.over_limit"];
+    let records = lines(printed(&command(home.path(), &server, &query)).as_bytes());
+    let detail = json!({"counted_usd": 100.0, "reported_usd": 10_000.0});
+    assert_eq!(records.iter().map(|record| &record["detail"]).collect::<Vec<_>>(), [&detail], "once a day");
+    let metrics = client.get("/metrics").text();
+    assert!(metrics.contains("deloop_usage_over_limit_usd_total 19900.000000"), "{metrics}");
+    assert!(metrics.contains("deloop_spend_usd_total 200.000000"), "{metrics}");
+    drop(server);
+    let server = start(home.path(), "request_usd = 0.5", &[]);
+    server.client().step(&usage("s2", 0.75));
+    assert_eq!(server.client().get("/v1/sessions/s2").json()["ledger"]["usd"], 0.5);
+}
+
+#[test]
+fn one_project_cannot_stop_the_others() {
+    let home = tempfile::tempdir().unwrap();
+    let budgets = "day_usd = 200.0\n[serve.budgets.projects.large]\nproject_usd = 100.0";
+    let server = start(home.path(), budgets, &[]);
+    let mut client = server.client();
+    let decided = client.post("/v1/steps?project=runaway", &requests("s1", 10_000.0, 20)).json();
+    assert_eq!(decided[19]["action"], "stop", "its own spend is above the budget of all projects");
+    let is_stopped =
+        |client: &mut Client, project: &str| step_in(client, project, &turn("s1"))["action"] == "stop";
+    assert!(is_stopped(&mut client, "runaway") && !is_stopped(&mut client, "web"));
+    let report = client.get("/v1/budgets").json();
+    assert_eq!(report["day_spent_usd"], 50.0, "a quarter of the budget: {report}");
+    // A project with a budget of its own counts up to that.
+    client.post("/v1/steps?project=large", &requests("s1", 60.0, 2));
+    assert_eq!(client.get("/v1/budgets").json()["day_spent_usd"], 150.0);
+    assert!(is_stopped(&mut client, "large") && !is_stopped(&mut client, "web"));
+    // It is remembered, and what is spent by all counts for all.
+    server.kill();
+    let server = start(home.path(), budgets, &[]);
+    let mut client = server.client();
+    assert_eq!(client.get("/v1/budgets").json()["day_spent_usd"], 150.0);
+    assert!(!is_stopped(&mut client, "web"));
+    client.post("/v1/steps?project=docs", &requests("s1", 50.0, 1));
+    assert!(is_stopped(&mut client, "web") && is_stopped(&mut client, "docs"));
 }

@@ -29,6 +29,34 @@ const NOT_PROGRESS: [&str; 16] = [
     "tokens",
 ];
 
+/// A field with such a word in its name isn't progress either: it changes whatever comes of a call.
+const NOT_PROGRESS_FIELDS: [&str; 22] = [
+    "id",
+    "time",
+    "ts",
+    "timestamp",
+    "date",
+    "at",
+    "elapsed",
+    "duration",
+    "age",
+    "uptime",
+    "seconds",
+    "ms",
+    "size",
+    "length",
+    "offset",
+    "line",
+    "column",
+    "port",
+    "pid",
+    "version",
+    "seq",
+    "nonce",
+];
+/// A number alone from here on is a time, in seconds since 1970.
+const EPOCH: u32 = 1_000_000_000;
+
 /// The numbers that the last outcomes of some calls counted, so that one that moves shows progress where the words stay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -87,9 +115,14 @@ impl Gauges {
     }
 }
 
-/// Returns the last numbers that stand before what they count: `412 problems`, `3 failed`, `34 %`, `1 of 3`, `1/3`.
+/// Returns the last numbers that stand before what they count (`412 problems`, `3 failed`, `34 %`, `1 of 3`, `1/3`), or behind
+/// it in a field of JSON (`"remaining": 12`), or the number that is the whole text.
 fn numbers(text: &[u8]) -> [Gauge; NUMBERS] {
     let mut found = [Gauge::default(); NUMBERS];
+    if let Some(value) = alone(text) {
+        found[0] = Gauge { of: 1, value, direction: 0 };
+        return found;
+    }
     let mut count = 0;
     let (mut end, mut examined) = (text.len(), 0);
     while count < NUMBERS
@@ -124,7 +157,50 @@ fn last_digit(text: &[u8]) -> Option<usize> {
     None
 }
 
+/// Returns the number that a text consists of, unless it is a time.
+fn alone(text: &[u8]) -> Option<u32> {
+    let digits = text.trim_ascii();
+    let number = std::str::from_utf8(digits).ok().filter(|_| digits.len() <= 10)?.parse().ok()?;
+    (number < EPOCH).then_some(number)
+}
+
+/// Returns the name of the JSON field whose value begins at `start`.
+fn field(text: &[u8], start: usize) -> Option<&[u8]> {
+    const LONGEST: usize = 40;
+    let before = text[start.saturating_sub(LONGEST)..start].trim_ascii_end().strip_suffix(b":")?;
+    let name = before.trim_ascii_end().strip_suffix(b"\"")?;
+    name.iter().rposition(|b| *b == b'"').map(|quote| &name[quote + 1..])
+}
+
+/// Returns whether a field with this name changes whatever comes of a call.
+fn is_no_progress(name: &[u8]) -> bool {
+    let mut rest = name;
+    while !rest.is_empty() {
+        // A word ends at a sign, or before a capital letter behind a small one.
+        let length = (1..rest.len())
+            .find(|at| {
+                !rest[*at].is_ascii_alphabetic()
+                    || rest[*at].is_ascii_uppercase() && rest[at - 1].is_ascii_lowercase()
+            })
+            .unwrap_or(rest.len());
+        let word = rest[..length].trim_ascii_start();
+        let word = word.strip_prefix(b"_").or(word.strip_prefix(b"-")).unwrap_or(word);
+        let mut words = NOT_PROGRESS.iter().chain(&NOT_PROGRESS_FIELDS);
+        if words.any(|known| word.eq_ignore_ascii_case(known.as_bytes())) {
+            return true;
+        }
+        rest = &rest[length..];
+    }
+    false
+}
+
 fn gauge(text: &[u8], start: usize, end: usize) -> Option<Gauge> {
+    if let Some(name) = field(text, start) {
+        let value: u32 = std::str::from_utf8(&text[start..end]).ok()?.parse().ok()?;
+        let is_whole = !matches!(text.get(end), Some(b'.' | b'e' | b'E'));
+        let counts = is_whole && !name.is_empty() && !is_no_progress(name);
+        return counts.then(|| Gauge { of: shortened(short_hash(name)), value, direction: 0 });
+    }
     // `1.25`, `a:12:5` and `v12` count nothing.
     if start > 0
         && matches!(text[start - 1], b'.' | b':' | b'-' | b'_' | b'#' | b'/' | b'a'..=b'z' | b'A'..=b'Z')
@@ -147,8 +223,12 @@ fn gauge(text: &[u8], start: usize, end: usize) -> Option<Gauge> {
         }
         _ => return None,
     };
-    #[expect(clippy::cast_possible_truncation, reason = "enough to tell a few words apart")]
-    Some(Gauge { of: (of as u16).max(1), value, direction: 0 })
+    Some(Gauge { of: shortened(of), value, direction: 0 })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "enough to tell a few words apart")]
+fn shortened(hash: u64) -> u16 {
+    (hash as u16).max(1)
 }
 
 #[cfg(test)]
@@ -179,6 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn a_field_and_a_number_alone_move_too() {
+        let left = |n: u32| format!(r#"{{"state":"open","remaining": {n},"job_id":7}}"#);
+        assert_eq!(moves(&[&left(900), &left(850), &left(600)]), [false, false, true]);
+        assert_eq!(moves(&["40\n", "38\n", "12\n"]), [false, false, true]);
+        assert_eq!(moves(&["1790000000", "1790000060", "1790000120"]), [false; 3]);
+        for name in ["id", "job_id", "requestId", "elapsed_ms", "updatedAt", "line", "serverTime", "tokens"] {
+            assert!(has_none(&format!(r#"{{"{name}":12}}"#)), "{name}");
+        }
+        assert!(has_none(r#"{"score":0.83}"#) && !has_none(r#"{"valid":12}"#));
+    }
+
+    #[test]
     fn places_sizes_and_attempts_are_none() {
         for pair in [
             ["src/a.rs:10:20: error", "src/a.rs:41:20: error"],
@@ -193,7 +285,7 @@ mod tests {
 
     #[test]
     fn hostile_input_stays_linear() {
-        assert_reads_linearly(&["1", "1 a", "1 of ", "9%"], |text| {
+        assert_reads_linearly(&["1", "1 a", "1 of ", "9%", "\"a\":1,", "\":1"], |text| {
             numbers(text.as_bytes());
         });
     }

@@ -73,7 +73,7 @@ impl Ledger {
     pub fn charge(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(limited_tokens(usage));
         self.all_tokens = self.all_tokens.saturating_add(usage.all_tokens());
-        self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
+        self.usd = (self.usd + usage.dollars().unwrap_or(0.0)).min(f64::MAX);
     }
 
     /// Raises the limits, because a person let the session continue at `step` after it had reached one.
@@ -96,5 +96,27 @@ impl Ledger {
             subagents: self.subagents,
             minutes: self.active.minutes(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_amount_of_money_lowers_no_sum() {
+        let mut ledger = Ledger::default();
+        for cost in [2.0, -5.0, f64::NAN, f64::NEG_INFINITY] {
+            ledger.charge(&usage(cost));
+            assert!((ledger.usd - 2.0).abs() < f64::EPSILON, "{cost}: {}", ledger.usd);
+        }
+        ledger.charge(&usage(f64::INFINITY));
+        assert!(ledger.usd.is_finite(), "a checkpoint can hold it");
+    }
+
+    fn usage(cost: f64) -> Usage {
+        let mut usage = Usage::default();
+        usage.cost_usd = Some(cost);
+        usage
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::{SCHEME, half, short_hash};
 use crate::progress::progress;
 use crate::reading::{Sketch, Vocabulary, output_text, read_result, reported_state};
-use crate::waiting::look;
+use crate::waiting::{Background, look};
 use crate::{Ending, Look, Progress};
 
 mod about;
@@ -100,6 +100,9 @@ pub struct History {
     /// The numbers in the outcomes of calls that failed or came again.
     #[serde(default, skip_serializing_if = "Gauges::is_empty")]
     gauges: Gauges,
+    /// What calls left running.
+    #[serde(default, skip_serializing_if = "Background::is_none")]
+    background: Background,
     /// Number of calls before a person last wrote.
     #[serde(default)]
     spoke: u64,
@@ -136,6 +139,7 @@ impl Default for History {
             stretch: Stretch::default(),
             wait: Wait::default(),
             gauges: Gauges::default(),
+            background: Background::None,
             spoke: 0,
             active: None,
             tools: Vec::new(),
@@ -257,6 +261,11 @@ impl History {
         record
     }
 
+    /// Notes that a call leaves something running.
+    pub(crate) fn push_background(&mut self, call: &CallRecord) {
+        self.background = Background::Watched(call.ordinal);
+    }
+
     /// Returns tenths of a second since the first call.
     fn tenths(&self, ts: Option<Millis>) -> Option<u32> {
         u32::try_from(ts?.since(self.origin?) / 100).ok()
@@ -340,7 +349,11 @@ impl History {
         let took = self.tenths(ts).and_then(|now| now.checked_sub(record.at));
         record.took = took.map_or(u16::MAX, |t| u16::try_from(t).unwrap_or(u16::MAX - 1));
         let before = || self.recent.iter().take(at).rev();
-        record.look = look(&record, &before(), |words| reported_state(&text, words, vocabulary));
+        let reported = |words| reported_state(&text, words, vocabulary);
+        record.look = look(&record, &before(), self.background, reported);
+        if outcome == Some(Outcome::Running) {
+            self.background = Background::Watched(record.ordinal);
+        }
         let last = before().find(|r| r.signature == record.signature && r.answered());
         let failed = record.ending.in_vain();
         let again = last.is_some();
@@ -357,6 +370,7 @@ impl History {
         self.active = ts.or(self.active);
         if record.progress == Progress::Changed {
             self.changes = self.changes.saturating_add(1);
+            self.background = self.background.after_change(record.ordinal);
         }
         if outcome.is_some_and(Outcome::failed)
             && let Some(tally) = self.tools.get_mut(usize::from(record.tool))

@@ -309,7 +309,7 @@ impl SpawnTree {
     /// Adds what a subagent used.
     pub(crate) fn charge(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(usage.all_tokens());
-        self.usd = (self.usd + usage.cost_usd.unwrap_or(0.0)).clamp(f64::MIN, f64::MAX);
+        self.usd = (self.usd + usage.dollars().unwrap_or(0.0)).min(f64::MAX);
     }
 }
 

@@ -181,7 +181,7 @@ impl History {
 
     /// Adds what a request to the model cost, in dollars.
     pub(crate) fn push_cost(&mut self, usage: &Usage) {
-        self.stretch.charge(usage.cost_usd.unwrap_or(0.0));
+        self.stretch.charge(usage.dollars().unwrap_or(0.0));
         self.charge_wait(usage);
     }
 

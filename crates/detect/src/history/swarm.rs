@@ -48,6 +48,7 @@ struct StoredSwarm {
 /// The same, borrowed: a swarm is written after each call.
 #[derive(Serialize)]
 struct WrittenSwarm<'a> {
+    version: u32,
     workers: Vec<(u64, &'a str)>,
     calls: String,
     in_vain: String,
@@ -55,6 +56,8 @@ struct WrittenSwarm<'a> {
 }
 
 impl Swarm {
+    /// The version of the stored format. A text without one has the first.
+    pub const VERSION: u32 = 1;
     /// Number of recent calls that a small swarm remembers. Older ones no longer count.
     pub const LEAST: usize = 200;
     /// Number of recent calls per worker that a larger swarm remembers.
@@ -250,6 +253,7 @@ fn window(workers: usize) -> usize {
 impl Serialize for Swarm {
     fn serialize<S: Serializer>(&self, ser: S) -> Result<S::Ok, S::Error> {
         let written = WrittenSwarm {
+            version: Self::VERSION,
             workers: self.slots.iter().map(|slot| (slot.id, &*slot.name)).collect(),
             calls: pack(self.calls.iter().copied()),
             in_vain: pack(self.in_vain.iter().copied()),

@@ -48,8 +48,8 @@ impl WaitCost {
 
     fn add(&mut self, usage: &Usage) {
         self.requests = self.requests.saturating_add(1);
-        match usage.cost_usd {
-            Some(usd) => self.usd = (self.usd + usd.max(0.0)).min(f64::MAX),
+        match usage.dollars() {
+            Some(usd) => self.usd = (self.usd + usd).min(f64::MAX),
             None => self.tokens = (self.tokens + weighted_tokens(usage)).min(f64::MAX),
         }
     }

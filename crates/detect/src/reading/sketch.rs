@@ -98,40 +98,54 @@ fn collect(value: &Value, words: &mut Vec<u16>) {
     }
 }
 
-/// The bytes that end a word, as a table: every byte of every call goes through here.
-const CUTS: [bool; 256] = {
-    let mut cuts = [false; 256];
-    let bytes = b" \t\r\n\x0c{}[]\",:()=;'\\`<>|&";
+/// What ends a word in [`LETTERS`]: a byte that no text has.
+const CUT: u8 = 0xff;
+/// Each byte in lower case, or [`CUT`]. A table, because every byte of every call goes through here.
+const LETTERS: [u8; 256] = {
+    let mut letters = [CUT; 256];
+    let mut byte = 0_u8;
+    while byte < u8::MAX {
+        letters[byte as usize] = byte.to_ascii_lowercase();
+        byte += 1;
+    }
+    let cuts = b" \t\r\n\x0c{}[]\",:()=;'\\`<>|&";
     let mut i = 0;
-    while i < bytes.len() {
-        cuts[bytes[i] as usize] = true;
+    while i < cuts.len() {
+        letters[cuts[i] as usize] = CUT;
         i += 1;
     }
-    cuts
+    letters
 };
 
 fn add(text: &str, words: &mut Vec<u16>) {
     // FNV-1a: words are short, and sketches are only compared with each other.
     const START: u32 = 0x811c_9dc5;
-    let (mut hash, mut length, mut number) = (START, 0_u32, true);
-    let bytes = text.as_bytes().iter().take(READ).copied();
-    for byte in bytes.chain(std::iter::once(b' ')) {
-        if !CUTS[usize::from(byte)] {
-            number &= byte.is_ascii_digit();
-            length += 1;
-            hash = (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193);
+    let bytes = &text.as_bytes()[..text.len().min(READ)];
+    let mut at = 0;
+    while at < bytes.len() {
+        let (mut hash, mut others, from) = (START, 0_u32, at);
+        while at < bytes.len() {
+            let letter = LETTERS[usize::from(bytes[at])];
+            if letter == CUT {
+                break;
+            }
+            others += u32::from(letter.wrapping_sub(b'0') > 9);
+            hash = (hash ^ u32::from(letter)).wrapping_mul(0x0100_0193);
+            at += 1;
+        }
+        let is_number = others == 0;
+        let is_empty = at == from;
+        at += 1;
+        if is_empty || is_number {
             continue;
         }
-        if length > 0 && !number {
-            if words.len() >= MOST {
-                return;
-            }
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "half of the hash: a sketch is small, and compared as a whole"
-            )]
-            words.push((hash ^ (hash >> 16)) as u16);
+        if words.len() >= MOST {
+            return;
         }
-        (hash, length, number) = (START, 0, true);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "half of the hash: a sketch is small, and compared as a whole"
+        )]
+        words.push((hash ^ (hash >> 16)) as u16);
     }
 }

@@ -376,7 +376,8 @@ fn indexes(lists: &[CommandList], program: &str) -> Vec<usize> {
 impl CommandList {
     fn fits(&self, words: &[&str]) -> bool {
         let has = |wanted: &[String]| {
-            let mut at = words.iter().enumerate();
+            let options = wanted.iter().all(|x| x.starts_with('-'));
+            let mut at = words.iter().enumerate().filter(|(_, w)| !options || w.starts_with('-'));
             !wanted.is_empty() && at.any(|(i, w)| wanted.iter().any(|x| x == w) && !discards(words, i))
         };
         let starts = || words.iter().any(|w| self.starts.iter().any(|x| w.starts_with(x.as_str())));

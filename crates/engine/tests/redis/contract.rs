@@ -80,7 +80,7 @@ fn idle_sessions_start_anew() {
 
 #[test]
 #[ignore = "needs redis-server"]
-fn what_cannot_be_read_starts_anew() {
+fn what_cannot_be_read_is_refused_and_kept() {
     let server = RedisServer::start();
     let store = patient(&server);
     let push = || store.update(&Numbers, &"a".into(), None, |s| (s.push(1), s.len()).1).unwrap();
@@ -95,8 +95,17 @@ fn what_cannot_be_read_starts_anew() {
         engine.observe(&store, &step).unwrap();
         let mut spoil = redis::cmd("HSET");
         spoil.arg("{deloop:s:b}").arg("state").arg(state).exec(&mut connection).unwrap();
-        assert_eq!(engine.observe(&store, &step).unwrap().decision.step, 0, "a worker of a swarm, too");
-        assert_eq!(push(), 1);
+        assert!(engine.observe(&store, &step).unwrap_err().is_unreadable(), "a worker of a swarm, too");
+        let pushed = store.update(&Numbers, &"a".into(), None, |s| s.push(1));
+        assert!(pushed.unwrap_err().is_unreadable());
+        for session in ["a", "b"] {
+            let mut read = redis::cmd("HGET");
+            read.arg(format!("{{deloop:s:{session}}}")).arg("state");
+            let kept: Vec<u8> = read.query(&mut connection).unwrap();
+            assert_eq!(kept, state);
+            Store::<Vec<u64>>::forget(&store, &session.into()).unwrap();
+        }
+        assert_eq!((push(), push()), (1, 2), "whoever deletes it can start anew");
     }
 }
 

@@ -137,7 +137,10 @@ mod tests {
     use super::*;
 
     fn talk(words: &str) -> Vec<Item> {
-        words.split(' ').map(|word| Item { step: Step::text("x", word), key: None }).collect()
+        words
+            .split(' ')
+            .map(|word| Item { step: Step::text("x", word), key: None, may_be_shared: false })
+            .collect()
     }
 
     fn read(talks: &[(Option<&str>, &str)]) -> Vec<String> {

@@ -11,7 +11,7 @@ use deloop_types::{Decision, Millis};
 use crate::DayUsage;
 pub use null::NullJournal;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{RunActivity, STALLED, SqliteJournal, WatchedSession};
+pub use sqlite::{PurgeOutcome, RunActivity, STALLED, SqliteJournal, WatchedSession};
 
 /// Stores decisions, their outcomes, people's feedback on them, and the delivery state of each session.
 pub trait Journal {
@@ -35,6 +35,11 @@ pub trait Journal {
 
     /// Stores the delivery state of a session.
     fn set_session_state(&self, session: &str, now: Millis, state: &str) -> Result<(), StoreError>;
+
+    /// Keeps a delivery state that can't be read, before another takes its place.
+    fn keep_unreadable(&self, _session: &str, _state: &str, _error: &StoreError) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Records a decision. A plain `continue` isn't recorded, and a stop that still applies isn't recorded twice.
     fn record(&self, decision: &Decision, origin: &DecisionOrigin<'_>) -> Result<(), StoreError>;

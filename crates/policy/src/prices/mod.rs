@@ -76,7 +76,7 @@ impl Prices {
     /// ```
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
-        usage.cost_usd.or_else(|| Some(self.of(usage.model.as_deref()?)?.cost(usage)))
+        usage.dollars().or_else(|| Some(self.of(usage.model.as_deref()?)?.cost(usage)))
     }
 
     /// Returns a request's tokens as input tokens of the same price: an output token counts as many times as it costs
@@ -92,7 +92,7 @@ impl Prices {
     /// Fills in the cost and the weighted tokens of a request, unless it has them.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from f64 saturates")]
     pub fn complete(&self, usage: &mut Usage) {
-        if usage.cost_usd.is_some() && usage.weighted_tokens.is_some() {
+        if usage.dollars().is_some() && usage.weighted_tokens.is_some() {
             return;
         }
         let model = usage.model.as_deref();
@@ -100,7 +100,7 @@ impl Prices {
         let weighted = self.weights(model, price.as_ref()).sum(usage).round() as u64;
         let cost = price.map(|price| price.cost(usage));
         usage.weighted_tokens = usage.weighted_tokens.or(Some(weighted));
-        usage.cost_usd = usage.cost_usd.or(cost);
+        usage.cost_usd = usage.dollars().or(cost);
     }
 
     fn weights(&self, model: Option<&str>, price: Option<&Price>) -> TokenWeights {

@@ -12,14 +12,15 @@ use super::key_ring::{KeyRing, KeyState, KnownKey, find_key};
 use super::rate_limit::{Allowance, FailedAttempts, RateReached};
 use super::scope::KeyScope;
 use super::settings::RateLimits;
+use crate::admission::HEALTH;
 use crate::clock::Clock;
 use crate::http_error::HttpError;
 use crate::project::Project;
 use crate::requester::{LOCAL_ACTOR, Requester};
 use crate::shared::Shared;
 
-/// Paths that need no key. `/healthz` says only that the process runs.
-const PUBLIC: &str = "/healthz";
+/// A path whose answer to a key says more than that to a sender without one.
+const READY: &str = "/readyz";
 /// Paths whose answers are about all projects.
 const ALL_PROJECTS: [&str; 1] = ["/metrics"];
 
@@ -46,12 +47,7 @@ impl AccessGate {
         clock: Clock,
     ) -> Result<Self, String> {
         let ring = KeyRing::open(key_file, limits, clock.clone())?;
-        let local = Requester {
-            project: Project::default(),
-            actor: Arc::from(LOCAL_ACTOR),
-            all_projects: true,
-            allowance: None,
-        };
+        let local = Requester::without_key(Project::default(), LOCAL_ACTOR);
         Ok(Self { ring, hosts, failures: FailedAttempts::default(), clock, local: Arc::new(local) })
     }
 
@@ -61,6 +57,14 @@ impl AccessGate {
     /// When the file can't be read. From then on, every request is refused.
     pub(crate) fn keep_keys_fresh(&self) -> Result<(), String> {
         if self.ring.is_due() { self.ring.refresh() } else { Ok(()) }
+    }
+
+    /// Looks at the key file again now.
+    ///
+    /// # Errors
+    /// When the file can't be read. From then on, every request is refused.
+    pub(crate) fn reload_keys(&self) -> Result<(), String> {
+        self.ring.refresh()
     }
 
     /// Returns whether requests need a key.
@@ -79,7 +83,11 @@ impl AccessGate {
         let names = (!matches!(state, KeyState::Open)).then_some(self.hosts.as_slice());
         check_host(request, names)?;
         let path = request.uri().path();
-        if is_public(path) {
+        let needs_key = !is_public(path)
+            || (path == READY && request.headers().contains_key(header::AUTHORIZATION))
+            // It can't find out about its keys, so it isn't ready, and without any, everyone may know everything.
+            || (path == READY && !matches!(state, KeyState::Closed(_)));
+        if !needs_key {
             return Ok(None);
         }
         let keys = match state {
@@ -103,8 +111,10 @@ impl AccessGate {
             });
         };
         key.allowance.take_request(at).map_err(|reached| HttpError::rate_reached(&reached, "requests"))?;
-        let needed = KeyScope::needed(request.method(), path);
-        if !key.allows(needed) {
+        if let Some(needed) = KeyScope::needed(request.method(), path).filter(|needed| !key.allows(*needed)) {
+            if path == READY {
+                return Ok(None);
+            }
             return Err(HttpError::wrong_scope(needed.name()));
         }
         let project = project_for(&key, request.uri())?;
@@ -113,13 +123,14 @@ impl AccessGate {
         }
         let (actor, allowance) = (Arc::clone(&key.name), Some(Arc::clone(&key.allowance)));
         let all_projects = key.project == KeyProject::All;
-        Ok(Some(Arc::new(Requester { project, actor, all_projects, allowance })))
+        let (scopes, owner) = (Arc::clone(&key.scopes), Some(Arc::clone(&key.group)));
+        Ok(Some(Arc::new(Requester { project, actor, all_projects, scopes, owner, allowance })))
     }
 }
 
 /// Returns whether a path needs no key.
 pub(crate) fn is_public(path: &str) -> bool {
-    path == PUBLIC
+    HEALTH.contains(&path)
 }
 
 /// Returns whether a path needs a key for all projects.

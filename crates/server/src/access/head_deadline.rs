@@ -45,6 +45,19 @@ impl HeadDeadline {
         answer.map(|body| Body::new(LongAnswer { body, deadline: Arc::clone(self) }))
     }
 
+    /// Returns since when the connection has been waiting for a request; `None` while one is answered.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        match self.waiting_since.load(Ordering::Relaxed) {
+            ANSWERING => None,
+            since => Some(self.begun + Duration::from_millis(since)),
+        }
+    }
+
+    /// Lets the first request have its whole time from now on.
+    pub(crate) fn restart(&self) {
+        self.wait_from(self.clock.moment());
+    }
+
     fn wait_from(&self, now: Instant) {
         self.waiting_since.store(self.millis(now), Ordering::Relaxed);
     }

@@ -35,6 +35,9 @@ pub struct KeyRecord {
     pub scopes: Vec<KeyScope>,
     /// Whose sessions and swarms it can use.
     pub project: KeyProject,
+    /// The keys that share their sessions; its own name if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
     /// When it was created.
     pub created: Millis,
     /// From when on it is refused; null for never.
@@ -80,7 +83,20 @@ impl KeyRecord {
         expires: Option<Millis>,
     ) -> Self {
         let hash = key.hash().to_hex().to_string();
-        Self { id: key.id().to_owned(), name, hash, scopes, project, created, expires }
+        Self { id: key.id().to_owned(), name, hash, scopes, project, group: None, created, expires }
+    }
+
+    /// Lets it share its sessions with the keys of a group.
+    #[must_use]
+    pub fn in_group(mut self, group: Option<String>) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// Returns the group that owns its sessions. A key without one is a group of its own, under its name.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.group.as_deref().unwrap_or(&self.name)
     }
 
     pub(super) fn hash(&self) -> Option<blake3::Hash> {
@@ -155,6 +171,14 @@ impl KeyFile {
                 "there is a key named `{name}`; choose another name, or run `deloop keys revoke {name}` first"
             ));
         }
+        if let Some(group) = &record.group {
+            Project::parse(group)
+                .map_err(|_| "a group's name is 1 to 64 letters, digits, `.`, `_` and `-`")?;
+        } else if self.keys.iter().any(|key| key.group() == *name) {
+            return Err(format!(
+                "there is a group named `{name}`; add `--group {name}` to join it, or choose another name"
+            ));
+        }
         self.keys.push(record);
         Ok(())
     }
@@ -174,6 +198,26 @@ impl KeyFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_a_group_of_its_own_and_joins_another_only_if_told() {
+        let mut file = KeyFile::default();
+        let record = |name: &str, group: Option<&str>| {
+            let key = ApiKey::generate().unwrap();
+            let scopes = vec![KeyScope::Ingest];
+            KeyRecord::new(&key, name.to_owned(), scopes, KeyProject::All, Millis(1), None)
+                .in_group(group.map(str::to_owned))
+        };
+        file.add(record("ci-1", Some("ci"))).unwrap();
+        let refused = file.add(record("ci", None)).unwrap_err();
+        assert!(refused.contains("--group ci"), "{refused}");
+        file.add(record("ci", Some("ci"))).unwrap();
+        file.add(record("web", None)).unwrap();
+        assert!(file.add(record("x", Some("a/b"))).is_err());
+        let text = file.to_bytes().unwrap();
+        let read = KeyFile::parse(&text).unwrap();
+        assert_eq!(read.keys().iter().map(KeyRecord::group).collect::<Vec<_>>(), ["ci", "ci", "web"]);
+    }
 
     #[test]
     fn the_file_holds_no_key_and_a_damaged_one_is_refused() {

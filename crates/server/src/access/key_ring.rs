@@ -25,7 +25,9 @@ pub(super) struct KnownKey {
     pub(super) project: KeyProject,
     pub(super) allowance: Arc<Allowance>,
     hash: blake3::Hash,
-    scopes: Vec<KeyScope>,
+    /// The group that owns its sessions.
+    pub(super) group: Arc<str>,
+    pub(super) scopes: Arc<[KeyScope]>,
     expires: Option<Millis>,
 }
 
@@ -35,7 +37,7 @@ impl KnownKey {
     }
 
     pub(super) fn allows(&self, scope: KeyScope) -> bool {
-        self.scopes.iter().any(|have| *have == scope || *have == KeyScope::Admin)
+        scope.is_among(&self.scopes)
     }
 }
 
@@ -158,11 +160,12 @@ fn known(
     let hash = record.hash()?;
     let allowance = before.get(&record.id).map(|key| Arc::clone(&key.allowance));
     let key = KnownKey {
+        group: Arc::from(record.group()),
         name: Arc::from(record.name),
         project: record.project,
         allowance: allowance.unwrap_or_else(|| Arc::new(Allowance::new(&record.id, limits, now))),
         hash,
-        scopes: record.scopes,
+        scopes: record.scopes.into(),
         expires: record.expires,
     };
     Some((record.id, Arc::new(key)))

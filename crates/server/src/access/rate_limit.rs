@@ -1,9 +1,14 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use deloop_types::Millis;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::recent_names::RecentNames;
 use super::settings::RateLimits;
+use crate::project::Project;
 
 /// How many addresses with failed requests are counted one by one. All others share one count.
 const ADDRESSES: usize = 4_096;
@@ -39,13 +44,39 @@ impl TokenBucket {
     }
 }
 
-/// What one key may still use in this second.
+/// What one key may still use.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     key_id: String,
     limits: RateLimits,
     requests: Mutex<TokenBucket>,
     steps: Mutex<TokenBucket>,
+    new_agents: Mutex<MinuteCount>,
+    swarms: Mutex<RecentNames>,
+    listeners: Mutex<u64>,
+    /// The minute in which the person who runs the server was last told that the key reached a limit.
+    told: Mutex<Option<i64>>,
+}
+
+/// How much was used in this minute.
+#[derive(Debug, Default)]
+struct MinuteCount {
+    minute: i64,
+    used: u64,
+}
+
+/// A client that listens with a key, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ListenerPlace(Arc<Allowance>);
+
+impl Drop for ListenerPlace {
+    fn drop(&mut self) {
+        *lock(&self.0.listeners) -= 1;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A limit that was reached.
@@ -56,13 +87,64 @@ pub(crate) struct RateReached {
 }
 
 impl Allowance {
-    pub(super) fn new(key_id: &str, limits: RateLimits, now: Instant) -> Self {
+    pub(crate) fn new(key_id: &str, limits: RateLimits, now: Instant) -> Self {
         let full = |rate: u64| Mutex::new(TokenBucket { left: limits.burst_of(rate), at: now });
         let (requests, steps) = (full(limits.requests_per_second), full(limits.steps_per_second));
-        Self { key_id: key_id.to_owned(), limits, requests, steps }
+        Self {
+            key_id: key_id.to_owned(),
+            limits,
+            requests,
+            steps,
+            new_agents: Mutex::default(),
+            swarms: Mutex::default(),
+            listeners: Mutex::default(),
+            told: Mutex::default(),
+        }
     }
 
-    pub(super) fn key_id(&self) -> &str {
+    pub(crate) fn limits(&self) -> RateLimits {
+        self.limits
+    }
+
+    /// Takes a session, or a subagent of one, that the key starts. Returns `false` if it started too many in this minute.
+    pub(crate) fn take_new_agent(&self, now: Millis) -> bool {
+        let most = self.limits.new_agents_per_minute;
+        if most == 0 {
+            return true;
+        }
+        let (mut count, minute) = (lock(&self.new_agents), now.0.div_euclid(60_000));
+        if count.minute != minute {
+            *count = MinuteCount { minute, used: 0 };
+        }
+        let is_free = count.used < most;
+        count.used += u64::from(is_free);
+        is_free
+    }
+
+    /// Notes that the key uses a swarm. Returns `false` if it used too many others within the last hour.
+    pub(crate) fn take_swarm(&self, project: &Project, swarm: &str, now: Millis) -> bool {
+        let most = self.limits.swarms_per_hour;
+        // A project's name has no slash.
+        let name = || xxh3_64([project.as_str(), "/", swarm].concat().as_bytes());
+        most == 0 || lock(&self.swarms).take(name(), most, now)
+    }
+
+    /// Takes a place for a client that listens for events; `None` if there are too many.
+    pub(crate) fn take_listener(self: &Arc<Self>) -> Option<ListenerPlace> {
+        let mut listeners = lock(&self.listeners);
+        if self.limits.listeners > 0 && *listeners >= self.limits.listeners {
+            return None;
+        }
+        *listeners += 1;
+        Some(ListenerPlace(Arc::clone(self)))
+    }
+
+    /// Returns whether this is the first time in this minute that the key reaches a limit which its requests don't show.
+    pub(crate) fn reaches_limit(&self, now: Millis) -> bool {
+        lock(&self.told).replace(now.0.div_euclid(60_000)) != Some(now.0.div_euclid(60_000))
+    }
+
+    pub(crate) fn key_id(&self) -> &str {
         &self.key_id
     }
 
@@ -84,8 +166,7 @@ impl Allowance {
         if limit == 0 {
             return Ok(());
         }
-        let mut bucket = bucket.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        bucket
+        lock(bucket)
             .take(count as f64, limit as f64, self.limits.burst_of(limit), now)
             .map_err(|wait| RateReached { limit, wait })
     }
@@ -130,7 +211,7 @@ impl FailedAttempts {
 }
 
 /// Returns what one client can't easily change about its address: of IPv6, the first 64 bits.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
             let [a, b, c, d, ..] = v6.segments();
@@ -151,7 +232,8 @@ mod tests {
     #[test]
     fn a_burst_then_the_rate() {
         let now = start();
-        let limits = RateLimits { requests_per_second: 10, steps_per_second: 100, burst: 2 };
+        let limits =
+            RateLimits { requests_per_second: 10, steps_per_second: 100, burst: 2, ..RateLimits::default() };
         let allowance = Allowance::new("k", limits, now);
         for _ in 0..20 {
             allowance.take_request(now).unwrap();
@@ -165,7 +247,8 @@ mod tests {
     #[test]
     fn a_batch_larger_than_the_burst_is_paid_for_afterwards() {
         let now = start();
-        let limits = RateLimits { requests_per_second: 0, steps_per_second: 100, burst: 2 };
+        let limits =
+            RateLimits { requests_per_second: 0, steps_per_second: 100, burst: 2, ..RateLimits::default() };
         let allowance = Allowance::new("k", limits, now);
         allowance.take_steps(1_200, now).unwrap();
         let reached = allowance.take_steps(1, now + Duration::from_secs(5)).unwrap_err();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::gate::AccessGate;
 use super::tls::{TlsAccess, load, read_certificates};
 use crate::clock::Clock;
+use crate::connections::ConnectionLimits;
 
 /// Who may use a server, and how.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub struct AccessSettings {
     pub allow_plain_http: bool,
     /// How much one key may use.
     pub limits: RateLimits,
+    /// How many connections there may be.
+    pub connections: ConnectionLimits,
     /// The time that the server goes by.
     pub clock: Clock,
 }
@@ -50,7 +53,7 @@ pub fn check_certificates(file: &Path) -> Result<(), String> {
     read_certificates(file).map(drop)
 }
 
-/// How much one key may use on one server. 0 means no limit.
+/// How much one key may use on one server. 0 means no limit. All limits of a key are here, with their defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimits {
     /// Requests per second.
@@ -59,11 +62,24 @@ pub struct RateLimits {
     pub steps_per_second: u64,
     /// How many seconds' worth a key may use at once after a pause; at least 1.
     pub burst: u64,
+    /// Sessions, and subagents of sessions, that it may start per minute.
+    pub new_agents_per_minute: u64,
+    /// Swarms that it may use within an hour.
+    pub swarms_per_hour: u64,
+    /// Clients that may listen for events with it at the same time.
+    pub listeners: u64,
 }
 
 impl Default for RateLimits {
     fn default() -> Self {
-        Self { requests_per_second: 2_000, steps_per_second: 100_000, burst: 10 }
+        Self {
+            requests_per_second: 2_000,
+            steps_per_second: 100_000,
+            burst: 10,
+            new_agents_per_minute: 6_000,
+            swarms_per_hour: 1_000,
+            listeners: 32,
+        }
     }
 }
 
@@ -77,6 +93,7 @@ impl RateLimits {
 pub struct ServerAccess {
     pub(crate) gate: AccessGate,
     pub(crate) tls: Option<Arc<TlsAccess>>,
+    pub(crate) connections: ConnectionLimits,
     pub(crate) clock: Clock,
 }
 
@@ -87,7 +104,7 @@ impl ServerAccess {
     /// When a file can't be read, or other machines can reach the address and there are no keys or no TLS. The message
     /// names the fix.
     pub fn open(settings: AccessSettings, address: SocketAddr) -> Result<Self, String> {
-        let AccessSettings { key_file, hosts, tls, allow_plain_http, limits, clock } = settings;
+        let AccessSettings { key_file, hosts, tls, allow_plain_http, limits, connections, clock } = settings;
         let gate = AccessGate::open(key_file, hosts, limits, clock.clone())?;
         let port = address.port();
         if !address.ip().is_loopback() {
@@ -107,7 +124,7 @@ impl ServerAccess {
             }
         }
         let tls = tls.map(|files| TlsAccess::open(files, clock.clone())).transpose()?.map(Arc::new);
-        Ok(Self { gate, tls, clock })
+        Ok(Self { gate, tls, connections, clock })
     }
 
     /// Returns `https` or `http`.

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_types::{Millis, SessionId};
+use serde_json::json;
 
 use super::entry::AuditEntry;
 use super::log::AuditLog;
@@ -34,18 +35,33 @@ impl BrokerAudit {
     ) -> Vec<AuditEntry> {
         let Requester { project, actor, .. } = requester;
         let mut turns = self.turns();
-        let entry = |(sent, decided): (&SentStep<'_>, &JudgedStep)| {
-            turns.push(project, &sent.step, sent.json);
+        let mut entries = Vec::new();
+        for (sent, decided) in steps.iter().zip(decided) {
+            if sent.is_refused() || decided.is_refused() {
+                continue;
+            }
+            let step = &sent.step;
+            turns.push(project, step, sent.json);
+            if decided.lifted {
+                entries.push(AuditEntry::of_lifting_step(now, requester, step, decided.decision.step));
+            }
+            if let Some(reported) = decided.reported_usd {
+                let detail = json!({"reported_usd": reported, "counted_usd": reported - sent.over_usd});
+                let entry = AuditEntry::new(now, actor, "usage.over_limit").in_project(project);
+                entries.push(entry.of_session(&step.session).with_detail(detail));
+            }
             if decided.standing {
-                return None;
+                continue;
             }
-            let entry = AuditEntry::of_decision(now, project, actor, &sent.step, &decided.decision)?;
-            match entry.is_stop().then(|| turns.of(project, &sent.step.session)).flatten() {
-                Some(turns) => Some(entry.with_turns(turns)),
-                None => Some(entry),
-            }
-        };
-        steps.iter().zip(decided).filter_map(entry).collect()
+            let entry = AuditEntry::of_decision(now, project, actor, step, &decided.decision);
+            entries.extend(entry.map(|entry| {
+                match entry.is_stop().then(|| turns.of(project, &step.session)).flatten() {
+                    Some(turns) => entry.with_turns(turns),
+                    None => entry,
+                }
+            }));
+        }
+        entries
     }
 
     /// Writes entries. What can't be written is counted by the log, and the request goes on.

@@ -4,6 +4,7 @@ use deloop_types::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::audit_key::AuditKey;
 use super::entry::{AuditEntry, AuditedDecision, LogNote, StepRange};
 use super::safe_json::safe_json;
 use super::turn_history::TurnHistory;
@@ -15,6 +16,8 @@ pub(super) const LARGEST_SEQ: u64 = 1 << 60;
 const HASH_KEY: &[u8] = br#","hash":""#;
 const PAYLOAD_KEY: &[u8] = br#"","payload":"#;
 const HASH_LENGTH: usize = 64;
+/// Begins the code of the audit key, which ends the chained part of a record that has one.
+const CODE_KEY: &[u8] = br#","code":""#;
 
 /// One record, as `deloop audit query --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -121,6 +124,8 @@ struct Tombstone {
 pub(super) struct LineContext {
     pub(super) server: String,
     pub(super) configuration: Option<String>,
+    /// What the records are authenticated with.
+    pub(super) key: Option<AuditKey>,
 }
 
 /// Appends the line of a record. Returns the record's hash.
@@ -154,7 +159,11 @@ pub(super) fn write(
         note: entry.note.clone(),
         private: hash(payload.as_bytes()),
     })?;
-    let chained = chained.strip_suffix('}').unwrap_or(&chained);
+    let mut chained = chained.strip_suffix('}').unwrap_or(&chained).to_owned();
+    if let Some(key) = &context.key {
+        let code = key.authenticate(chained.as_bytes());
+        chained.push_str(&format!(",\"code\":\"{code}\""));
+    }
     let hash = hash(chained.as_bytes());
     for part in [chained.as_bytes(), HASH_KEY, hash.as_bytes(), PAYLOAD_KEY, payload.as_bytes(), b"}\n"] {
         out.extend_from_slice(part);
@@ -193,6 +202,23 @@ impl<'a> LineParts<'a> {
     /// Returns the hash that the line must name.
     pub(super) fn actual_hash(&self) -> String {
         hash(self.chained)
+    }
+
+    /// Returns whether the record has the code of an audit key, whichever.
+    pub(super) fn has_code(&self) -> bool {
+        self.code().is_some()
+    }
+
+    /// Returns whether the record was written with one of these keys.
+    pub(super) fn is_authentic(&self, keys: &[AuditKey]) -> bool {
+        self.code().is_some_and(|(body, code)| keys.iter().any(|key| key.has_made(code, body)))
+    }
+
+    /// Splits the chained part of a record that was written with a key.
+    fn code(&self) -> Option<(&'a [u8], &'a str)> {
+        let chained = self.chained.strip_suffix(b"\"")?;
+        let (body, code) = chained.split_at_checked(chained.len().checked_sub(HASH_LENGTH)?)?;
+        Some((body.strip_suffix(CODE_KEY)?, std::str::from_utf8(code).ok()?))
     }
 
     /// Returns whether the payload is the one that was recorded.
@@ -254,6 +280,13 @@ impl<'a> LineParts<'a> {
     }
 }
 
+/// Reads a line as verification and queries do.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn read_line(line: &[u8]) {
+    let Some(parts) = LineParts::of(line) else { return };
+    let _ = (parts.parse().map(|chained| parts.has_payload(&chained)), parts.record(), parts.has_code());
+}
+
 fn tombstone_text(purge: u64) -> String {
     format!("{{\"purged\":{purge}}}")
 }
@@ -280,12 +313,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_line_with_a_code_is_authentic_for_its_key_alone() {
+        let keys = [b'a', b'b'].map(|byte| [AuditKey::of_secret(&[byte; 32]).unwrap()]);
+        let line_of = |key| {
+            let context = LineContext { server: "a".to_owned(), configuration: None, key };
+            let mut line = Vec::new();
+            write(&AuditEntry::new(Millis(1), "me", "x"), &context, 1, NO_RECORD, &mut line).unwrap();
+            line
+        };
+        let line = line_of(Some(keys[0][0].clone()));
+        let parts = LineParts::of(&line).unwrap();
+        assert!(parts.has_code() && parts.is_authentic(&keys[0]) && !parts.is_authentic(&keys[1]));
+        assert!(parts.parse().is_some() && parts.actual_hash() == parts.hash);
+        let line = line_of(None);
+        let parts = LineParts::of(&line).unwrap();
+        assert!(!parts.has_code() && !parts.is_authentic(&keys[0]));
+    }
+
+    #[test]
     fn a_line_is_read_back_and_can_be_purged() {
         let detail = json!({"x": ",\"hash\":\"", "hash": "z", "b": [{"a": 1, "hash": "y"}]});
         let entry = AuditEntry::new(Millis(1000), "me,\"hash\":\"", "session.reset")
             .of_session(&"s\u{1b}1".into())
             .with_detail(detail.clone());
-        let context = LineContext { server: "a".to_owned(), configuration: None };
+        let context = LineContext { server: "a".to_owned(), configuration: None, key: None };
         let mut line = Vec::new();
         let hash = write(&entry, &context, 7, NO_RECORD, &mut line).unwrap();
         let parts = LineParts::of(&line).unwrap();

@@ -1,15 +1,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use deloop_store::{SharedRecords, StoreError};
 use deloop_types::Millis;
 
+use super::audit_key::AuditKey;
 use super::entry::{AuditEntry, LogNote};
 use super::head::AuditHead;
 use super::line::{self, LineContext};
 use super::lock::LogLock;
 use super::log_writer::LogWriter;
 use super::private_files;
+use super::published_heads::PublishedHeads;
 use super::recovery::{self, Recovered};
 
 /// Maximum size of a segment, in bytes, if nothing smaller follows from the settings.
@@ -31,6 +34,11 @@ pub enum AuditError {
         folder: PathBuf,
         /// The other process, if its number is known.
         process: Option<u32>,
+    },
+    /// The records were written with a key, and none was given. What would be added would count as forged.
+    NeedsKey {
+        /// The log's folder.
+        folder: PathBuf,
     },
     /// A file can't be read or written.
     Io {
@@ -58,6 +66,12 @@ impl std::fmt::Display for AuditError {
                     folder.display()
                 )
             }
+            Self::NeedsKey { folder } => write!(
+                f,
+                "the records of the audit log {} were written with a key; name its file with \
+                 `[serve.audit] key_file` or --key-file, or move the folder away to start a log without one",
+                folder.display()
+            ),
             Self::Io { path, source } => write!(f, "the audit log {}: {source}", path.display()),
         }
     }
@@ -67,7 +81,7 @@ impl std::error::Error for AuditError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
-            Self::InUse { .. } => None,
+            Self::InUse { .. } | Self::NeedsKey { .. } => None,
         }
     }
 }
@@ -82,6 +96,8 @@ pub struct AuditSettings {
     pub keep_days: Option<u32>,
     /// Delete the oldest segments while the log is larger than this.
     pub keep_mib: Option<u32>,
+    /// Authenticates every record.
+    pub key: Option<AuditKey>,
 }
 
 impl AuditSettings {
@@ -101,6 +117,7 @@ pub struct AuditLog {
     /// Held while sealed segments are rewritten or deleted.
     pub(super) maintenance: Mutex<()>,
     failures: AtomicU64,
+    published: OnceLock<PublishedHeads>,
     _lock: LogLock,
 }
 
@@ -114,14 +131,22 @@ impl AuditLog {
         let failed = |source| AuditError::io(folder, source);
         private_files::make_folder(folder).map_err(failed)?;
         let lock = LogLock::take(folder)?;
-        let Recovered { server, last, next, is_new, note } = recovery::recover(folder)?;
+        let Recovered { server, last, next, is_new, has_code, note } = recovery::recover(folder)?;
+        if has_code && settings.key.is_none() {
+            return Err(AuditError::NeedsKey { folder: folder.to_owned() });
+        }
         let log = Self {
             folder: folder.to_owned(),
-            context: LineContext { server, configuration: settings.configuration.clone() },
+            context: LineContext {
+                server,
+                configuration: settings.configuration.clone(),
+                key: settings.key.clone(),
+            },
             settings,
             writer: Mutex::new(LogWriter::new(AuditHead { seq: next - 1, hash: last })),
             maintenance: Mutex::new(()),
             failures: AtomicU64::new(0),
+            published: OnceLock::new(),
             _lock: lock,
         };
         if is_new {
@@ -174,6 +199,32 @@ impl AuditLog {
     #[must_use]
     pub fn head(&self) -> AuditHead {
         self.writer().head.clone()
+    }
+
+    /// Publishes the head in these records from now on, with [`AuditLog::publish_if_due`], before records are removed, and
+    /// at the end. Whoever can write to the log's folder, but not to them, can't remove what was published unnoticed.
+    pub fn publish_to(&self, records: Arc<dyn SharedRecords>) {
+        // A log has one server, so there is nobody to call it twice.
+        let _ = self.published.set(PublishedHeads::new(records, self.server()));
+    }
+
+    /// Publishes the head if that is due.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub fn publish_if_due(&self, now: Millis) -> Result<(), StoreError> {
+        match self.published.get().filter(|published| published.is_due(now)) {
+            Some(published) => published.publish(&self.head(), now),
+            None => Ok(()),
+        }
+    }
+
+    /// Publishes the head at once: what it names is about to be removed, or the log ends.
+    pub(crate) fn publish(&self, now: Millis) {
+        if let Some(published) = self.published.get() {
+            // Without it, verification against the shared records reports the removal until the next head is there.
+            let _ = published.publish(&self.head(), now);
+        }
     }
 
     /// Returns the random id of this server, which stays the same as long as the log does.
@@ -240,5 +291,8 @@ impl AuditLog {
 impl Drop for AuditLog {
     fn drop(&mut self) {
         self.writer().seal();
+        if let Some(published) = self.published.get() {
+            published.publish_last(&self.head());
+        }
     }
 }

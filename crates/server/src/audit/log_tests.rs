@@ -6,13 +6,17 @@ use deloop_types::{Decision, Millis, Step};
 use serde_json::json;
 
 use super::{
-    AuditEntry, AuditError, AuditFilter, AuditLog, AuditRecord, AuditSettings, TurnHistory, read_records,
-    verify,
+    AuditEntry, AuditError, AuditEvidence, AuditFilter, AuditHead, AuditLog, AuditRecord, AuditSettings,
+    TurnHistory, read_records, verify,
 };
 use crate::project::Project;
 
 pub(super) fn folder_of(home: &Path) -> PathBuf {
     home.join("audit")
+}
+
+pub(super) fn of_head(head: &AuditHead) -> AuditEvidence {
+    AuditEvidence { noted: Some(head.clone()), ..AuditEvidence::default() }
 }
 
 pub(super) fn open(home: &Path) -> AuditLog {
@@ -55,7 +59,7 @@ fn segments(home: &Path) -> Vec<PathBuf> {
 
 #[track_caller]
 fn assert_fine(home: &Path) {
-    let found = verify(&folder_of(home), None).unwrap();
+    let found = verify(&folder_of(home), &AuditEvidence::default()).unwrap();
     assert!(found.problems.is_empty(), "{found:?}");
 }
 
@@ -105,12 +109,12 @@ fn a_torn_last_line_is_cut_off_and_noted() {
     let half = bytes[bytes.len() - 100..bytes.len() - 2].to_vec();
     bytes.extend_from_slice(&half);
     std::fs::write(&last, &bytes).unwrap();
-    let torn = verify(&folder_of(home.path()), None).unwrap().problems;
+    let torn = verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap().problems;
     assert!(torn.len() == 1 && torn[0].seq == 3 && torn[0].what.contains("incomplete"), "{torn:?}");
     drop(open(home.path()));
     assert_eq!(actions(home.path()), ["log.create", "decision.stop", "log.recover"]);
     assert_eq!(records(home.path())[2].note["cut_bytes"], 98);
-    let found = verify(&folder_of(home.path()), None).unwrap();
+    let found = verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap();
     assert!(found.problems.is_empty() && found.notices[0].contains("98 bytes"), "{found:?}");
 }
 
@@ -127,15 +131,15 @@ fn a_lost_tail_shows_for_good() {
     log.append(&[stop("s1", 9, &[])]).unwrap();
     drop(log);
     for _ in 0..2 {
-        let problems = verify(&folder_of(home.path()), None).unwrap().problems;
+        let problems = verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap().problems;
         assert!(problems.len() == 1 && problems[0].seq == 2, "{problems:?}");
         assert!(problems[0].what.contains("up to 3 are missing"), "{problems:?}");
         drop(open(home.path()));
     }
     segments(home.path()).iter().for_each(|path| std::fs::remove_file(path).unwrap());
-    assert_eq!(verify(&folder_of(home.path()), None).unwrap().problems[0].seq, 1);
+    assert_eq!(verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap().problems[0].seq, 1);
     drop(open(home.path()));
-    let problems = verify(&folder_of(home.path()), None).unwrap().problems;
+    let problems = verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap().problems;
     assert!(problems.len() == 1 && problems[0].seq == 1, "{problems:?}");
 }
 
@@ -148,7 +152,7 @@ fn a_log_deleted_under_a_running_server_shows() {
     log.append(&[stop("s1", 8, &[])]).unwrap();
     drop(log);
     assert_eq!(records(home.path()).len(), 1, "later records are kept");
-    assert_eq!(verify(&folder_of(home.path()), None).unwrap().problems[0].seq, 1);
+    assert_eq!(verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap().problems[0].seq, 1);
 }
 
 #[cfg(target_os = "linux")]
@@ -195,7 +199,7 @@ fn old_segments_go_and_the_rest_verifies() {
     let first = segments(home.path()).remove(0);
     std::fs::remove_file(first).unwrap();
     assert!(
-        !verify(&folder_of(home.path()), None).unwrap().problems.is_empty(),
+        !verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap().problems.is_empty(),
         "retention didn't delete it"
     );
 
@@ -226,13 +230,16 @@ fn a_purge_leaves_a_tombstone_and_nothing_else() {
     let head = log.head();
     assert_eq!(log.purge(&Project::default(), &"gone".into(), "bob", Millis(5)).unwrap(), 2);
     assert_eq!(log.purge(&Project::default(), &"gone".into(), "bob", Millis(6)).unwrap(), 0);
+    let purged = log.head();
     log.append(&[stop("gone", 9, &[])]).unwrap();
     drop(log);
     let all = records(home.path());
     assert_eq!((all[1].purged, all[3].purged, all[2].purged), (Some(6), Some(6), None));
     assert_eq!((all[1].session.as_deref(), all[4].session.as_deref()), (None, Some("gone")));
     assert_eq!((all[5].action.as_str(), all[5].actor.as_str()), ("session.purge", "bob"));
-    assert!(verify(&folder_of(home.path()), Some(&head)).unwrap().problems.is_empty());
+    let before_the_purge = verify(&folder_of(home.path()), &of_head(&head)).unwrap().problems;
+    assert!(before_the_purge[0].what.contains("written after the head"), "{before_the_purge:?}");
+    assert!(verify(&folder_of(home.path()), &of_head(&purged)).unwrap().problems.is_empty());
     let first = std::fs::read_to_string(&segments(home.path())[0]).unwrap();
     assert!(!first.contains("of-gone") && !first.contains("turn of gone"), "{first}");
     assert!(first.contains("turn of stays"));
@@ -241,7 +248,7 @@ fn a_purge_leaves_a_tombstone_and_nothing_else() {
     for (path, bytes) in before {
         std::fs::write(path, bytes).unwrap();
     }
-    let problems = verify(&folder_of(home.path()), None).unwrap().problems;
+    let problems = verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap().problems;
     assert!(problems[0].seq == 2 && problems[0].what.contains("its payload is there"), "{problems:?}");
     std::fs::write(folder_of(home.path()).join("purging"), "").unwrap();
     drop(open(home.path()));
@@ -265,7 +272,7 @@ fn records_purges_and_retention_at_the_same_time() {
         }
         for n in 0..5 {
             log.purge(&Project::default(), &format!("s{}", n % 4).as_str().into(), "bob", Millis(5)).unwrap();
-            let found = verify(&folder_of(home.path()), None).unwrap();
+            let found = verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap();
             assert!(found.problems.is_empty(), "{found:?}");
         }
     });
@@ -277,7 +284,7 @@ fn records_purges_and_retention_at_the_same_time() {
     log.purge(&Project::default(), &"s0".into(), "bob", Millis(5)).unwrap();
     let head = log.head();
     drop(log);
-    let found = verify(&folder_of(home.path()), None).unwrap();
+    let found = verify(&folder_of(home.path()), &AuditEvidence::default()).unwrap();
     assert!(found.problems.is_empty() && found.head == Some(head), "{found:?}");
     assert!(found.first > Some(1) && found.purged > 0, "{found:?}");
 }

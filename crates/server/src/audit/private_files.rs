@@ -1,13 +1,20 @@
 //! The files of a log: regular files that belong to the user alone. A link is refused, wherever it leads.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Error, ErrorKind, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::Path;
 
 /// Opens a file for reading.
 pub(super) fn open(path: &Path) -> Result<File> {
     check(path)?;
     File::open(path)
+}
+
+/// Reads a file of at most this size.
+pub(super) fn read(path: &Path, longest: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(longest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > longest { Err(Error::other("it is too large")) } else { Ok(bytes) }
 }
 
 /// Opens a file for reading and writing, and creates it if it doesn't exist.

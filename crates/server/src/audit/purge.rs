@@ -55,6 +55,7 @@ impl AuditLog {
             let entry = AuditEntry::new(now, actor, "session.purge").in_project(project);
             self.write(&[entry.with_note(note)])?;
         }
+        self.publish(now);
         self.carry_out()?;
         Ok(ranges.iter().map(|(first, last)| last - first + 1).sum())
     }

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use deloop_types::Millis;
 
 use super::entry::AuditEntry;
+use super::lift::is_lift;
 use super::line::{AuditRecord, LineParts};
 use super::log::{AuditError, AuditLog};
 use super::segments::{self, Segment};
 
-/// Identifies a decision in a log.
+/// Identifies a decision in a log, or a step that lifted a stop.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DecisionIdentity {
     project: Option<String>,
@@ -57,7 +58,7 @@ fn read(segment: &Segment, since: Millis, found: &mut HashSet<DecisionIdentity>)
     while lines.next(&mut line)? {
         let Some(record) = LineParts::of(&line).and_then(|parts| parts.record()) else { continue };
         first = first.or(record.time());
-        if record.decision.is_some() {
+        if record.decision.is_some() || is_lift(&record.action) {
             found.insert(DecisionIdentity::of_record(record));
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Recovered {
     pub(super) next: u64,
     /// Whether nothing was recorded yet.
     pub(super) is_new: bool,
+    /// Whether the last record was written with a key.
+    pub(super) has_code: bool,
     /// What was wrong, for the log.
     pub(super) note: Option<LogNote>,
 }
@@ -32,6 +34,7 @@ struct FoundEnd {
     cut: u64,
     unreadable: u64,
     server: Option<String>,
+    has_code: bool,
 }
 
 /// Finds the end of a log and removes an incomplete last line.
@@ -43,6 +46,7 @@ pub(super) fn recover(folder: &Path) -> Result<Recovered, AuditError> {
         cut: 0,
         unreadable: 0,
         server: None,
+        has_code: false,
     };
     // Newest first, until one has a record.
     for segment in found.iter().rev() {
@@ -52,7 +56,7 @@ pub(super) fn recover(folder: &Path) -> Result<Recovered, AuditError> {
         end.cut += at_end.cut;
         end.unreadable += at_end.unreadable;
         if is_found {
-            (end.head, end.server) = (at_end.head, at_end.server);
+            (end.head, end.server, end.has_code) = (at_end.head, at_end.server, at_end.has_code);
             break;
         }
         // An empty file is one that was started before a crash.
@@ -87,13 +91,20 @@ fn assess(end: &FoundEnd, stored: &StoredHead, server: String) -> Recovered {
         _ => {}
     }
     let note = Some(note).filter(|note| *note != LogNote::default());
-    Recovered { server, last: end.head.hash.clone(), next: last + 1, is_new: last == 0, note }
+    Recovered {
+        server,
+        last: end.head.hash.clone(),
+        next: last + 1,
+        is_new: last == 0,
+        has_code: end.has_code,
+        note,
+    }
 }
 
 /// Reads a segment to its last record, and cuts off an incomplete last line.
 fn end_of(segment: &Segment) -> std::io::Result<FoundEnd> {
     let none = AuditHead { seq: 0, hash: NO_RECORD.to_owned() };
-    let mut end = FoundEnd { head: none, cut: 0, unreadable: 0, server: None };
+    let mut end = FoundEnd { head: none, cut: 0, unreadable: 0, server: None, has_code: false };
     let (mut lines, mut line) = (segment.lines()?, Vec::new());
     let mut whole = 0;
     while lines.next(&mut line)? {
@@ -110,6 +121,7 @@ fn end_of(segment: &Segment) -> std::io::Result<FoundEnd> {
             Some((parts, chained)) => {
                 end.head = AuditHead { seq: chained.seq, hash: parts.hash.to_owned() };
                 end.server = Some(chained.server);
+                end.has_code = parts.has_code();
                 end.unreadable = 0;
             }
             None => end.unreadable += 1,
@@ -123,21 +135,32 @@ fn end_of(segment: &Segment) -> std::io::Result<FoundEnd> {
     Ok(end)
 }
 
+/// Returns the server's id, if its file has one.
+#[must_use]
+pub fn audit_server(folder: &Path) -> Option<String> {
+    let bytes = private_files::read(&folder.join(SERVER_FILE), 64).ok()?;
+    let id = String::from_utf8(bytes).ok()?.trim().to_owned();
+    is_server_id(&id).then_some(id)
+}
+
+fn is_server_id(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
 /// Returns the server's id: from its file, else from the last record, else a new one.
 fn server_id(folder: &Path, recorded: Option<&str>) -> Result<String, AuditError> {
     let path = folder.join(SERVER_FILE);
     let failed = |source| AuditError::io(&path, source);
-    let is_id = |id: &str| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
     let stored = match private_files::open(&path) {
         Ok(mut file) => {
             let mut text = String::new();
             let read = std::io::Read::read_to_string(&mut std::io::Read::by_ref(&mut file), &mut text);
-            read.ok().map(|_| text.trim().to_owned()).filter(|id| is_id(id))
+            read.ok().map(|_| text.trim().to_owned()).filter(|id| is_server_id(id))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(failed(error)),
     };
-    let recorded = recorded.map(str::to_owned).filter(|id| is_id(id));
+    let recorded = recorded.map(str::to_owned).filter(|id| is_server_id(id));
     // The records decide: all of them must name the same server.
     let id = match recorded.or_else(|| stored.clone()) {
         Some(id) => id,

@@ -1,19 +1,11 @@
 use deloop_types::Millis;
 
 use super::entry::{AuditEntry, DeletedUpTo, LogNote};
-use super::line::LineParts;
 use super::log::{AuditError, AuditLog, LOG_ACTOR};
 use super::private_files;
-use super::segments::{self, Segment};
+use super::segments::{self, LastRecord};
 
 const DAY: u64 = 24 * 3_600_000;
-
-/// The last record of a segment.
-struct LastRecord {
-    seq: u64,
-    hash: String,
-    ts: Option<Millis>,
-}
 
 impl AuditLog {
     /// Deletes the oldest segments that the settings don't keep, whole ones only. A record names the last one deleted.
@@ -42,35 +34,30 @@ impl AuditLog {
         let oldest = self.settings.keep_days.map_or(u64::MAX, |days| u64::from(days) * DAY);
         // The last one is in use.
         let sealed = found.len().saturating_sub(1);
-        let (mut gone, mut last) = (0, None);
-        for (segment, size) in found[..sealed].iter().zip(&sizes) {
-            let Some(record) = last_record(segment).map_err(failed)? else { break };
+        let (mut gone, mut last, mut is_whole) = (0, None, true);
+        for (index, (segment, size)) in found[..sealed].iter().zip(&sizes).enumerate() {
+            let Some(record) = segment.last_record().map_err(failed)? else { break };
             let is_old = record.ts.is_some_and(|ts| now.since(ts) >= oldest);
             if !is_old && total <= most {
                 break;
             }
+            // What someone changed, so that it looks old, isn't deleted in silence.
+            is_whole &= found[index + 1].follows(&record).map_err(failed)?
+                && self.settings.key.as_ref().is_none_or(|key| record.is_of(key));
             total -= size;
             gone += 1;
             last = Some(record);
         }
         let Some(LastRecord { seq, hash, .. }) = last else { return Ok(()) };
         let deleted = Some(DeletedUpTo { last: seq, last_hash: hash });
-        let note = LogNote { deleted, ..LogNote::default() };
+        let damage =
+            (!is_whole).then(|| format!("the records up to {seq} had been changed before they were deleted"));
+        let note = LogNote { deleted, damage, ..LogNote::default() };
         self.write(&[AuditEntry::new(now, LOG_ACTOR, "log.delete").with_note(note)])?;
+        self.publish(now);
         for segment in &found[..gone] {
             std::fs::remove_file(&segment.path).map_err(failed)?;
         }
         private_files::sync_folder(&self.folder).map_err(failed)
     }
-}
-
-fn last_record(segment: &Segment) -> std::io::Result<Option<LastRecord>> {
-    let (mut lines, mut line, mut last) = (segment.lines()?, Vec::new(), None);
-    while lines.next(&mut line)? {
-        let Some(parts) = LineParts::of(&line) else { continue };
-        let Some(chained) = parts.parse() else { continue };
-        let ts = Millis::parse(&chained.ts);
-        last = Some(LastRecord { seq: chained.seq, hash: parts.hash.to_owned(), ts });
-    }
-    Ok(last)
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use deloop_types::{Millis, Step};
 
 use super::line::{self, LineContext, LineParts};
-use super::log_tests::{folder_of, open, stop};
-use super::{AuditEntry, AuditHead, AuditProblem, verify};
+use super::log_tests::{folder_of, of_head, open, stop};
+use super::{AuditEntry, AuditEvidence, AuditHead, AuditProblem, verify};
 use crate::project::Project;
 
 /// A log with several segments, two of them with a purged record, and its lines with their files.
@@ -40,7 +40,7 @@ impl SampleLog {
     }
 
     fn problems(&self) -> Vec<AuditProblem> {
-        verify(&folder_of(self.home.path()), None).unwrap().problems
+        verify(&folder_of(self.home.path()), &AuditEvidence::default()).unwrap().problems
     }
 
     /// Runs `check` with these lines in the place of a file's.
@@ -69,7 +69,7 @@ fn names(problems: &[AuditProblem], seqs: &[u64]) -> bool {
 #[test]
 fn the_log_itself_is_fine() {
     let log = SampleLog::new();
-    let found = verify(&folder_of(log.home.path()), None).unwrap();
+    let found = verify(&folder_of(log.home.path()), &AuditEvidence::default()).unwrap();
     assert!(found.problems.is_empty() && found.notices.is_empty(), "{found:?}");
     assert_eq!((found.records, found.purged, found.first), (12, 3, Some(1)));
     assert!(log.files.len() >= 4);
@@ -151,8 +151,8 @@ fn missing_renamed_and_foreign_files_are_found() {
 fn a_tail_that_is_gone_with_its_head_shows_by_a_noted_head() {
     let log = SampleLog::new();
     let folder = folder_of(log.home.path());
-    let noted = verify(&folder, None).unwrap().head.unwrap();
-    assert!(verify(&folder, Some(&noted)).unwrap().problems.is_empty());
+    let noted = verify(&folder, &AuditEvidence::default()).unwrap().head.unwrap();
+    assert!(verify(&folder, &of_head(&noted)).unwrap().problems.is_empty());
     let (last, lines) = log.files.last().unwrap();
     std::fs::write(last, lines[..lines.len() - 1].concat()).unwrap();
     assert!(names(&log.problems(), &[12]), "the head file shows it");
@@ -160,10 +160,10 @@ fn a_tail_that_is_gone_with_its_head_shows_by_a_noted_head() {
     let head = AuditHead { seq: 11, hash: hash(&lines[lines.len() - 2]) };
     std::fs::write(folder.join("head"), format!("{head}\n")).unwrap();
     assert!(log.problems().is_empty(), "nothing in the folder shows it");
-    assert!(names(&verify(&folder, Some(&noted)).unwrap().problems, &[12]));
-    assert!(verify(&folder, Some(&head)).unwrap().problems.is_empty());
+    assert!(names(&verify(&folder, &of_head(&noted)).unwrap().problems, &[12]));
+    assert!(verify(&folder, &of_head(&head)).unwrap().problems.is_empty());
     let other = AuditHead { seq: 5, hash: head.hash };
-    assert!(names(&verify(&folder, Some(&other)).unwrap().problems, &[5]));
+    assert!(names(&verify(&folder, &of_head(&other)).unwrap().problems, &[5]));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_record_with_a_new_hash_breaks_the_link_of_the_next() {
         let seq = log.seq(file, line);
         let mut lines = log.files[file].1.clone();
         let before = LineParts::of(&lines[line]).unwrap().parse().unwrap();
-        let context = LineContext { server: before.server, configuration: None };
+        let context = LineContext { server: before.server, configuration: None, key: None };
         let entry = AuditEntry::new(Millis(1000), "mallory", "decision.warn");
         lines[line].clear();
         line::write(&entry, &context, seq, &before.prev, &mut lines[line]).unwrap();

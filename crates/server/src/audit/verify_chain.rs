@@ -2,13 +2,25 @@ use super::entry::DeletedUpTo;
 use super::head::{AuditHead, StoredHead};
 use super::line::{ChainedPart, LineParts, NO_RECORD};
 use super::segments::Segment;
-use super::verify::{AuditProblem, Verification};
+use super::verify::{AuditEvidence, AuditProblem, Verification};
 
 /// Maximum number of problems that are listed.
 const LISTED: usize = 100;
 
+/// A record's word that others were purged or deleted.
+struct Removal<T> {
+    /// The record.
+    by: u64,
+    /// Whether a head or a key proves that the server wrote it, as far as there is evidence.
+    is_proven: bool,
+    what: T,
+}
+
 /// Checks the lines of a log one after the other.
-pub(super) struct ChainCheck {
+pub(super) struct ChainCheck<'a> {
+    evidence: &'a AuditEvidence,
+    /// The last record that a head proves.
+    proven: Option<u64>,
     found: Verification,
     segment: Option<String>,
     /// The number in the file's name, until its first record is read.
@@ -21,18 +33,26 @@ pub(super) struct ChainCheck {
     /// What the first record names as the one before.
     first_prev: Option<String>,
     tombstones: Vec<(u64, u64)>,
-    purges: Vec<(u64, u64, u64)>,
-    deleted: Option<DeletedUpTo>,
+    purges: Vec<Removal<(u64, u64)>>,
+    deletions: Vec<Removal<DeletedUpTo>>,
+    /// The first and last of the records that no key proves, as far as they follow one another.
+    unproven: Option<(u64, u64)>,
     /// Whether the first record says that all before it were missing.
     begins_with_loss: bool,
     /// The hashes of the records that heads name.
     watched: Vec<(u64, Option<String>)>,
 }
 
-impl ChainCheck {
-    pub(super) fn new(stored: &StoredHead, expected: Option<&AuditHead>) -> Self {
-        let stored = if let StoredHead::At(head) = stored { Some(head) } else { None };
+impl<'a> ChainCheck<'a> {
+    pub(super) fn new(stored: &StoredHead, evidence: &'a AuditEvidence) -> Self {
+        let stored = if let StoredHead::At(head) = stored { Some(head.seq) } else { None };
+        let mut watched: Vec<u64> =
+            stored.into_iter().chain(evidence.heads().map(|(head, _)| head.seq)).collect();
+        watched.sort_unstable();
+        watched.dedup();
         Self {
+            evidence,
+            proven: evidence.proven(),
             found: Verification::default(),
             segment: None,
             named: None,
@@ -42,9 +62,10 @@ impl ChainCheck {
             first_prev: None,
             tombstones: Vec::new(),
             purges: Vec::new(),
-            deleted: None,
+            deletions: Vec::new(),
+            unproven: None,
             begins_with_loss: false,
-            watched: stored.into_iter().chain(expected).map(|head| (head.seq, None)).collect(),
+            watched: watched.into_iter().map(|seq| (seq, None)).collect(),
         }
     }
 
@@ -137,9 +158,12 @@ impl ChainCheck {
         } else if !parts.has_payload(chained) {
             self.problem(seq, "its payload was changed");
         }
+        let is_proven = self.is_proven(parts, seq);
         if let Some(note) = &chained.note {
-            self.purges.extend(note.purged.iter().map(|(first, last)| (*first, *last, seq)));
-            self.deleted = note.deleted.clone().or(self.deleted.take());
+            let purges = note.purged.iter().map(|what| Removal { by: seq, is_proven, what: *what });
+            self.purges.extend(purges);
+            let deletion = note.deleted.clone().map(|what| Removal { by: seq, is_proven, what });
+            self.deletions.extend(deletion);
             if let Some(bytes) = note.cut_bytes {
                 self.notice(format!("record {seq}: an incomplete last line of {bytes} bytes was cut off"));
             }
@@ -148,19 +172,51 @@ impl ChainCheck {
             }
             if let Some(damage) = &note.damage {
                 let damage = deloop_detect::clean(damage, 200);
-                self.problem(seq, &format!("the server noticed damage when it started: {damage}"));
+                self.problem(seq, &format!("the server noticed damage: {damage}"));
             }
         }
-        for (watched, hash) in &mut self.watched {
-            if *watched == seq {
-                *hash = Some(parts.hash.to_owned());
-            }
+        if let Ok(at) = self.watched.binary_search_by_key(&seq, |(watched, _)| *watched) {
+            self.watched[at].1 = Some(parts.hash.to_owned());
         }
         self.found.head = Some(AuditHead { seq, hash: parts.hash.to_owned() });
         (self.next, self.links) = (Some(seq + 1), vec![parts.hash.to_owned()]);
     }
 
-    pub(super) fn finish(mut self, stored: &StoredHead, expected: Option<&AuditHead>) -> Verification {
+    /// Returns whether the evidence proves that the server wrote this record; `true` without evidence. With keys, a record
+    /// must be proven.
+    fn is_proven(&mut self, parts: &LineParts<'_>, seq: u64) -> bool {
+        let keys = &self.evidence.keys;
+        let is_authentic = !keys.is_empty() && parts.is_authentic(keys);
+        self.found.authentic += u64::from(is_authentic);
+        let is_proven = match self.proven {
+            Some(proven) => seq <= proven || is_authentic,
+            None => is_authentic || keys.is_empty(),
+        };
+        if !keys.is_empty() && !is_proven {
+            match &mut self.unproven {
+                Some((_, last)) if *last + 1 == seq => *last = seq,
+                _ => {
+                    self.report_unproven();
+                    self.unproven = Some((seq, seq));
+                }
+            }
+        }
+        is_proven
+    }
+
+    fn report_unproven(&mut self) {
+        if let Some((first, last)) = self.unproven.take() {
+            let them = if first == last {
+                "it wasn't".to_owned()
+            } else {
+                format!("it and those up to {last} weren't")
+            };
+            self.problem(first, &format!("{them} written with the key"));
+        }
+    }
+
+    pub(super) fn finish(mut self, stored: &StoredHead) -> Verification {
+        self.report_unproven();
         self.check_beginning();
         self.check_purges();
         let last = self.found.head.clone();
@@ -179,46 +235,82 @@ impl ChainCheck {
                 "the head file is {behind} behind, as after a crash; the server's next start renews it"
             ));
         }
-        if let Some(head) = expected {
-            self.check_head(head, "the head that you noted");
+        for (head, what) in self.evidence.heads() {
+            self.check_head(head, what);
+        }
+        if self.evidence.published.as_ref().is_some_and(Vec::is_empty) {
+            self.problem(1, "the shared store has no head of this log's server");
+        }
+        if self.found.records == 0 && !self.evidence.keys.is_empty() {
+            self.problem(1, "it is missing, and with it everything that was written with the key");
         }
         self.found.purged = self.tombstones.len() as u64;
         self.found
     }
 
     fn check_beginning(&mut self) {
-        let Some(first) = self.found.first else { return };
-        let deleted = self.deleted.as_ref().filter(|deleted| deleted.last.saturating_add(1) >= first);
-        let Some(prev) = &self.first_prev else { return };
-        let is_linked = match deleted {
-            _ if first == 1 => prev == NO_RECORD,
-            Some(deleted) if deleted.last.saturating_add(1) == first => *prev == deleted.last_hash,
-            Some(_) => true,
+        let (Some(first), Some(prev)) = (self.found.first, &self.first_prev) else { return };
+        if first == 1 {
+            if prev != NO_RECORD {
+                self.problem(first, "it doesn't follow from the record before it");
+            }
+            return;
+        }
+        let missing = missing_text(1, first - 1);
+        match self.deletion_of(first - 1) {
+            Some(Removal { by, is_proven: false, .. }) => {
+                let what = format!("{missing}; {}", self.unproven_text(*by, "deleted"));
+                self.problem(1, &what);
+            }
+            Some(Removal { what, .. }) if what.last == first - 1 && *prev != what.last_hash => {
+                self.problem(first, "it doesn't follow from the record before it");
+            }
+            Some(_) => {}
             None => {
                 let noticed = if self.begins_with_loss { "; the server noticed when it started" } else { "" };
-                return self.problem(1, &format!("{}{noticed}", missing_text(1, first - 1)));
+                self.problem(1, &format!("{missing}{noticed}"));
             }
-        };
-        if !is_linked {
-            self.problem(first, "it doesn't follow from the record before it");
         }
+    }
+
+    /// Returns the deletion that explains why this record is gone; a proven one if there is one.
+    fn deletion_of(&self, seq: u64) -> Option<&Removal<DeletedUpTo>> {
+        let explains = |deletion: &&Removal<DeletedUpTo>| deletion.what.last >= seq;
+        self.deletions.iter().filter(explains).max_by_key(|deletion| (deletion.is_proven, deletion.by))
+    }
+
+    fn unproven_text(&self, by: u64, removed: &str) -> String {
+        let why = if self.evidence.keys.is_empty() {
+            "was written after the head, so whoever can write the log could have written it; the key shows \
+             who did"
+        } else {
+            "wasn't written with the key"
+        };
+        format!("record {by} says that it was {removed}, but {why}")
     }
 
     /// Every tombstone needs a purge that names it, and every purge its tombstones.
     fn check_purges(&mut self) {
-        self.purges.sort_unstable();
+        self.purges.sort_unstable_by_key(|purge| (purge.what, purge.by));
         let purges = std::mem::take(&mut self.purges);
         let tombstones = self.tombstones.clone();
         for (seq, purge) in &tombstones {
-            let after = purges.partition_point(|(first, ..)| first <= seq);
-            let named = purges[..after].last().is_some_and(|(_, last, by)| last >= seq && by == purge);
-            if !named {
-                self.problem(*seq, "its payload was removed, and no purge names it");
+            let after = purges.partition_point(|Removal { what: (first, _), .. }| first <= seq);
+            let named = purges[..after].last().filter(|named| named.what.1 >= *seq && named.by == *purge);
+            let needs_proof =
+                !self.evidence.keys.is_empty() || self.proven.is_some_and(|proven| *seq <= proven);
+            match named {
+                None => self.problem(*seq, "its payload was removed, and no purge names it"),
+                Some(named) if needs_proof && !named.is_proven => {
+                    let what = format!("its payload was removed; {}", self.unproven_text(named.by, "purged"));
+                    self.problem(*seq, &what);
+                }
+                Some(_) => {}
             }
         }
         let first = self.found.first.unwrap_or(1);
         let end = self.found.head.as_ref().map_or(0, |head| head.seq);
-        for (from, to, purge) in purges {
+        for Removal { what: (from, to), by, .. } in purges {
             let mut next = from.max(first);
             let at = tombstones.partition_point(|(seq, _)| *seq < next);
             for (seq, _) in &tombstones[at..] {
@@ -228,7 +320,7 @@ impl ChainCheck {
                 next += 1;
             }
             if next <= to.min(end) {
-                self.problem(next, &format!("record {purge} says it was purged, but its payload is there"));
+                self.problem(next, &format!("record {by} says it was purged, but its payload is there"));
             }
         }
     }
@@ -239,14 +331,14 @@ impl ChainCheck {
             let missing = missing_text(end + 1, head.seq);
             return self.problem(end + 1, &format!("{missing} at the end: {what} is {head}"));
         }
-        let hash = self.watched.iter().find(|(seq, _)| *seq == head.seq).and_then(|(_, hash)| hash.clone());
-        let hash = hash.or_else(|| {
-            let deleted = self.deleted.as_ref().filter(|deleted| deleted.last == head.seq)?;
-            Some(deleted.last_hash.clone())
-        });
-        match hash {
-            Some(hash) if hash == head.hash => {}
-            None if self.deleted.as_ref().is_some_and(|deleted| deleted.last > head.seq) => {
+        let watched = self.watched.binary_search_by_key(&head.seq, |(seq, _)| *seq).ok();
+        let hash = watched.and_then(|at| self.watched[at].1.as_ref());
+        let deletion = self.deletion_of(head.seq).filter(|deletion| deletion.is_proven);
+        let last_hash =
+            deletion.map(|Removal { what, .. }| (what.last == head.seq).then_some(&what.last_hash));
+        match (hash, last_hash) {
+            (Some(hash), _) | (None, Some(Some(hash))) if *hash == head.hash => {}
+            (None, Some(None)) => {
                 self.notice(format!("record {}, {what}, was deleted by retention", head.seq));
             }
             _ => self.problem(head.seq, &format!("it isn't the one that {what} names")),

@@ -9,34 +9,46 @@ use std::time::Duration;
 use deloop_engine::Session;
 use deloop_formats::read_step;
 use deloop_store::{Bounds, Codec, RedisStore, SqliteStore, StoreError};
-use deloop_types::Millis;
+use deloop_types::{Millis, SessionId};
 
 use super::SentStep;
+use super::eviction_watch::EvictionWatch;
 use super::judge::{Judge, JudgedStep};
-use super::local::LocalStore;
+use super::key_limits::{KeyLimit, limit_new_agents, refused};
+use super::local::{BEHIND, LocalStore};
 use super::recovery::ReplayedStep;
 use super::remote::RemoteView;
-use super::step_log::{LoggedStep, entries};
+use super::slices::Slices;
+use super::state_notices::StateNotices;
+use super::step_log::{self, LoggedStep, entries};
 use super::view::ProjectView;
 use crate::money::{BudgetLimits, Money};
 use crate::project::Project;
-use crate::shared::{ServerNotice, TellFn};
+use crate::readiness::ReadyReason;
+use crate::requester::Requester;
+use crate::shared::TellFn;
 
 /// How much a file keeps. A session takes a few KiB.
 const BOUNDS: Bounds = Bounds {
     sessions: 1_000_000,
     idle: 7 * 24 * 3_600_000,
-    swarms: 1_000,
+    swarms: 10_000,
     projects: 10_000,
     decisions: 0,
     bytes: 16 << 30,
 };
 
+/// A request with many steps waits for a write to the database earlier than others: they wait because of such requests.
+const LONG_REQUEST_BEHIND: u64 = 2;
+
+/// Says in a [`LoggedStep`] that the step was judged without its swarm.
+const WITHOUT_SWARM: u8 = 1 << 5;
+
 /// Holds sessions and swarms.
 #[expect(clippy::large_enum_variant, reason = "a process has one of them")]
 pub(crate) enum Backend {
     Local(LocalStore),
-    Remote { store: RedisStore, money: Money },
+    Remote { store: RedisStore, money: Money, notices: Arc<StateNotices>, watch: EvictionWatch },
 }
 
 impl Backend {
@@ -47,10 +59,11 @@ impl Backend {
         budgets: BudgetLimits,
         judge: &Judge,
         now: Millis,
+        tell: TellFn,
     ) -> Result<(Arc<SqliteStore>, Self, Vec<ReplayedStep>), StoreError> {
         let mut replayed = Vec::new();
-        let store =
-            LocalStore::open(file, BOUNDS, budgets, now, |store, log| replayed = replay(store, judge, log))?;
+        let replay = |store: &LocalStore, log: &[u8]| replayed = replay(store, judge, log);
+        let store = LocalStore::open(file, BOUNDS, budgets, now, tell, replay)?;
         Ok((Arc::clone(store.sqlite()), Self::Local(store), replayed))
     }
 
@@ -59,8 +72,9 @@ impl Backend {
     pub(super) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> ProjectView<'a> {
         match self {
             Self::Local(store) => ProjectView::Local(store.view(project, now)),
-            Self::Remote { store, .. } => {
-                ProjectView::Remote(RemoteView::new(store.scoped(project.as_str()), now))
+            Self::Remote { store, notices, .. } => {
+                let store = store.scoped(project.as_str());
+                ProjectView::Remote(RemoteView::new(store, Arc::clone(notices), now))
             }
         }
     }
@@ -69,49 +83,57 @@ impl Backend {
     pub(super) fn decide(
         &self,
         judge: &Judge,
-        project: &Project,
-        steps: &[SentStep<'_>],
+        requester: &Requester,
+        steps: &mut [SentStep<'_>],
         now: Millis,
-        tell: &TellFn,
     ) -> Result<Vec<JudgedStep>, StoreError> {
+        let Requester { project, allowance, .. } = requester;
         let view = self.view(project, now);
-        let decide = |view: &ProjectView<'_>| {
-            let mut decided = Vec::with_capacity(steps.len());
-            for sent in steps {
-                decided.push(judge.decide(view, &sent.step, now)?);
-            }
-            Ok::<_, StoreError>(decided)
-        };
-        let sessions = || steps.iter().map(|sent| &sent.step.session);
         match self {
             Self::Local(store) => {
-                let turn = if judge.is_alone(steps) { store.turn_of(sessions()) } else { store.turn() };
-                view.preload(&judge.engine, sessions())?;
-                let entries = steps.iter().map(|sent| LoggedStep {
-                    now,
-                    terms: judge.terms(),
-                    project: project.as_str(),
-                    json: sent.json,
-                });
-                store.append(entries)?;
-                let mut decided = decide(&view)?;
+                let _turn = if judge.is_alone(steps) { store.turn_of(sessions(steps)) } else { store.turn() };
+                view.preload(&judge.engine, sessions(steps))?;
+                limit_new_agents(judge, &view, allowance.as_deref(), steps, now)?;
+                let place = judge.owner.logged(project.as_str());
+                store.append(logged(judge, &place, steps, now))?;
+                let mut decided = decide(judge, &view, steps, now)?;
                 judge.charge(store.money(), project, steps, &mut decided, now);
-                drop(turn);
-                if let Err(error) = store.keep_up(&judge.engine, now) {
-                    // The steps are in the log, so the next write may be the one that succeeds.
-                    tell(ServerNotice::Failed(error.to_string()));
-                }
                 Ok(decided)
             }
             Self::Remote { money, .. } => {
-                view.preload(&judge.engine, sessions())?;
-                let mut decided = decide(&view)?;
+                view.preload(&judge.engine, sessions(steps))?;
+                limit_new_agents(judge, &view, allowance.as_deref(), steps, now)?;
+                let mut decided = decide(judge, &view, steps, now)?;
                 if let ProjectView::Remote(view) = &view {
                     again(judge, view, steps, &mut decided, now)?;
                 }
                 judge.charge(money, project, steps, &mut decided, now);
                 Ok(decided)
             }
+        }
+    }
+
+    /// Returns steps in slices that are decided about one after the other, and whether there are several. In Redis, requests
+    /// don't wait for each other.
+    pub(super) fn slices<'s, 'j>(&self, steps: &'s mut [SentStep<'j>]) -> (Slices<'s, 'j>, bool) {
+        match self {
+            Self::Local(_) => Slices::of(steps),
+            Self::Remote { .. } => Slices::whole(steps),
+        }
+    }
+
+    /// Waits until the file has most changes, if it is far behind.
+    pub(super) fn keep_up(
+        &self,
+        codec: &dyn Codec<Session>,
+        is_long: bool,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Local(store) => {
+                store.keep_up(codec, if is_long { LONG_REQUEST_BEHIND } else { BEHIND }, now)
+            }
+            Self::Remote { .. } => Ok(()),
         }
     }
 
@@ -168,6 +190,29 @@ impl Backend {
         }
     }
 
+    /// Asks Redis from time to time whether it drops keys.
+    pub(super) fn watch_eviction(&self, now: Millis) {
+        if let Self::Remote { store, watch, .. } = self {
+            watch.look(store, now);
+        }
+    }
+
+    /// Returns why the server isn't as it should be, if Redis drops keys.
+    pub(super) fn eviction(&self) -> Option<ReadyReason> {
+        match self {
+            Self::Local(_) => None,
+            Self::Remote { watch, .. } => watch.reason(),
+        }
+    }
+
+    /// Returns what people should know of stored states.
+    pub(super) fn notices(&self) -> &StateNotices {
+        match self {
+            Self::Local(store) => &store.notices,
+            Self::Remote { notices, .. } => notices,
+        }
+    }
+
     /// Returns what sessions spend.
     pub(super) fn money(&self) -> &Money {
         match self {
@@ -183,6 +228,36 @@ impl Backend {
             Self::Remote { .. } => Ok(None),
         }
     }
+}
+
+fn sessions<'s>(steps: &'s [SentStep<'_>]) -> impl Iterator<Item = &'s SessionId> {
+    steps.iter().map(|sent| &sent.step.session)
+}
+
+fn decide(
+    judge: &Judge,
+    view: &ProjectView<'_>,
+    steps: &[SentStep<'_>],
+    now: Millis,
+) -> Result<Vec<JudgedStep>, StoreError> {
+    let decide = |sent: &SentStep<'_>| {
+        if sent.is_refused() { Ok(refused(&sent.step)) } else { judge.decide(view, &sent.step, now) }
+    };
+    steps.iter().map(decide).collect()
+}
+
+/// Returns the entries of steps in the log.
+fn logged<'s>(
+    judge: &Judge,
+    place: &'s str,
+    steps: &'s [SentStep<'_>],
+    now: Millis,
+) -> impl Iterator<Item = LoggedStep<'s>> {
+    let (terms, version) = (judge.terms(), step_log::VERSION);
+    steps.iter().filter(|sent| !sent.is_refused()).map(move |sent| {
+        let swarm = if sent.limit == Some(KeyLimit::Swarms) { WITHOUT_SWARM } else { 0 };
+        LoggedStep { version, now, terms: terms | swarm, project: place, json: sent.json }
+    })
 }
 
 /// Stores the sessions of a view. Steps of sessions that another server changed in between are decided about again.
@@ -209,25 +284,31 @@ fn again(
 
 /// Decides again about the steps that were answered but aren't in the file.
 fn replay(store: &LocalStore, judge: &Judge, log: &[u8]) -> Vec<ReplayedStep> {
-    let mut replayed = Vec::new();
+    let (mut replayed, mut lost) = (Vec::new(), 0);
     for logged in entries(log) {
-        let (Ok(project), Ok(mut step)) = (Project::parse(logged.project), read_step(logged.json)) else {
+        let (project, judge) = judge.of_logged(&logged);
+        let (Ok(project), Ok(mut step)) = (Project::parse(project), read_step(logged.json)) else {
+            lost += 1;
             continue;
         };
-        judge.complete(&mut step, logged.now);
+        let over_usd = judge.complete(&mut step, logged.now);
+        step.swarm.take_if(|_| logged.terms & WITHOUT_SWARM != 0);
         let view = ProjectView::Local(store.view(&project, logged.now));
         // A step that made the process panic must not do so at every start.
-        let judge = judge.on_terms(logged.terms);
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let mut judged = [judge.decide(&view, &step, logged.now)?];
-            let sent = [SentStep { step: step.clone(), json: logged.json }];
+            let sent = [SentStep { over_usd, ..SentStep::new(step.clone(), logged.json) }];
             judge.charge(store.money(), &project, &sent, &mut judged, logged.now);
             let [judged] = judged;
             Ok::<_, StoreError>(judged)
         }));
-        if let Ok(Ok(judged)) = decided {
-            replayed.push(ReplayedStep { project, step, judged, now: logged.now });
+        match decided {
+            Ok(Ok(judged)) => replayed.push(ReplayedStep { project, step, judged, now: logged.now }),
+            _ => lost += 1,
         }
+    }
+    if lost > 0 {
+        store.notices.lost_log(format!("{lost} steps in the log of steps couldn't be decided about again"));
     }
     send_again(store, judge, &replayed);
     replayed

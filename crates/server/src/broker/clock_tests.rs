@@ -29,23 +29,18 @@ impl JumpingServer {
             Arc::new(|_| {}),
         )
         .unwrap();
-        let requester = Requester {
-            project: Project::default(),
-            actor: Arc::from("test"),
-            all_projects: true,
-            allowance: None,
-        };
+        let requester = Requester::without_key(Project::default(), "test");
         Self { broker, requester, _folder: folder }
     }
 
     /// Sends a step without a time of its own. Returns its index.
     fn step(&self, json: &str, day: i64) -> u64 {
         let step = deloop_formats::read_step(json.as_bytes()).unwrap();
-        let sent = SentStep { step, json: json.as_bytes() };
+        let sent = SentStep::new(step, json.as_bytes());
         let now = Millis(TODAY + day * DAY);
         let answers =
             self.broker.observe(&self.requester, CallerOptions::default(), &mut [sent], now).unwrap();
-        answers.decisions[0].step
+        answers.decisions[0].as_ref().unwrap().step
     }
 
     fn turn(&self, day: i64) -> u64 {

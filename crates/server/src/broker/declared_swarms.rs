@@ -8,6 +8,7 @@ use deloop_store::{RecordName, SharedRecords, StoreError};
 use deloop_types::{Action, Body, Decision, Finding, Millis, Repeats, Step};
 use serde::{Deserialize, Serialize};
 
+use super::judge::JudgedStep;
 use super::operator_message::add_nudge;
 use crate::project::Project;
 
@@ -67,9 +68,10 @@ impl DeclaredSwarms {
         &self,
         project: &Project,
         step: &Step,
-        decision: &mut Decision,
+        judged: &mut JudgedStep,
         now: Millis,
     ) -> Result<Option<SwarmDeclaration>, StoreError> {
+        let decision = &mut judged.decision;
         let Some(swarm) = &step.swarm else { return Ok(None) };
         let group = group(project, swarm);
         match &step.body {
@@ -85,9 +87,7 @@ impl DeclaredSwarms {
         let finding = finding.filter(|_| decision.action >= Action::Nudge).cloned();
         let mut declared = None;
         if let Some(finding) = &finding {
-            let decides = decision.deciding().is_some_and(|f| f.repeats == Repeats::Swarm);
-            let decided = decision.message.clone().filter(|_| decides);
-            let message = finding.evidence.message.clone().or(decided);
+            let message = finding.evidence.message.clone().or_else(|| judged.for_swarm.take());
             declared = self.declare(&group, swarm, finding, message, now)?;
         }
         for declaration in self.declarations(&group, now)? {

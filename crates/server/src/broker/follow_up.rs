@@ -13,7 +13,7 @@ use super::SentStep;
 use super::declared_swarms::{DeclaredSwarms, SwarmDeclaration};
 use super::judge::JudgedStep;
 use crate::alerts::{Alert, AlertContext, Alerts, ClaimFn};
-use crate::audit::{AuditEntry, BrokerAudit};
+use crate::audit::{AuditEntry, BrokerAudit, LiftedBy};
 use crate::clock::Clock;
 use crate::events::{EventHub, ServerEvent};
 use crate::money::{AuditedChange, Money};
@@ -49,7 +49,11 @@ impl FollowUp {
         now: Millis,
     ) {
         let mut is_away = false;
-        for (sent, decided) in steps.iter().zip(&mut *decided) {
+        let accepted = steps
+            .iter()
+            .zip(&mut *decided)
+            .filter(|(sent, decided)| !sent.is_refused() && !decided.is_refused());
+        for (sent, decided) in accepted {
             // One step waits for records that can't be had, not every step of the request.
             if !is_away && let Err(error) = self.follow_swarm(&requester.project, &sent.step, decided, now) {
                 is_away = true;
@@ -72,7 +76,7 @@ impl FollowUp {
         decided: &mut JudgedStep,
         now: Millis,
     ) -> Result<(), StoreError> {
-        if let Some(declared) = self.swarms.follow(project, step, &mut decided.decision, now)? {
+        if let Some(declared) = self.swarms.follow(project, step, decided, now)? {
             self.declared(project, step, &declared, now);
         }
         Ok(())
@@ -144,6 +148,13 @@ impl FollowUp {
                 .with(kind, json!(name))
                 .with("actor", json!(&*requester.actor)),
         );
+    }
+
+    /// Records that an operation lifted the stops of a session.
+    pub(super) fn lifted(&self, requester: &Requester, session: &SessionId, by: LiftedBy, now: Millis) {
+        if let Some(audit) = &self.audit {
+            audit.append(&[AuditEntry::of_lift(now, requester, session, by)]);
+        }
     }
 
     /// Tells those who must know that an operator changed a budget.

@@ -8,16 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deloop_detect::Swarm;
 use deloop_engine::Session;
-use deloop_store::{Bounds, Codec, SqliteRecords, SqliteStore, StoreError};
+use deloop_store::{Bounds, Codec, SqliteRecords, SqliteStore, StoreError, read_swarm, set_aside_files};
 use deloop_types::{Millis, SessionId};
 
 use super::local_view::LocalView;
 use super::state_cache::{CachedState, StateCache};
-use super::step_log::{LogMark, LoggedStep, StepLog};
+use super::state_notices::StateNotices;
+use super::step_log::{LogMark, LoggedStep, ResumedLog, StepLog};
 use super::step_turns::{StepTurn, StepTurns};
 use super::stored_session::StoredSession;
 use crate::money::{BudgetLimits, Money, SpendAddition};
 use crate::project::Project;
+use crate::shared::TellFn;
 
 /// The log of the database is moved into the file once it has this many pages of 4 KiB.
 const LOG_PAGES: u32 = 4_000;
@@ -28,13 +30,14 @@ const SPINS: usize = 500;
 /// Changes are written to the database once this many sessions and swarms have changed.
 const CHANGED: usize = 2_000;
 /// A step waits for a write to the database once there is this many times as much to write: it can't keep up.
-const BEHIND: u64 = 5;
+pub(super) const BEHIND: u64 = 5;
 
 /// Stores sessions and swarms for one server.
 pub(crate) struct LocalStore {
     pub(super) sqlite: Arc<SqliteStore>,
+    pub(super) notices: Arc<StateNotices>,
     /// A connection of its own, so that a session can be loaded while others are written.
-    reader: SqliteStore,
+    pub(super) reader: SqliteStore,
     money: Money,
     folder: PathBuf,
     pub(super) sessions: StateCache<StoredSession>,
@@ -102,7 +105,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Locks what others hold for microseconds only: sleeping and waking up again would take longer.
-fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     for _ in 0..SPINS {
         if let Ok(guard) = mutex.try_lock() {
             return guard;
@@ -123,19 +126,23 @@ impl LocalStore {
         bounds: Bounds,
         budgets: BudgetLimits,
         now: Millis,
+        tell: TellFn,
         replay: impl FnOnce(&Self, &[u8]),
     ) -> Result<Self, StoreError> {
         let sqlite = Arc::new(SqliteStore::open(file, bounds)?);
         let _lock = lock_file(file)?;
+        let notices = Arc::new(StateNotices::new(tell, set_aside_files(file)));
         sqlite.keep_log_short(LOG_PAGES)?;
         let reader = SqliteStore::open(file, bounds)?;
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let failed = |error| StoreError::database(&folder, error);
         let mark = LogMark::from_stored(sqlite.last_mark()?);
-        let (log, steps) = StepLog::resume(&folder, mark).map_err(failed)?;
+        let ResumedLog { log, steps, lost } = StepLog::resume(&folder, mark).map_err(failed)?;
+        lost.into_iter().for_each(|lost| notices.lost_log(lost));
         let money = Money::new(Arc::new(SqliteRecords::new(Arc::clone(&sqlite))?), budgets, now);
         let store = Self {
             sqlite,
+            notices,
             reader,
             money,
             folder,
@@ -155,6 +162,11 @@ impl LocalStore {
     /// Returns a view of one project.
     pub(crate) fn view<'a>(&'a self, project: &'a Project, now: Millis) -> LocalView<'a> {
         LocalView { store: self, project, now }
+    }
+
+    #[cfg(test)]
+    pub(super) fn turns(&self) -> &StepTurns {
+        &self.turns
     }
 
     /// Waits until no other request decides about steps of these sessions.
@@ -216,14 +228,19 @@ impl LocalStore {
         written
     }
 
-    /// Waits until the database has most changes, if it is far behind.
-    pub(super) fn keep_up(&self, codec: &dyn Codec<Session>, now: Millis) -> Result<(), StoreError> {
-        if !self.is_due(BEHIND) {
+    /// Waits until the database has most changes, if there are this many times as many as make a write due.
+    pub(super) fn keep_up(
+        &self,
+        codec: &dyn Codec<Session>,
+        behind: u64,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        if !self.is_due(behind) {
             return Ok(());
         }
         // Most likely it is being written.
         drop(lock(&self.writing));
-        if self.is_due(BEHIND) { self.write_back_if_due(codec, now) } else { Ok(()) }
+        if self.is_due(behind) { self.write_back_if_due(codec, now) } else { Ok(()) }
     }
 
     /// Drops what changed since the last write to the database.
@@ -314,9 +331,20 @@ impl LocalStore {
     ) -> Result<CachedState<StoredSession>, StoreError> {
         let stored = self.reader.stored_session(name, now)?;
         let (updated, is_stored) = (stored.as_ref().map_or(Millis(0), |s| s.updated), stored.is_some());
-        // As in a file, state written by another release or profile is discarded.
-        let state = stored.and_then(|stored| StoredSession::thaw(&stored.text, codec).ok());
+        let state = stored.map(|stored| StoredSession::thaw(&stored.text, codec)).transpose();
+        let state = state.inspect_err(|error| self.notices.unreadable("session", name, error))?;
         Ok(CachedState::stored(state, updated, is_stored))
+    }
+
+    /// Returns what the stored text of a session that can't be read still tells for sure.
+    pub(super) fn salvage(
+        &self,
+        name: &str,
+        codec: &dyn Codec<Session>,
+        now: Millis,
+    ) -> Result<Option<Session>, StoreError> {
+        let stored = self.reader.stored_session(name, now)?;
+        Ok(stored.and_then(|stored| StoredSession::salvage(&stored.text, codec)))
     }
 
     /// Shows a session; `None` if there is none.
@@ -353,7 +381,8 @@ impl LocalStore {
 
     fn load_swarm(&self, name: &str) -> Result<CachedState<Swarm>, StoreError> {
         let stored = self.reader.stored_swarm(name)?;
-        let state: Option<Swarm> = stored.map(|text| serde_json::from_str(&text).unwrap_or_default());
+        let state = stored.as_deref().map(read_swarm).transpose();
+        let state = state.inspect_err(|error| self.notices.unreadable("swarm", name, error))?;
         let is_stored = state.is_some();
         Ok(CachedState::stored(state, Millis(0), is_stored))
     }
@@ -395,7 +424,8 @@ mod tests {
         let bounds =
             Bounds { sessions: 9_000, idle: 9, swarms: 9, projects: 9, decisions: 0, bytes: 1 << 30 };
         let file = folder.join("server.db");
-        let store = LocalStore::open(&file, bounds, BudgetLimits::default(), Millis(0), |_, _| {}).unwrap();
+        let (limits, tell): (_, TellFn) = (BudgetLimits::default(), Arc::new(|_| ()));
+        let store = LocalStore::open(&file, bounds, limits, Millis(0), tell, |_, _| {}).unwrap();
         let engine = Engine::new(Profile::named("default").unwrap(), Options::default());
         (store, engine, Project::default())
     }

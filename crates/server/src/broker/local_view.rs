@@ -57,8 +57,40 @@ impl LocalView<'_> {
         Ok(seen)
     }
 
-    fn change_swarm<R>(&self, swarm: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
-        self.store.change_swarm(&self.name(swarm), self.now, |state| change(state.get_or_insert_default()))
+    /// Changes a swarm. One that can't be read stays as it is, and its calls aren't counted.
+    fn change_swarm<R: Default>(
+        &self,
+        swarm: &str,
+        change: impl FnOnce(&mut Swarm) -> R,
+    ) -> Result<R, StoreError> {
+        let change = |state: &mut Option<Swarm>| change(state.get_or_insert_default());
+        match self.store.change_swarm(&self.name(swarm), self.now, change) {
+            Err(error) if error.is_unreadable() => Ok(R::default()),
+            changed => changed,
+        }
+    }
+
+    /// Returns what the stored text of a session that can't be read still tells for sure.
+    pub(super) fn salvage(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+    ) -> Result<Option<Session>, StoreError> {
+        self.store.salvage(&self.name(session.as_str()), codec, self.now)
+    }
+
+    pub(super) fn has_agent(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        agent: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let has = |state: Option<&StoredSession>| state.is_some_and(|state| state.session.has_agent(agent));
+        self.store.see_session(&self.name(session.as_str()), codec, self.now, has)
+    }
+
+    pub(super) fn drop_unknown(&self, session: &SessionId) {
+        self.store.sessions.drop_unknown(&self.name(session.as_str()));
     }
 
     /// Returns the names of stored sessions after `after`. Write changes back first.
@@ -119,7 +151,8 @@ impl Store<Session> for LocalView<'_> {
 
     // The failures of a project change rarely, and entering one twice does no harm, so they aren't kept in memory.
     fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {
-        Store::<Session>::failures(&*self.store.sqlite, &self.name(project))
+        // From the connection that doesn't wait for a write to the database.
+        Store::<Session>::failures(&self.store.reader, &self.name(project))
     }
 
     fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@ use deloop_store::{Store, StoreError};
 use deloop_types::{Millis, SessionId};
 
 use super::Broker;
+use crate::audit::LiftedBy;
 use crate::requester::Requester;
 
 /// What a purge deleted.
@@ -21,10 +22,14 @@ impl Broker {
         now: Millis,
     ) -> Result<Purged, StoreError> {
         let existed = self.change(&requester.project, now, |view| {
-            let known = view.see(&self.judge.engine, session, |_| ())?.is_some();
+            let was_stopped = view.see(&self.judge.engine, session, |state| state.session.is_stopped())?;
             view.forget(session)?;
-            Ok::<_, StoreError>(known)
+            Ok::<_, StoreError>(was_stopped)
         })?;
+        if existed == Some(true) {
+            self.follow_up.lifted(requester, session, LiftedBy::Purge, now);
+        }
+        let existed = existed.is_some();
         self.follow_up.forget(requester, session);
         let records = match self.audit_log() {
             Some(log) => log

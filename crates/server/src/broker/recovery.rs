@@ -2,8 +2,6 @@
 //! decides about them again, and finds out what is missing in the audit log. In Redis, a session that was stopped has the
 //! events of that until they are announced.
 
-use std::sync::Arc;
-
 use deloop_store::StoreError;
 use deloop_types::{Action, Millis, Step};
 
@@ -74,14 +72,9 @@ impl FollowUp {
         let mut entries = Vec::new();
         for replayed in replayed {
             let ReplayedStep { project, step, judged, now } = replayed;
-            let sender = Requester {
-                project: project.clone(),
-                actor: Arc::from(SENDER),
-                all_projects: false,
-                allowance: None,
-            };
+            let sender = Requester::without_key(project.clone(), SENDER);
             let json = serde_json::to_vec(step).unwrap_or_default();
-            let sent = SentStep { step: step.clone(), json: &json };
+            let sent = SentStep::new(step.clone(), &json);
             let entry = audit.entries(&sender, &[sent], std::slice::from_ref(judged), *now);
             entries.extend(entry.into_iter().map(|entry| (entry, replayed)));
         }

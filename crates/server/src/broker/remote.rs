@@ -2,7 +2,7 @@
 //! again: two round trips, whatever the number of steps.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deloop_detect::{FailureNote, KnownFailures, Swarm, SwarmCall, SwarmCount, SwarmWorker};
@@ -12,11 +12,13 @@ use deloop_store::{
 };
 use deloop_types::{Millis, SessionId};
 
+use super::state_notices::StateNotices;
 use super::stored_session::StoredSession;
 
 /// Sessions and swarms of one project during one request.
 pub(crate) struct RemoteView {
     store: RedisStore,
+    notices: Arc<StateNotices>,
     now: Millis,
     /// How long the request may still wait for Redis.
     left: Mutex<Duration>,
@@ -40,17 +42,22 @@ struct LoadedSession {
 }
 
 impl LoadedSession {
-    fn of(stored: VersionedSession, codec: &dyn Codec<Session>) -> Self {
-        // As in a file, state written by another release or profile is discarded.
-        let state = stored.state.and_then(|text| StoredSession::thaw(&text, codec).ok());
-        Self { version: stored.version, ts: stored.ts, state, changed: false }
+    fn of(
+        name: &SessionId,
+        stored: VersionedSession,
+        codec: &dyn Codec<Session>,
+        notices: &StateNotices,
+    ) -> Result<Self, StoreError> {
+        let state = stored.state.map(|text| StoredSession::thaw(&text, codec)).transpose();
+        let state = state.inspect_err(|error| notices.unreadable("session", name.as_str(), error))?;
+        Ok(Self { version: stored.version, ts: stored.ts, state, changed: false })
     }
 }
 
 impl RemoteView {
     /// Creates a view of the project that `store` holds.
-    pub(super) fn new(store: RedisStore, now: Millis) -> Self {
-        Self { now, left: Mutex::new(store.deadline()), store, state: Mutex::default() }
+    pub(super) fn new(store: RedisStore, notices: Arc<StateNotices>, now: Millis) -> Self {
+        Self { now, left: Mutex::new(store.deadline()), store, notices, state: Mutex::default() }
     }
 
     /// Waits for Redis, for as long as the request still may.
@@ -83,7 +90,8 @@ impl RemoteView {
         let wanted: Vec<(&SessionId, Option<Millis>)> =
             wanted.into_iter().map(|session| (session, Some(self.now))).collect();
         for ((session, _), loaded) in wanted.iter().zip(self.ask(|store| store.load_many(&wanted))) {
-            state.sessions.insert((*session).clone(), LoadedSession::of(loaded?, codec));
+            let loaded = LoadedSession::of(session, loaded?, codec, &self.notices)?;
+            state.sessions.insert((*session).clone(), loaded);
         }
         Ok(())
     }
@@ -127,6 +135,15 @@ impl RemoteView {
         self.with_session(codec, session, |loaded| loaded.state.as_ref().map(see))
     }
 
+    pub(super) fn has_agent(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        agent: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        Ok(self.see(codec, session, |state| state.session.has_agent(agent))?.unwrap_or(false))
+    }
+
     /// Stores what changed. Returns a view for each session that another server changed in between: it has the newer state,
     /// and only changes this session.
     pub(super) fn commit(
@@ -158,20 +175,43 @@ impl RemoteView {
             }
         }
         let again = |(session, newer): (SessionId, VersionedSession)| {
+            // If a later release changed it meanwhile, it is that server's session now.
+            let newer = LoadedSession::of(&session, newer, codec, &self.notices).ok()?;
             let state = ViewState {
                 tallied: tallied
                     .remove(&session)
                     .map(|counts| (session.clone(), counts))
                     .into_iter()
                     .collect(),
-                sessions: BTreeMap::from([(session.clone(), LoadedSession::of(newer, codec))]),
+                sessions: BTreeMap::from([(session.clone(), newer)]),
                 again: Some(session.clone()),
             };
             let left = Mutex::new(*self.left());
-            let (store, now) = (self.store.clone(), self.now);
-            (session, RemoteView { store, now, left, state: Mutex::new(state) })
+            let (store, notices, now) = (self.store.clone(), Arc::clone(&self.notices), self.now);
+            Some((session, RemoteView { store, notices, now, left, state: Mutex::new(state) }))
         };
-        Ok(conflicts.into_iter().map(again).collect())
+        Ok(conflicts.into_iter().filter_map(again).collect())
+    }
+
+    /// Returns what the stored text of a session that can't be read still tells for sure.
+    pub(super) fn salvage(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+    ) -> Result<Option<Session>, StoreError> {
+        let loaded = self.ask(|store| store.load_many(&[(session, Some(self.now))])).pop().transpose()?;
+        Ok(loaded.and_then(|loaded| StoredSession::salvage(&loaded.state?, codec)))
+    }
+
+    /// Lets the calls of a swarm that can't be read be uncounted.
+    fn counted<R: Default>(&self, swarm: &str, counted: Result<R, StoreError>) -> Result<R, StoreError> {
+        match counted {
+            Err(error) if error.is_unreadable() => {
+                self.notices.unreadable("swarm", swarm, &error);
+                Ok(R::default())
+            }
+            counted => counted,
+        }
     }
 
     pub(super) fn sessions_after(
@@ -223,7 +263,8 @@ impl Store<Session> for RemoteView {
             (version, state.tallied.get(&session).map_or(0, VecDeque::len))
         };
         let turn = SwarmTurn { swarm, worker, calls, version: version.as_deref(), turn };
-        let counts = self.ask(|store| store.tally_many(&[turn])).pop().unwrap_or_else(|| Ok(Vec::new()))?;
+        let counts = self.ask(|store| store.tally_many(&[turn])).pop().unwrap_or_else(|| Ok(Vec::new()));
+        let counts = self.counted(swarm, counts)?;
         self.state().tallied.entry(session).or_default().push_back(counts.clone());
         Ok(counts)
     }
@@ -232,7 +273,8 @@ impl Store<Session> for RemoteView {
         if self.state().again.is_some() {
             return Ok(());
         }
-        self.ask(|store| Store::<Session>::tally_in_vain(store, swarm, worker, signature))
+        let counted = self.ask(|store| Store::<Session>::tally_in_vain(store, swarm, worker, signature));
+        self.counted(swarm, counted)
     }
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {

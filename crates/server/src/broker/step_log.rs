@@ -15,6 +15,14 @@ const PREFIX: &str = "server.steps-";
 const HEADER: usize = 4 + 8;
 /// Bytes of an entry before the project's name.
 const FIXED: usize = 8 + 1 + 1;
+/// The version of an entry, in the upper bits of the byte that has the terms in the lower ones.
+pub(super) const VERSION: u8 = 0;
+/// Number of bits of the terms.
+const TERMS: u8 = 6;
+/// What is appended to the name of a log, or of a part of one, that can't be read.
+const UNREAD: &str = ".unread";
+/// Maximum number of such files for a log. The last one is replaced.
+const MOST_UNREAD: u32 = 99;
 
 /// The steps since the last write to the database, in files that are numbered: the generations.
 pub(super) struct StepLog {
@@ -29,6 +37,15 @@ pub(super) struct StepLog {
     buffer: Vec<u8>,
     /// Whether there may be a part of an entry behind `length`.
     is_torn: bool,
+}
+
+/// A log that is continued.
+pub(super) struct ResumedLog {
+    pub(super) log: StepLog,
+    /// The steps that the database doesn't have.
+    pub(super) steps: Vec<u8>,
+    /// What couldn't be read, and where it is now.
+    pub(super) lost: Vec<String>,
 }
 
 /// A place in the log: the database has the steps before it.
@@ -56,8 +73,11 @@ impl LogMark {
 pub(super) struct LoggedStep<'a> {
     /// When it arrived.
     pub(super) now: Millis,
-    /// How the request asked to be judged.
+    /// How the request asked to be judged, and what its key allows.
     pub(super) terms: u8,
+    /// The version of the entry.
+    pub(super) version: u8,
+    /// The project, and the owner if the sender has a key.
     pub(super) project: &'a str,
     /// The step as the client sent it.
     pub(super) json: &'a [u8],
@@ -65,25 +85,47 @@ pub(super) struct LoggedStep<'a> {
 
 impl StepLog {
     /// Opens the logs from a mark on, to continue the last; creates it if there is none. Returns the steps behind the mark,
-    /// too. Entries that weren't completely written are removed, and so are the logs of other generations.
-    pub(super) fn resume(folder: &Path, mark: LogMark) -> io::Result<(Self, Vec<u8>)> {
-        let first = mark.generation;
+    /// too. An entry that wasn't completely written is removed, and so are logs before the mark, whose steps the database
+    /// has. Whatever else can't be read is kept under another name.
+    ///
+    /// # Errors
+    /// When a file can't be read or written, or a later release wrote it.
+    pub(super) fn resume(folder: &Path, mark: LogMark) -> io::Result<ResumedLog> {
+        let (first, mut lost) = (mark.generation, Vec::new());
         let mut log = Self::open(folder, first, false)?;
-        let mut all = log.read(mark.offset)?;
+        let mut all = log.read(mark.offset, &mut lost)?;
         while path(folder, log.generation + 1).exists() {
             log = Self { first, ..Self::open(folder, log.generation + 1, false)? };
-            all.extend(log.read(0)?);
+            all.extend(log.read(0, &mut lost)?);
         }
-        remove_others(folder, first..=log.generation);
-        Ok((log, all))
+        remove_others(folder, first..=log.generation, &mut lost);
+        Ok(ResumedLog { log, steps: all, lost })
     }
 
     /// Reads the steps of this generation from an offset on.
-    fn read(&mut self, offset: u32) -> io::Result<Vec<u8>> {
+    fn read(&mut self, offset: u32, lost: &mut Vec<String>) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         self.file.read_to_end(&mut text)?;
         let mut steps = text.split_off(text.len().min(usize::try_from(offset).unwrap_or(usize::MAX)));
-        steps.truncate(entries(&steps).map(LoggedStep::length).sum());
+        let file = path(&self.folder, self.generation);
+        if let Some(version) = entries(&steps).map(|step| step.version).find(|version| *version > VERSION) {
+            return Err(io::Error::other(format!(
+                "a later release wrote {} (format {version}, this release reads {VERSION}): update deloop",
+                file.display()
+            )));
+        }
+        let whole = entries(&steps).map(LoggedStep::length).sum();
+        let rest = steps.split_off(whole);
+        if !is_torn(&rest) {
+            let kept = unread(&file);
+            std::fs::write(&kept, &rest)?;
+            lost.push(format!(
+                "{} bytes of {} are damaged, so the steps in them are missing; they are in {}",
+                rest.len(),
+                file.display(),
+                kept.display()
+            ));
+        }
         // A power failure may have cost bytes before the offset. Steps before it wouldn't be read again.
         self.length = u64::from(offset) + steps.len() as u64;
         self.cut()?;
@@ -165,13 +207,39 @@ impl LoggedStep<'_> {
     }
 }
 
-/// Deletes logs that a killed process left: the database has their steps, or it never had a step of theirs.
-fn remove_others(folder: &Path, generations: RangeInclusive<i64>) {
+/// Returns whether this is the beginning of an entry, or nothing.
+fn is_torn(rest: &[u8]) -> bool {
+    let length = rest.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
+    length.is_none_or(|length| rest.len() < HEADER + length)
+}
+
+/// Returns a free name for a log that can't be read.
+fn unread(log: &Path) -> PathBuf {
+    let name = |n: u32| {
+        let mut name = log.as_os_str().to_owned();
+        name.push(format!("{UNREAD}-{n}"));
+        PathBuf::from(name)
+    };
+    (1..MOST_UNREAD).map(name).find(|name| !name.exists()).unwrap_or_else(|| name(MOST_UNREAD))
+}
+
+/// Deletes logs that a killed process left, if the database has their steps, and renames those of another database.
+fn remove_others(folder: &Path, generations: RangeInclusive<i64>, lost: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let other = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<i64>().ok());
-        if other.is_some_and(|other| !generations.contains(&other)) {
+        let Some(other) = other.filter(|other| !generations.contains(other)) else { continue };
+        if other < *generations.start() || entry.metadata().is_ok_and(|about| about.len() == 0) {
             let _ = std::fs::remove_file(entry.path());
+            continue;
+        }
+        let kept = unread(&entry.path());
+        if std::fs::rename(entry.path(), &kept).is_ok() {
+            lost.push(format!(
+                "{} has steps that aren't in this database; it is {} now",
+                entry.path().display(),
+                kept.display()
+            ));
         }
     }
 }
@@ -184,8 +252,8 @@ fn write_entry(out: &mut Vec<u8>, step: LoggedStep<'_>) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
     out.extend_from_slice(&step.now.0.to_le_bytes());
-    out.push(step.terms);
-    // A project's name has at most 64 bytes.
+    out.push(step.version << TERMS | step.terms);
+    // The names of a project and an owner have at most 64 bytes each.
     out.push(u8::try_from(step.project.len()).unwrap_or(0));
     out.extend_from_slice(step.project.as_bytes());
     out.extend_from_slice(step.json);
@@ -209,7 +277,8 @@ pub(super) fn entries(mut text: &[u8]) -> impl Iterator<Item = LoggedStep<'_>> {
         let (fixed, rest) = entry.split_at_checked(FIXED)?;
         let (project, json) = rest.split_at_checked(usize::from(fixed[9]))?;
         let now = Millis(i64::from_le_bytes(fixed[..8].try_into().ok()?));
-        Some(LoggedStep { now, terms: fixed[8], project: std::str::from_utf8(project).ok()?, json })
+        let (version, terms) = (fixed[8] >> TERMS, fixed[8] & ((1 << TERMS) - 1));
+        Some(LoggedStep { now, terms, version, project: std::str::from_utf8(project).ok()?, json })
     })
 }
 
@@ -218,7 +287,7 @@ mod tests {
     use super::*;
 
     fn step(json: &[u8]) -> LoggedStep<'_> {
-        LoggedStep { now: Millis(7), terms: 1, project: "shop", json }
+        LoggedStep { now: Millis(7), terms: 1, version: VERSION, project: "shop", json }
     }
 
     #[test]
@@ -304,8 +373,8 @@ mod tests {
     }
 
     fn resumed(folder: &Path, mark: LogMark, expected: &[&str]) -> StepLog {
-        let (log, text) = StepLog::resume(folder, mark).unwrap();
-        let read = entries(&text).map(|step| std::str::from_utf8(step.json).unwrap());
+        let ResumedLog { log, steps, .. } = StepLog::resume(folder, mark).unwrap();
+        let read = entries(&steps).map(|step| std::str::from_utf8(step.json).unwrap());
         assert_eq!(read.collect::<Vec<_>>(), expected);
         log
     }

@@ -18,10 +18,20 @@ pub(crate) struct StoredSession {
     pub(crate) extras: SessionExtras,
 }
 
+/// The version of [`SessionExtras`] as they are stored. Texts without one have the first.
+const VERSION: u32 = 1;
+
+/// What every version of the extras has.
+#[derive(Deserialize)]
+struct StoredVersion {
+    version: u32,
+}
+
 /// What a broker stores of a session besides the engine's state.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionExtras {
+    version: u32,
     /// Messages of people that the agent hasn't got yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     inbox: Vec<String>,
@@ -37,9 +47,44 @@ pub(crate) struct SessionExtras {
     /// When its stop was decided, and the events of that, until its server has announced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unannounced: Option<(i64, Vec<Event>)>,
+    /// The group of keys that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+}
+
+impl Default for SessionExtras {
+    fn default() -> Self {
+        let (inbox, sent, money, model, unannounced, owner) = Default::default();
+        Self { version: VERSION, inbox, sent, money, model, unannounced, owner }
+    }
 }
 
 impl SessionExtras {
+    /// Reads the stored text.
+    fn thaw(text: &str) -> Result<Self, StoreError> {
+        let later = |found: u32| StoreError::Later { found, known: VERSION };
+        match serde_json::from_str::<Self>(text) {
+            Ok(extras) if extras.version > VERSION => Err(later(extras.version)),
+            Ok(extras) => Ok(Self { version: VERSION, ..extras }),
+            Err(error) => match serde_json::from_str(text) {
+                Ok(StoredVersion { version }) if version > VERSION => Err(later(version)),
+                _ => Err(StoreError::decode(error)),
+            },
+        }
+    }
+
+    /// Returns the group of keys that it belongs to; `None` if none has written to it.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    /// Notes that a group of keys writes to it. It belongs to the first one.
+    pub(crate) fn claim(&mut self, group: Option<&str>) {
+        if self.owner.is_none() {
+            self.owner = group.map(str::to_owned);
+        }
+    }
+
     /// Notes what a step says about the session.
     pub(crate) fn note(&mut self, step: &Step) {
         if let Body::Usage(usage) = &step.body
@@ -115,7 +160,11 @@ impl StoredSession {
     /// Reads what [`StoredSession::freeze`] returned.
     pub(crate) fn thaw(text: &str, codec: &dyn Codec<Session>) -> Result<Self, StoreError> {
         let (extras, session) = text.split_once('\n').unwrap_or(("{}", text));
-        let extras = serde_json::from_str(extras).map_err(StoreError::decode)?;
-        Ok(Self { session: codec.thaw(session)?, extras })
+        Ok(Self { session: codec.thaw(session)?, extras: SessionExtras::thaw(extras)? })
+    }
+
+    /// Returns what a text that can't be read still tells for sure of the session.
+    pub(crate) fn salvage(text: &str, codec: &dyn Codec<Session>) -> Option<Session> {
+        codec.salvage(text.rsplit_once('\n').map_or(text, |(_, session)| session))
     }
 }

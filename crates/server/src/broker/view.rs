@@ -53,6 +53,34 @@ impl ProjectView<'_> {
         either!(self, view => view.see(codec, session, see))
     }
 
+    /// Returns what the stored text of a session that can't be read still tells for sure.
+    pub(super) fn salvage(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+    ) -> Result<Option<Session>, StoreError> {
+        either!(self, view => view.salvage(codec, session))
+    }
+
+    /// Returns whether a session is stored and has this agent. It is in memory afterwards, until it is
+    /// [dropped](Self::drop_unknown) or changed.
+    pub(super) fn has_agent(
+        &self,
+        codec: &dyn Codec<Session>,
+        session: &SessionId,
+        agent: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        either!(self, view => view.has_agent(codec, session, agent))
+    }
+
+    /// Drops what memory has of a session that isn't stored.
+    pub(super) fn drop_unknown(&self, session: &SessionId) {
+        // What Redis doesn't have is dropped with the view.
+        if let Self::Local(view) = self {
+            view.drop_unknown(session);
+        }
+    }
+
     /// Returns the names of sessions after `after`, in order.
     pub(super) fn sessions_after(
         &self,

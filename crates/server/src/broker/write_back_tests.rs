@@ -28,13 +28,12 @@ impl TestServer {
         let budgets = BudgetLimits::default();
         let broker =
             Broker::open(BrokerStore::File(&file), engine, price, budgets, false, NOW, tell).unwrap();
-        let (project, actor) = (Project::default(), Arc::from("test"));
-        Self { broker, requester: Requester { project, actor, all_projects: true, allowance: None } }
+        Self { broker, requester: Requester::without_key(Project::default(), "test") }
     }
 
     fn send(&self, json: &str) {
         let step = deloop_formats::read_step(json.as_bytes()).unwrap();
-        let sent = SentStep { step, json: json.as_bytes() };
+        let sent = SentStep::new(step, json.as_bytes());
         self.broker.observe(&self.requester, CallerOptions::default(), &mut [sent], NOW).unwrap();
     }
 

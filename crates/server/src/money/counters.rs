@@ -13,6 +13,7 @@ pub(crate) struct MoneyCounters {
     exceeded: AtomicU64,
     warnings_announced: AtomicU64,
     stops_announced: AtomicU64,
+    over_limit: AtomicU64,
     unknown: AtomicU64,
     failures: AtomicU64,
 }
@@ -25,6 +26,11 @@ impl MoneyCounters {
         add(&self.spent, tally.cost);
         add(&self.wasted, tally.waste);
         add(&self.unpriced, tally.unpriced);
+    }
+
+    /// Counts what a request reported beyond what one can cost, in millionths of a dollar.
+    pub(super) fn over_limit(&self, amount: i64) {
+        self.over_limit.fetch_add(u64::try_from(amount).unwrap_or(0), Ordering::Relaxed);
     }
 
     pub(super) fn stopped(&self, level: BudgetLevel) {
@@ -55,6 +61,12 @@ impl MoneyCounters {
         for (name, kind, help, value) in [
             ("deloop_spend_usd_total", "counter", "Cost of requests to models.", dollars(&self.spent)),
             ("deloop_loop_waste_usd_total", "counter", "Cost of requests in loops.", dollars(&self.wasted)),
+            (
+                "deloop_usage_over_limit_usd_total",
+                "counter",
+                "Reported cost that didn't count, because one request can't cost that much.",
+                dollars(&self.over_limit),
+            ),
             (
                 "deloop_unpriced_requests_total",
                 "counter",

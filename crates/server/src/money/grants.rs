@@ -12,7 +12,7 @@ use super::Money;
 use super::calendar::UtcDay;
 use super::micros::{micros, usd};
 use super::overrides::{self, BudgetOverride, LONGEST};
-use super::scope::SpendScope;
+use super::scope::{SpendScope, spent_of};
 use crate::project::Project;
 use crate::reports::{BudgetsReport, ProjectBudget, SessionBudget, projects_of};
 
@@ -119,7 +119,7 @@ impl Money {
             Some(session) => SpendScope::Session(project.clone(), session.clone()),
             None => SpendScope::Project(project.clone(), UtcDay::of(now)),
         };
-        let spent_before = self.total(&scope, now)?.max(self.spent(&scope, now).unwrap_or(0));
+        let spent_before = spent_of(&self.totals(&scope, now)?).max(self.spent(&scope, now).unwrap_or(0));
         let random = getrandom::u64().map_err(|_| GrantError::Wrong("no random numbers".to_owned()))?;
         let granted = BudgetOverride {
             id: format!("o{:012x}", random >> 16),
@@ -217,7 +217,7 @@ impl Money {
             warn_at: self.limits.warn_at(),
             day_limit_usd: self.limits.day.map(usd),
             day_spent_usd: match project {
-                None => Some(usd(self.current(&SpendScope::Day(day), now)?)),
+                None => Some(usd(self.current(&SpendScope::Day(day, String::new()), now)?)),
                 Some(_) => None,
             },
             projects,
@@ -228,9 +228,9 @@ impl Money {
 
     /// Returns what was spent, as the shared records and this server know it now.
     fn current(&self, scope: &SpendScope, now: Millis) -> Result<i64, StoreError> {
-        let total = self.total(scope, now)?;
+        let totals = self.totals(scope, now)?;
         let mut state = self.lock();
-        state.spends.learn(scope, total, now);
+        state.spends.learn(scope, &totals, now);
         Ok(state.spends.known(scope))
     }
 }

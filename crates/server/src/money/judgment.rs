@@ -65,7 +65,9 @@ impl Money {
         let of_session = || SpendScope::Session(project.clone(), session.clone());
         add(BudgetKind::Session, self.limits.session(project), &of_session);
         add(BudgetKind::Project, self.limits.project(project), &|| SpendScope::Project(project.clone(), day));
-        add(BudgetKind::Day, self.limits.day, &|| SpendScope::Day(day));
+        add(BudgetKind::Day, self.limits.day, &|| {
+            SpendScope::Day(day, self.lock().rosters.reported(project.as_str(), day).to_owned())
+        });
         budgets
     }
 
@@ -78,13 +80,20 @@ impl Money {
         now: Millis,
     ) -> Option<BudgetVerdict> {
         let spent = self.spent(&budget.scope, now)?;
-        let level = match spent {
-            spent if spent >= budget.limit => BudgetLevel::Exceeded,
-            spent if spent >= self.limits.warning(budget.limit) => BudgetLevel::Warning,
+        let warning = self.limits.warning(budget.limit);
+        let (level, reached) = match spent {
+            spent if spent >= budget.limit => (BudgetLevel::Exceeded, budget.limit),
+            spent if spent >= warning => (BudgetLevel::Warning, warning),
             _ => return None,
         };
         let table = budget.scope.table();
         let mut name = format!("{level:?}/{}/{}", table.name, budget.limit);
+        if let SpendScope::Day(day, project) = &budget.scope
+            && self.lock().spends.known(&SpendScope::Day(*day, String::new())) < reached
+        {
+            // Only this project's own spend is so high.
+            name = format!("{name}/{project}");
+        }
         if level == BudgetLevel::Exceeded
             && let Some(id) = self.latest_override(project, session, now)
         {
@@ -143,9 +152,8 @@ impl Money {
         let is_paused = state.is_paused(now);
         drop(state);
         // Nothing else may have to be read, so this finds out whether the records are back.
-        if !is_paused
-            && self.reached(self.total(&SpendScope::Day(UtcDay::of(away.since)), now), now).is_some()
-        {
+        let probe = SpendScope::Day(UtcDay::of(away.since), String::new());
+        if !is_paused && self.reached(self.totals(&probe, now), now).is_some() {
             return false;
         }
         self.counters.unknown();

@@ -2,11 +2,15 @@ use std::collections::BTreeMap;
 
 use deloop_policy::{BudgetsBlock, WhenUnknown};
 
-use super::micros::micros;
+use super::micros::{micros, usd};
 use crate::project::Project;
 
 /// The share of a budget at which people are warned.
 const WARN_AT: f64 = 0.8;
+/// The most that one request counts, in dollars. A request that fills the context of the dearest model costs about $90.
+const REQUEST_USD: f64 = 100.0;
+/// Which part of the budget of all projects one of them can use up, if it has no budget of its own: a quarter.
+const SHARES: i64 = 4;
 
 /// The budgets of a server, checked. Amounts are in millionths of a dollar.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,6 +18,7 @@ pub struct BudgetLimits {
     session: Option<i64>,
     project: Option<i64>,
     pub(super) day: Option<i64>,
+    request: Option<i64>,
     warn_at: f64,
     projects: BTreeMap<Project, (Option<i64>, Option<i64>)>,
     stops_when_unknown: bool,
@@ -47,6 +52,7 @@ impl BudgetLimits {
             session: amount("session_usd", block.session_usd)?,
             project: amount("project_usd", block.project_usd)?,
             day: amount("day_usd", block.day_usd)?,
+            request: amount("request_usd", block.request_usd)?,
             warn_at,
             projects,
             stops_when_unknown: block.when_unknown == WhenUnknown::Stop,
@@ -61,6 +67,18 @@ impl BudgetLimits {
     /// Returns what a project may spend per day.
     pub(super) fn project(&self, project: &Project) -> Option<i64> {
         self.projects.get(project).and_then(|of| of.1).or(self.project)
+    }
+
+    /// Returns how much of a project's spend counts for the budget of all projects: its own daily budget, or a quarter of
+    /// that one.
+    pub(super) fn share(&self, project: &str) -> i64 {
+        let own = Project::parse(project).ok().and_then(|project| self.project(&project));
+        own.or(self.day.map(|day| day / SHARES)).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the most that one request counts, in dollars.
+    pub(crate) fn request_usd(&self) -> f64 {
+        self.request.map_or(REQUEST_USD, usd)
     }
 
     /// Returns whether anything is limited.

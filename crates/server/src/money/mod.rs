@@ -7,11 +7,13 @@
 
 mod calendar;
 mod counters;
+mod day_spend;
 mod grants;
 mod judgment;
 mod limits;
 mod loop_waste;
 mod micros;
+mod over_limit;
 mod overrides;
 mod rosters;
 mod scope;
@@ -35,7 +37,7 @@ pub(crate) use self::micros::usd;
 use self::overrides::BudgetOverride;
 use self::rosters::Rosters;
 pub(crate) use self::scope::{SHARED, group};
-use self::scope::{SPENT, ScopeSpends, SpendScope};
+use self::scope::{ScopeSpends, SpendScope};
 pub(crate) use self::session_money::{SessionMoney, SessionTally};
 pub use self::verdict::{BudgetKind, BudgetLevel, BudgetVerdict};
 use self::waiting::Waiting;
@@ -92,7 +94,9 @@ impl Money {
     /// Creates it over shared records, and reads the overrides that are in force.
     pub(crate) fn new(records: Arc<dyn SharedRecords>, limits: BudgetLimits, now: Millis) -> Self {
         let server = format!("{:016x}", getrandom::u64().unwrap_or_default());
-        let (state, counters) = (Mutex::default(), MoneyCounters::default());
+        let spends = ScopeSpends::new(limits.clone());
+        let state = Mutex::new(MoneyState { spends, ..MoneyState::default() });
+        let counters = MoneyCounters::default();
         let has_stopped = AtomicBool::new(false);
         let money = Self { records, limits, server, state, has_stopped, counters };
         let overrides = overrides::list(&*money.records, now);
@@ -145,8 +149,9 @@ impl Money {
         if tally.cost == 0 {
             return Vec::new();
         }
-        let mut scopes = vec![SpendScope::Day(day), SpendScope::Project(project.clone(), day)];
         let mut state = self.lock();
+        let reported = state.rosters.reported(project.as_str(), day).to_owned();
+        let mut scopes = vec![SpendScope::Day(day, reported), SpendScope::Project(project.clone(), day)];
         let is_overridden =
             state.overrides.iter().any(|o| o.session.is_some() && o.covers(project, session, now));
         if is_overridden || self.limits.session(project).is_some() {
@@ -219,8 +224,8 @@ impl Money {
         }
         let scopes = self.lock().spends.in_use(now);
         for scope in scopes.into_iter().take(READ) {
-            let total = self.total(&scope, now)?;
-            self.lock().spends.learn(&scope, total, now);
+            let totals = self.totals(&scope, now)?;
+            self.lock().spends.learn(&scope, &totals, now);
         }
         let overrides = overrides::list(self.records(), now)?;
         let mut state = self.lock();
@@ -272,16 +277,16 @@ impl Money {
             return None;
         }
         drop(state);
-        let total = self.reached(self.total(scope, now), now)?;
+        let totals = self.reached(self.totals(scope, now), now)?;
         let mut state = self.lock();
-        state.spends.learn(scope, total, now);
+        state.spends.learn(scope, &totals, now);
         state.spends.read(scope, now)
     }
 
-    fn total(&self, scope: &SpendScope, now: Millis) -> Result<i64, StoreError> {
+    /// Returns the totals of a scope's table, as the shared records have them.
+    fn totals(&self, scope: &SpendScope, now: Millis) -> Result<Vec<(String, i64)>, StoreError> {
         let table = scope.table();
-        let totals = self.records.totals(RecordName::new(&table.group, &table.name), now)?;
-        Ok(totals.into_iter().find(|(field, _)| field == SPENT).map_or(0, |(_, total)| total))
+        self.records.totals(RecordName::new(&table.group, &table.name), now)
     }
 
     /// Returns what the shared records answered, and remembers whether they did.

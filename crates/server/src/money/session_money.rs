@@ -98,8 +98,8 @@ impl SessionMoney {
             agent.model.clone_from(&usage.model);
             tally.requests = 1;
             tally.tokens = i64::try_from(usage.all_tokens()).unwrap_or(i64::MAX);
-            tally.cost = usage.cost_usd.map_or(0, micros);
-            tally.unpriced = i64::from(usage.cost_usd.is_none());
+            tally.cost = usage.dollars().map_or(0, micros);
+            tally.unpriced = i64::from(usage.dollars().is_none());
             wasted = agent.waste.usage(u64::try_from(tally.cost).unwrap_or(0));
         }
         if let Some(finding) = looping(decision) {

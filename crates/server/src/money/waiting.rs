@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::scope::{SPENT, SpendScope};
+use super::scope::SpendScope;
 
 /// How many tables may wait to be added to. Beyond it, amounts are lost and counted.
 const TABLES: usize = 50_000;
@@ -69,11 +69,10 @@ impl Waiting {
     /// Returns all that waits: what was sent with an unknown result, unchanged, and the rest.
     pub(super) fn send_all(&mut self, server: &str) -> Vec<SpendAddition> {
         let spends = std::mem::take(&mut self.spends).into_iter();
-        let spends =
-            spends.map(|(scope, spent)| (scope.table(), Some(scope), vec![(SPENT.to_owned(), spent)]));
+        let spends = spends.map(|(scope, spent)| (scope.table(), vec![(scope.field(), spent)], Some(scope)));
         let rows = std::mem::take(&mut self.rows).into_iter();
-        let rows = rows.map(|(table, fields)| (table, None, fields.into_iter().collect()));
-        for (table, scope, amounts) in spends.chain(rows) {
+        let rows = rows.map(|(table, fields)| (table, fields.into_iter().collect(), None));
+        for (table, amounts, scope) in spends.chain(rows) {
             self.sequence += 1;
             let mark = format!("{server}-{}", self.sequence);
             self.sent.push(SpendAddition { scope, table, mark, amounts });

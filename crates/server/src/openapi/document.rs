@@ -44,8 +44,8 @@ pub(super) fn document(operations: &[ApiOperation]) -> Value {
             "securitySchemes": {"key": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A key from `deloop keys add`. The scopes are ingest, read, operate and admin, which \
-                                includes the others.",
+                "description": "A key from `deloop keys add`. The scopes are ingest, attend, read, operate and admin, \
+                                which includes the others.",
             }},
         },
     })
@@ -70,7 +70,8 @@ fn describe(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value 
     });
     if !public {
         let scope = KeyScope::needed(&operation.method, operation.path);
-        described["security"] = json!([{"key": [scope.name()]}]);
+        let scopes: Vec<&str> = scope.into_iter().map(KeyScope::name).collect();
+        described["security"] = json!([{"key": scopes}]);
     }
     if !operation.takes.is_empty() {
         let content: Map<String, Value> = operation
@@ -87,9 +88,10 @@ fn details(operation: &ApiOperation) -> String {
     let needs = match (is_public(operation.path), needs_all_projects(operation.path)) {
         (true, _) => "Needs no key.".to_owned(),
         (false, all) => {
-            let scope = KeyScope::needed(&operation.method, operation.path).name();
+            let scope = KeyScope::needed(&operation.method, operation.path);
+            let scope = scope.map_or(String::new(), |scope| format!(" with the scope `{}`", scope.name()));
             let all = if all { " for all projects" } else { "" };
-            format!("Needs a key{all} with the scope `{scope}`, if the server has keys.")
+            format!("Needs a key{all}{scope}, if the server has keys.")
         }
     };
     let separator = if operation.details.is_empty() { "" } else { "\n\n" };

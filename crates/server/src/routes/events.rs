@@ -16,7 +16,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::access::may_continue;
+use crate::access::{ListenerPlace, may_continue};
 use crate::events::PublishedEvent;
 use crate::http_error::HttpError;
 use crate::openapi::{ApiContent, ApiOperation, ApiParameter};
@@ -101,10 +101,7 @@ async fn listen(
     let after = after
         .transpose()
         .map_err(|_| HttpError::bad_request("`Last-Event-ID` isn't the id of an event of this server"))?;
-    let place = Arc::clone(&shared.listeners).try_acquire_owned().map_err(|_| {
-        let message = "the server has as many listeners for events as it takes; close one of them";
-        HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message)
-    })?;
+    let places = take_place(&shared, &requester).inspect_err(|_| shared.metrics.listener_refused())?;
     let kinds = kinds.map(|kinds| kinds.split(',').map(|kind| kind.trim().to_owned()).collect());
     let filter = EventFilter { project: requester.project.clone(), session, kinds };
     // Listens before it reads what was missed, so that nothing falls between the two.
@@ -119,8 +116,24 @@ async fn listen(
     let stopping = shared.stopping.subscribe();
     let missed = missed.into();
     let listener =
-        EventListener { missed, read_to, next, stopping, filter, shared, requester, _place: place };
+        EventListener { missed, read_to, next, stopping, filter, shared, requester, _places: places };
     Ok(Sse::new(listener.stream()).keep_alive(KeepAlive::new().interval(ALIVE)).into_response())
+}
+
+/// A listener's places among all of the server and those of its key.
+type ListenerPlaces = (OwnedSemaphorePermit, Option<ListenerPlace>);
+
+fn take_place(shared: &Shared, requester: &Requester) -> Result<ListenerPlaces, HttpError> {
+    let of_key = requester.allowance.as_ref().map(|allowance| {
+        let full = || HttpError::too_many_listeners(allowance.limits().listeners);
+        allowance.take_listener().ok_or_else(full)
+    });
+    let of_key = of_key.transpose()?;
+    let of_server = Arc::clone(&shared.listeners).try_acquire_owned().map_err(|_| {
+        let message = "the server has as many listeners for events as it takes; close one of them";
+        HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    })?;
+    Ok((of_server, of_key))
 }
 
 struct EventListener {
@@ -131,7 +144,7 @@ struct EventListener {
     filter: EventFilter,
     shared: Arc<Shared>,
     requester: Requester,
-    _place: OwnedSemaphorePermit,
+    _places: ListenerPlaces,
 }
 
 impl EventListener {

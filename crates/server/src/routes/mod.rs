@@ -3,6 +3,7 @@
 mod budgets;
 mod events;
 mod health;
+mod key;
 mod openapi;
 mod reports;
 mod session_answers;
@@ -44,6 +45,7 @@ pub(crate) fn operations() -> Vec<ApiOperation> {
         ("Money", budgets::operations()),
         ("Money", reports::operations()),
         ("Server", health::operations()),
+        ("Server", key::operations()),
         ("Server", openapi::operations()),
     ];
     groups.into_iter().flat_map(|(tag, group)| group.into_iter().map(|one| one.tagged(tag))).collect()
@@ -105,7 +107,7 @@ fn unread_body(rejection: &BytesRejection) -> HttpError {
 }
 
 /// Reads a JSON object. A list would be read as a struct's fields in their order.
-fn read_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+pub(crate) fn read_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     match body.trim_ascii().first() {
         Some(b'{') => serde_json::from_slice(body).map_err(|error| error.to_string()),
         _ => Err("the body isn't a JSON object".to_owned()),

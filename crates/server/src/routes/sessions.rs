@@ -229,14 +229,14 @@ async fn end(
         access.with(|broker, now| broker.ends(&requester, &session, now))?;
         let step = Step::end(session);
         let json = serde_json::to_vec(&step).map_err(|error| HttpError::failed(error.to_string()))?;
-        let mut steps = [SentStep { step, json: &json }];
-        let caller = CallerOptions::default();
-        let answers = access.with(|broker, now| broker.observe(&requester, caller, &mut steps, now))??;
+        let mut steps = [SentStep::new(step, &json)];
+        let (caller, operator) = (CallerOptions::default(), requester.as_operator());
+        let answers = access.with(|broker, now| broker.observe(&operator, caller, &mut steps, now))??;
         metrics.metrics.steps(&answers, 0);
         Ok(answers.decisions)
     })
     .await?;
-    Ok(json_response(&decisions.first()))
+    Ok(json_response(&decisions.first().and_then(|decided| decided.as_ref().ok())))
 }
 
 /// `POST /v1/sessions/{session}/message`: the agent gets the text as a user message, with the decision about its next

@@ -27,7 +27,7 @@ pub(super) const PATH: &str = "/v1/steps";
 /// A body of at most this many bytes is decided about together with others, and without Redis on the worker's thread, which
 /// takes less time than handing it to another.
 const SMALL: usize = 8 << 10;
-/// Says that the store was away: the answers are all `continue`, and nothing was stored.
+/// Says that steps weren't stored: the store was away, or their session can't be read.
 const FAILED_OPEN: &str = "deloop-failed-open";
 /// Names the version of the server, for `deloop doctor`.
 const VERSION: &str = "deloop-version";
@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<ApiOperation> {
             .details(
                 "One Step gets one Decision, an array an array, and lines get lines, in the same order. An item of a \
                  batch that isn't a Step gets `{\"error\":\"…\",\"index\":N}` in its place, and the others are \
-                 answered.",
+                 answered. `limit` in a Decision names a limit of the key that its step was beyond.",
             )
             .parameter(ApiParameter::query(
                 "mode",
@@ -70,7 +70,11 @@ pub(super) fn operations() -> Vec<ApiOperation> {
             .answers("The decisions.", ApiContent::text(LINES, &format!("{decision}\n")))
             .header(VERSION, "The version of the server, if the request has `mode`.")
             .header(MODE, "The mode of the server, if the request has `mode`.")
-            .header(FAILED_OPEN, "`true` if Redis was away: every answer is `continue`, and nothing was stored.")
+            .header(
+                FAILED_OPEN,
+                "`true` if steps weren't stored: Redis was away, or this release can't read their session. Those \
+                 answers are `continue`, or the stop that stood.",
+            )
             .refuses(
                 StatusCode::BAD_REQUEST,
                 "The body isn't a Step, an array or lines, or `mode` or `attended` has another value.",

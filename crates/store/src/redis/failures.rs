@@ -25,7 +25,12 @@ impl RedisStore {
         let key = self.keys.first('f', project);
         loop {
             let before = self.failures_text(project, until)?;
-            let mut known = read(&before);
+            let mut known = match serde_json::from_str(&before) {
+                Ok(known) => known,
+                Err(_) if before.is_empty() => KnownFailures::default(),
+                // It is only advice. Servers that can read it add to it.
+                Err(_) => return Ok(()),
+            };
             known.enter(note);
             let text = match known.is_empty() {
                 true => String::new(),
@@ -45,7 +50,7 @@ impl RedisStore {
     }
 }
 
-/// Reads the failures of a project. As in a file, what another release wrote is discarded.
+/// Reads the failures of a project. They are only advice, so a text that can't be read is none.
 pub(super) fn read(text: &str) -> KnownFailures {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use deloop_detect::Swarm;
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
 
 use super::address::RedisAddress;
@@ -15,6 +16,9 @@ use crate::{RedisOptions, StoreError};
 /// Codes of errors that pass: the server is full, its disk is, or a script of somebody else keeps it busy.
 const PASSING: [&str; 4] = ["OOM", "MISCONF", "BUSY", "NOREPLICAS"];
 
+/// The code with which `swarm.lua` refuses what a later release wrote.
+const LATER: &str = "LATER";
+
 /// Sends commands to a server or a cluster.
 pub(super) struct RedisLink {
     requests: Sender<RedisRequest>,
@@ -23,6 +27,8 @@ pub(super) struct RedisLink {
 
 struct RedisRequest {
     commands: Vec<Cmd>,
+    /// Whether every node is asked, not the one that has the keys.
+    everywhere: bool,
     until: Instant,
     answer: Sender<Vec<Answer>>,
 }
@@ -68,7 +74,7 @@ impl RedisLink {
             return Vec::new();
         }
         let (answer, answered) = channel();
-        let answers = self.requests.send(RedisRequest { commands, until, answer }).ok();
+        let answers = self.requests.send(RedisRequest { commands, everywhere: false, until, answer }).ok();
         let answers = answers.and_then(|()| answered.recv_timeout(left(until).unwrap_or_default()).ok());
         let Some(answers) = answers else { return (0..count).map(|_| Err(self.late())).collect() };
         let read =
@@ -76,11 +82,25 @@ impl RedisLink {
         answers.into_iter().map(|answer| answer.map_err(|error| self.failed(error)).and_then(read)).collect()
     }
 
+    /// Asks every node, and returns their answers.
+    pub(super) fn ask_all(&self, command: Cmd, until: Instant) -> Result<Vec<Value>, StoreError> {
+        let (answer, answered) = channel();
+        let request = RedisRequest { commands: vec![command], everywhere: true, until, answer };
+        let answers = self.requests.send(request).ok();
+        let answers = answers.and_then(|()| answered.recv_timeout(left(until).unwrap_or_default()).ok());
+        let answers = answers.ok_or_else(|| self.late())?;
+        answers.into_iter().map(|answer| answer.map_err(|error| self.failed(error))).collect()
+    }
+
     fn late(&self) -> StoreError {
         StoreError::unavailable(&self.server, "no answer within the deadline")
     }
 
     fn failed(&self, error: RedisError) -> StoreError {
+        if error.code() == Some(LATER) {
+            let found = error.detail().and_then(|version| version.trim().parse().ok()).unwrap_or(u32::MAX);
+            return StoreError::Later { found, known: Swarm::VERSION };
+        }
         let refused = match error.kind() {
             ErrorKind::Server(kind) => !matches!(
                 kind,
@@ -108,6 +128,10 @@ fn serve(mut nodes: RedisNodes, waiting: &Mutex<Receiver<RedisRequest>>) {
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(request) = next else { return };
-        let _ = request.answer.send(nodes.run(&request.commands, request.until));
+        let answers = match request.everywhere {
+            true => nodes.run_everywhere(&request.commands, request.until),
+            false => nodes.run(&request.commands, request.until),
+        };
+        let _ = request.answer.send(answers);
     }
 }

@@ -5,6 +5,7 @@ mod failures;
 mod keys;
 mod link;
 mod listing;
+mod memory_policy;
 mod nodes;
 mod options;
 mod record_scripts;
@@ -26,6 +27,7 @@ use crate::{Codec, Store, StoreError};
 use keys::RedisKeys;
 use link::RedisLink;
 use listing::RecentlyListed;
+pub use memory_policy::RedisMemory;
 pub use options::{RedisOptions, RedisSecret, RedisTls};
 pub use records::RedisRecords;
 use scripts::{DELETE_SESSION, READ_SWARM, eval};
@@ -157,7 +159,7 @@ impl<T: Send> Store<T> for RedisStore {
 
     fn look_swarm<R>(&self, swarm: &str, see: impl FnOnce(&Swarm) -> R) -> Result<Option<R>, StoreError> {
         let parts = self.link.run(eval(READ_SWARM, &self.keys.swarm(swarm)), self.until())?;
-        Ok(swarm::assemble(parts).map(|swarm| see(&swarm)))
+        Ok(swarm::assemble(parts)?.map(|swarm| see(&swarm)))
     }
 
     fn failures(&self, project: &str) -> Result<KnownFailures, StoreError> {

@@ -93,6 +93,34 @@ impl RedisNodes {
         answers
     }
 
+    /// Sends commands to each node, and returns all answers.
+    pub(super) fn run_everywhere(&mut self, commands: &[Cmd], until: Instant) -> Vec<Answer> {
+        let nodes = match self.topology(until).as_deref() {
+            Ok(Topology::Single(node)) => vec![node.clone()],
+            Ok(Topology::Cluster(slots)) => slots.nodes(),
+            Err(_) => return vec![Err(timed_out())],
+        };
+        let mut answers = Vec::new();
+        for node in nodes {
+            for command in commands {
+                let answer = self.ask(&node, command, until);
+                answers.push(answer);
+            }
+        }
+        answers
+    }
+
+    /// Sends one command to this node.
+    fn ask(&mut self, node: &NodeAddress, command: &Cmd, until: Instant) -> Answer {
+        let mut connection = self.connect(node, until)?;
+        connection.send_packed_command(&command.get_packed_command())?;
+        let answer = receive_one(&mut connection, until);
+        if answer.as_ref().err().is_none_or(is_answer) {
+            self.connections.insert(node.clone(), connection);
+        }
+        answer
+    }
+
     fn round(
         &mut self,
         topology: &Arc<Topology>,

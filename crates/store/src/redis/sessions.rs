@@ -21,11 +21,13 @@ pub struct VersionedSession {
 }
 
 impl VersionedSession {
-    /// Reads the answer to `HMGET`; fields that nobody could have written count as missing.
+    /// Reads the answer to `HMGET`. A version or time that nobody could have written counts as missing; a state doesn't.
     fn of(fields: Vec<Option<Vec<u8>>>) -> Self {
-        let mut fields = fields.into_iter().map(|field| String::from_utf8(field?).ok());
+        let mut fields = fields.into_iter();
         let mut next = || fields.next().flatten();
         let (version, ts, state) = (next(), next(), next());
+        let [version, ts] = [version, ts].map(|field| String::from_utf8(field?).ok());
+        let state = state.map(|state| String::from_utf8_lossy(&state).into_owned());
         let ts = ts.and_then(|ts| ts.parse().ok()).filter(|ts| *ts > 0).map(Millis);
         Self { version: version.unwrap_or_default(), ts, state }
     }
@@ -152,9 +154,15 @@ impl RedisStore {
             let mut changed = Vec::with_capacity(open.len());
             for (at, session) in open.drain(..) {
                 let (name, ts) = sessions[at];
-                // As in a file, state written by another release or profile is discarded.
-                let state = session.state.and_then(|text| codec.thaw(&text).ok());
-                let mut state = state.unwrap_or_else(|| codec.fresh());
+                // Other servers may read what this one can't, so it stays as it is.
+                let mut state = match session.state.map(|text| codec.thaw(&text)) {
+                    None => codec.fresh(),
+                    Some(Ok(state)) => state,
+                    Some(Err(error)) => {
+                        done[at] = Some(Err(error));
+                        continue;
+                    }
+                };
                 let result = change(at, &mut state);
                 match codec.freeze(&state) {
                     Ok(state) => changed.push((at, name, session.version, session.ts.max(ts), state, result)),

@@ -1,6 +1,6 @@
 -- The same as `Swarm` in crates/detect, call by call: nothing here takes longer in a larger swarm.
 --
--- swarm          worker of each slot (`s`SLOT), slot of each worker (`i`ID), short form of each call shown (`x`TARGET)
+-- swarm          version of all of this; worker of each slot (`s`SLOT), slot of each worker (`i`ID), short form of each call shown (`x`TARGET)
 -- calls, in_vain the recent calls, oldest first: fingerprint and slot
 -- *_counts       calls per fingerprint (`c`), per fingerprint and slot (`p`), per slot (`s`); slots per fingerprint (`d`)
 -- free           slots whose worker has no recent call
@@ -11,7 +11,16 @@ local task, ttl, seen_ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local least, per_worker, most_workers, most_shown =
   tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local worker, name = ARGV[8], ARGV[9]
-local FIRST = 10
+local VERSION = tonumber(ARGV[10])
+local FIRST = 11
+
+-- A swarm without a version has the first. What a later release wrote is left alone.
+local version = redis.call('HGET', swarm, 'version')
+if not version then
+  redis.call('HSET', swarm, 'version', VERSION)
+elseif tonumber(version) > VERSION then
+  return redis.error_reply('LATER ' .. version)
+end
 
 local function number(key, field)
   return tonumber(redis.call('HGET', key, field) or 0)

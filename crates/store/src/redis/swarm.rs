@@ -3,6 +3,7 @@ use deloop_detect::{Swarm, SwarmCall, SwarmCount, SwarmParts, SwarmWorker};
 use super::scripts::{SESSION_VERSION, TALLY, eval};
 use super::{RedisStore, millis};
 use crate::StoreError;
+use crate::stored_swarm::check_swarm_version;
 
 /// How long a call that was tallied is recognized when it is tallied again, in milliseconds.
 const SEEN: u64 = 60_000;
@@ -93,7 +94,7 @@ impl RedisStore {
         let mut command = eval(TALLY, &self.keys.swarm(swarm));
         command.arg(task).arg(millis(self.options.swarm_ttl)).arg(self.seen());
         command.arg(Swarm::LEAST).arg(Swarm::PER_WORKER).arg(Swarm::MOST_WORKERS).arg(Swarm::LISTED);
-        command.arg(format!("{:016x}", worker.id())).arg(worker.name());
+        command.arg(format!("{:016x}", worker.id())).arg(worker.name()).arg(Swarm::VERSION);
         command
     }
 
@@ -114,9 +115,15 @@ fn counts_of(counts: &[u64]) -> Vec<SwarmCount> {
 pub(super) type StoredParts = (Vec<String>, Vec<String>, Vec<String>, Vec<String>);
 
 /// Assembles a swarm from the answer of `READ_SWARM`; `None` when there is no swarm.
-pub(super) fn assemble((fields, calls, in_vain, shown): StoredParts) -> Option<Swarm> {
+///
+/// # Errors
+/// When a later release wrote it, or its parts don't fit.
+pub(super) fn assemble((fields, calls, in_vain, shown): StoredParts) -> Result<Option<Swarm>, StoreError> {
     if fields.is_empty() {
-        return None;
+        return Ok(None);
+    }
+    if let Some(version) = fields.chunks_exact(2).find(|field| field[0] == "version") {
+        check_swarm_version(version[1].parse().unwrap_or(u32::MAX))?;
     }
     let mut parts = SwarmParts {
         calls: calls.iter().filter_map(|call| fingerprint_and_slot(call)).collect(),
@@ -139,8 +146,8 @@ pub(super) fn assemble((fields, calls, in_vain, shown): StoredParts) -> Option<S
         let short = short.and_then(|field| serde_json::from_str(&field[1]).ok());
         parts.listed.extend(u64::from_str_radix(about, 16).ok().zip(short));
     }
-    // As in a file, what can't be read is an empty swarm.
-    Some(Swarm::from_parts(parts).unwrap_or_default())
+    let swarm = Swarm::from_parts(parts);
+    swarm.map(Some).ok_or_else(|| StoreError::decode("the calls of a swarm don't fit its workers"))
 }
 
 fn fingerprint_and_slot(call: &str) -> Option<(u64, u32)> {

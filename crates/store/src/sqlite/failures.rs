@@ -9,26 +9,35 @@ use super::{Fault, SqliteStore, signed};
 use crate::StoreError;
 
 pub(super) fn read(connection: &Connection, project: &str) -> rusqlite::Result<KnownFailures> {
-    let text: Option<String> = connection
-        .prepare_cached("SELECT failures FROM projects WHERE project = ?1")?
-        .query_row([project], |row| row.get(0))
-        .optional()?;
-    // State written by another release is discarded, as that of a session is.
+    // It is only advice, so a text that can't be read is none. A change sets it aside.
+    let text = read_text(connection, project)?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 
+fn read_text(connection: &Connection, project: &str) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT failures FROM projects WHERE project = ?1")?
+        .query_row([project], |row| row.get(0))
+        .optional()
+}
+
 pub(super) fn enter(
+    store: &SqliteStore,
     connection: &Connection,
     project: &str,
     note: &FailureNote,
-    most: u64,
 ) -> Result<(), Fault> {
+    let text = read_text(connection, project)?;
+    if let Some(Err(error)) = text.as_deref().map(serde_json::from_str::<KnownFailures>) {
+        let (text, error) = (text.unwrap_or_default(), StoreError::decode(error));
+        store.set_aside(connection, ("project", project), &text, &error)?;
+    }
     let mut known = read(connection, project)?;
     known.enter(note);
     write(connection, project, &known)?;
     connection.execute(
         "DELETE FROM projects WHERE touched <= (SELECT max(touched) FROM projects) - ?1",
-        [signed(most.max(1))],
+        [signed(store.bounds.projects.max(1))],
     )?;
     Ok(())
 }

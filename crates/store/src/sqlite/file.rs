@@ -7,18 +7,17 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::lock_wait::{LockWait, PATIENCE, PAUSE};
 use super::schema::migrate;
 use crate::StoreError;
 
-/// How long a process waits for another process that is writing.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it waits before it tries again what SQLite refuses at once.
-const PAUSE: Duration = Duration::from_millis(2);
 /// A log with more bytes than this is moved into the file. The log is read at every start, so it is kept short. Moving
 /// it waits for the disk, so it isn't done every time.
 const LONGEST_LOG: u64 = 128 * 4096;
 /// Maximum number of damaged files kept next to the good one.
 const ASIDE: u32 = 9;
+/// What is appended to the name of a damaged file, before its number.
+const CORRUPT: &str = ".corrupt-";
 
 /// Returns whether the file itself is damaged.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
@@ -28,20 +27,25 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let failed = |e: &dyn std::fmt::Display| StoreError::database(path, e.to_string());
     match connect(path) {
-        Ok(connection) => Ok(connection),
         Err(Trouble::Database(error)) if is_damage(&error) => {
             replace_if_damaged(path)
                 .map_err(|e| failed(&format!("{error}; it could not be renamed ({e}): move it away")))?;
             connect(path).map_err(|e| failed(&e))
         }
-        Err(other) => Err(failed(&other)),
+        opened => opened.map_err(|e| failed(&e)),
     }
 }
 
 /// Renames a damaged file. If several processes find it, one renames it and the others then see a good file.
 pub(super) fn replace_if_damaged(path: &Path) -> std::io::Result<()> {
+    let until = Instant::now() + PATIENCE;
     let lock = private_file(&beside(path, ".lock"))?;
-    lock.lock()?;
+    while let Err(held) = lock.try_lock() {
+        if Instant::now() >= until {
+            return Err(std::io::Error::other(format!("another process is doing it: {held}")));
+        }
+        std::thread::sleep(PAUSE);
+    }
     let sound = connect(path).is_ok_and(|connection| {
         let checked: rusqlite::Result<String> =
             connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
@@ -85,12 +89,13 @@ impl From<rusqlite::Error> for Trouble {
 fn connect(path: &Path) -> Result<Connection, Trouble> {
     make_private(path).map_err(Trouble::File)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    let mut wait = LockWait::new(&beside(path, "-wal"));
+    connection.busy_handler(Some(move |attempt| wait.sleep(attempt)))?;
     connection.set_prepared_statement_cache_capacity(32);
     // Closing would write the log back and wait for the disk: too dear at the end of every short-lived process.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    use_log(&connection)?;
+    use_log(&connection, LockWait::new(&beside(path, "-wal")))?;
     connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;")?;
     migrate(&connection)?;
     Ok(connection)
@@ -98,15 +103,14 @@ fn connect(path: &Path) -> Result<Connection, Trouble> {
 
 /// Switches a new file to a write-ahead log. When several processes do so at the same time, SQLite refuses all but one of
 /// them at once: waiting with the lock they already have could block all of them forever. So this one tries again.
-fn use_log(connection: &Connection) -> rusqlite::Result<()> {
-    let begun = Instant::now();
+fn use_log(connection: &Connection, mut wait: LockWait) -> rusqlite::Result<()> {
+    let mut attempt = 0;
     loop {
         match connection.execute_batch("PRAGMA journal_mode = WAL") {
             Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && begun.elapsed() < PATIENCE =>
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait.sleep(attempt) =>
             {
-                std::thread::sleep(PAUSE);
+                attempt += 1;
             }
             done => return done,
         }
@@ -163,9 +167,16 @@ fn close_to_others(_: &Path, _: &Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Returns the damaged files that were set aside beside a database.
+#[must_use]
+pub fn set_aside_files(path: &Path) -> Vec<PathBuf> {
+    let names = (1..=ASIDE).map(|n| beside(path, &format!("{CORRUPT}{n}")));
+    names.filter(|name| name.exists()).collect()
+}
+
 /// Renames a file to the first free `NAME.corrupt-N`.
 fn set_aside(path: &Path) -> std::io::Result<()> {
-    let name = |n: u32| beside(path, &format!(".corrupt-{n}"));
+    let name = |n: u32| beside(path, &format!("{CORRUPT}{n}"));
     let free = (1..ASIDE).find(|n| !name(*n).exists()).unwrap_or(ASIDE);
     std::fs::rename(path, name(free))?;
     // A log left behind would be replayed into the new file.
@@ -173,4 +184,23 @@ fn set_aside(path: &Path) -> std::io::Result<()> {
         let _ = std::fs::remove_file(beside(path, log));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file is damaged, and whoever replaces it holds the lock for ever.
+    #[test]
+    fn a_damaged_file_with_a_held_lock_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deloop.db");
+        std::fs::write(&path, "no database").unwrap();
+        let lock = private_file(&beside(&path, ".lock")).unwrap();
+        lock.lock().unwrap();
+        let error = open(&path).unwrap_err().to_string();
+        assert!(error.contains("another process is doing it"), "{error}");
+        drop(lock);
+        assert!(open(&path).is_ok());
+    }
 }

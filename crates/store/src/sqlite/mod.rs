@@ -4,9 +4,11 @@ mod batch;
 mod failures;
 mod file;
 mod listing;
+mod lock_wait;
 mod record_tables;
 mod records;
 mod schema;
+mod set_aside;
 mod write_back;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +21,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Codec, Store, StoreError};
 use batch::SharedConnection;
+pub use file::set_aside_files;
 pub use records::SqliteRecords;
+use set_aside::UnreadableNotes;
 pub use write_back::{StateChange, StoredState};
 
 /// An error inside a change.
@@ -67,12 +71,13 @@ impl Default for Bounds {
 /// Stores everything in one SQLite file.
 ///
 /// Every change is its own transaction (`BEGIN IMMEDIATE`): processes that write at the same time wait for each other,
-/// for at most two seconds. Old sessions are dropped only when a new one starts, so ordinary steps don't pay for it.
+/// for two seconds, or up to ten while others write. Old sessions are dropped only when a new one starts, so ordinary steps don't pay for it.
 pub struct SqliteStore {
     connection: SharedConnection,
     path: PathBuf,
     bounds: Bounds,
     damaged: AtomicBool,
+    unreadable: UnreadableNotes,
 }
 
 impl Drop for SqliteStore {
@@ -94,7 +99,13 @@ impl SqliteStore {
     pub fn open(path: &Path, bounds: Bounds) -> Result<Self, StoreError> {
         let connection = file::open(path)?;
         let damaged = AtomicBool::new(false);
-        Ok(Self { connection: SharedConnection::new(connection), path: path.to_owned(), bounds, damaged })
+        Ok(Self {
+            connection: SharedConnection::new(connection),
+            path: path.to_owned(),
+            bounds,
+            damaged,
+            unreadable: UnreadableNotes::default(),
+        })
     }
 
     /// Makes several changes as one: all of them are stored or, if `work` fails, none. Other threads that use the store
@@ -111,6 +122,12 @@ impl SqliteStore {
         let done = done?;
         ended?;
         Ok(done)
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -158,13 +175,40 @@ impl SqliteStore {
         work(&self.lock()).map_err(|error| self.failed(error))
     }
 
+    /// Returns the tables that the file should have and doesn't. `create` creates those that another crate keeps in it.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn missing_tables(
+        &self,
+        create: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<Vec<String>, StoreError> {
+        let names = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
+            let mut select = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+            select.query_map([], |row| row.get(0))?.collect()
+        };
+        self.see(|connection| {
+            let whole = Connection::open_in_memory()?;
+            schema::create(&whole)?;
+            create(&whole)?;
+            let there = names(connection)?;
+            Ok(names(&whole)?.into_iter().filter(|name| !there.contains(name)).collect())
+        })
+    }
+
     fn change_swarm<R>(&self, name: &str, change: impl FnOnce(&mut Swarm) -> R) -> Result<R, StoreError> {
         self.change_with(|connection| {
             let text: Option<String> = connection
                 .query_row("SELECT state FROM swarms WHERE swarm = ?1", [name], |row| row.get(0))
                 .optional()?;
-            let mut state: Swarm =
-                text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+            let mut state = match text.map(|text| (crate::read_swarm(&text), text)) {
+                None => Swarm::default(),
+                Some((Ok(state), _)) => state,
+                Some((Err(error), text)) => {
+                    self.set_aside(connection, ("swarm", name), &text, &error)?;
+                    Swarm::default()
+                }
+            };
             let done = change(&mut state);
             let text = serde_json::to_string(&state).map_err(StoreError::encode)?;
             connection.execute(
@@ -226,9 +270,15 @@ impl<T: Send> Store<T> for SqliteStore {
             let idle = ts.is_some_and(|now| before > 0 && now.since(Millis(before)) > self.bounds.idle);
             let kept = kept.filter(|_| !idle);
             let is_new = kept.is_none();
-            // State written by another release or profile is discarded: a guard must not stop the work it guards.
-            let state = kept.and_then(|(text, _)| codec.thaw(&text).ok());
-            let mut state = state.unwrap_or_else(|| codec.fresh());
+            let mut state = match kept.map(|(text, _)| (codec.thaw(&text), text)) {
+                None => codec.fresh(),
+                Some((Ok(state), _)) => state,
+                // A guard must not stop the work it guards, so the session starts afresh; but a stop stands.
+                Some((Err(error), text)) => {
+                    self.set_aside(connection, ("session", session.as_str()), &text, &error)?;
+                    codec.salvage(&text).unwrap_or_else(|| codec.fresh())
+                }
+            };
             let now = ts.map_or(0, |ts| ts.0).max(if idle { 0 } else { before });
             if is_new {
                 self.make_room(connection, now)?;
@@ -280,8 +330,7 @@ impl<T: Send> Store<T> for SqliteStore {
             let sql = "SELECT state FROM swarms WHERE swarm = ?1";
             connection.query_row(sql, [swarm], |row| row.get(0)).optional()
         })?;
-        // As in a change, state written by another release is an empty swarm.
-        let state = text.map(|text| serde_json::from_str::<Swarm>(&text).unwrap_or_default());
+        let state = text.as_deref().map(crate::read_swarm).transpose()?;
         Ok(state.map(|state| see(&state)))
     }
 
@@ -290,7 +339,7 @@ impl<T: Send> Store<T> for SqliteStore {
     }
 
     fn note_failure(&self, project: &str, note: &FailureNote) -> Result<(), StoreError> {
-        self.change_with(|connection| failures::enter(connection, project, note, self.bounds.projects))
+        self.change_with(|connection| failures::enter(self, connection, project, note))
     }
 
     fn forget_project(&self, project: &str) -> Result<(), StoreError> {

@@ -37,8 +37,16 @@ pub(super) fn are_current(connection: &Connection) -> rusqlite::Result<bool> {
     if !connection.query_row(sql, [], |row| row.get(0))? {
         return Ok(false);
     }
-    let sql = "SELECT max(version) FROM shared_records_version";
-    Ok(connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0))? >= Some(VERSION))
+    Ok(version(connection)? >= Some(VERSION))
+}
+
+/// Returns the version of the tables and the one that this release reads, if a later release wrote them.
+pub(super) fn later(connection: &Connection) -> rusqlite::Result<Option<(i64, i64)>> {
+    Ok(version(connection)?.filter(|version| *version > VERSION).map(|version| (version, VERSION)))
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    connection.query_row("SELECT max(version) FROM shared_records_version", [], |row| row.get(0))
 }
 
 /// Creates the tables.

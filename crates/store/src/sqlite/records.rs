@@ -32,6 +32,13 @@ impl SqliteRecords {
     pub fn new(store: Arc<SqliteStore>) -> Result<Self, StoreError> {
         if !store.see(record_tables::are_current)? {
             store.change(record_tables::create)?;
+        } else if let Some((found, known)) = store.see(record_tables::later)? {
+            return Err(StoreError::database(
+                store.path(),
+                format!(
+                    "a later release wrote this file (records {found}, this release reads {known}): update deloop"
+                ),
+            ));
         }
         let (swept, published) = (AtomicI64::new(0), Mutex::new(0));
         Ok(Self { store, swept, published, is_published: Condvar::new() })

@@ -29,6 +29,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE projects(project TEXT PRIMARY KEY, touched INTEGER NOT NULL, failures TEXT NOT NULL);
 ",
+    "
+    CREATE INDEX swarms_by_use ON swarms(touched);
+    CREATE INDEX projects_by_use ON projects(touched);
+",
 ];
 
 /// Migrates the file to this release's schema.
@@ -51,6 +55,11 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), Trouble> {
         let _ = connection.execute_batch("ROLLBACK");
     }
     done
+}
+
+/// Creates the tables in an empty database.
+pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    MIGRATIONS.iter().try_for_each(|migration| connection.execute_batch(migration))
 }
 
 fn version(connection: &Connection) -> Result<usize, Trouble> {

@@ -75,8 +75,12 @@ impl SqliteStore {
             for change in sessions {
                 write_session(connection, change)?;
             }
+            // Looked up once: a look per swarm would make the cost grow with the square of their number.
+            let mut last: i64 =
+                connection.query_row("SELECT coalesce(max(touched), 0) FROM swarms", [], |row| row.get(0))?;
             for change in swarms {
-                write_swarm(connection, change)?;
+                last += 1;
+                write_swarm(connection, change, last)?;
             }
             connection.execute(
                 "DELETE FROM swarms WHERE touched <= (SELECT max(touched) FROM swarms) - ?1",
@@ -155,15 +159,13 @@ fn write_session(connection: &Connection, change: &StateChange) -> rusqlite::Res
         .map(drop)
 }
 
-fn write_swarm(connection: &Connection, change: &StateChange) -> rusqlite::Result<()> {
+fn write_swarm(connection: &Connection, change: &StateChange, touched: i64) -> rusqlite::Result<()> {
     let Some(state) = &change.state else {
         let mut delete = connection.prepare_cached("DELETE FROM swarms WHERE swarm = ?1")?;
         return delete.execute([&change.name]).map(drop);
     };
     connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO swarms VALUES(?1, (SELECT coalesce(max(touched), 0) + 1 FROM swarms), ?2)",
-        )?
-        .execute(params![change.name, state.text])
+        .prepare_cached("INSERT OR REPLACE INTO swarms VALUES(?1, ?2, ?3)")?
+        .execute(params![change.name, touched, state.text])
         .map(drop)
 }

@@ -138,7 +138,7 @@ fn the_nearest_source_of_a_setting_wins() {
     for (user, project, variable, flags, message, times) in [
         (None, None, None, &["-p", "turn-hash"][..], DEFAULT, 5),
         (Some(user), None, None, &[], "user", 1),
-        (Some(user), Some(project), None, &[], "project", 1),
+        (Some(user), Some(project), None, &[], "[deloop, from this project's deloop.yaml] project", 1),
         (Some(user), Some(project), variable, &[], "environment", 1),
         (Some(user), Some(project), variable, &["--config", "named.yaml"], "environment", 2),
         (Some(user), Some(project), None, &["--config", "named.yaml"], "named", 2),

@@ -77,6 +77,16 @@ const ANSWERING: [(&str, &str); 16] = [
     ("pm2 jlist", "[{\"name\":\"web\",\"pm2_env\":{\"status\":\"launching\"}}]"),
 ];
 
+/// Programs that no list names. An agent that asks them again at once doesn't wait.
+const UNKNOWN: [(&str, &str); 6] = [
+    ("argocd app get web", "Health Status: Progressing\nSync Status: Synced"),
+    ("eas build:view 4711", "Status  in queue"),
+    ("buildkite-agent step get state --step test", "running"),
+    ("databricks runs get --run-id 55", "{\"state\":{\"life_cycle_state\":\"RUNNING\"}}"),
+    ("solana confirm 5xyz", "Not found"),
+    ("./deploy-status.sh", "null"),
+];
+
 fn sessions(case: &str, gaps: &[Gap], look: impl Fn() -> Look) -> Vec<Session> {
     gaps.iter().map(|gap| Session::new(case, *gap).looking(40, |_| look())).collect()
 }
@@ -97,6 +107,30 @@ fn commands_that_answer_the_same_until_it_is_there() {
         .flat_map(|(command, text)| sessions(command, &SHELL, || Look::shell(*command, *text)));
     let all: Vec<Session> = all.filter(|s| s.gap.timed).collect();
     expect(&[], &all, is_only_messaged);
+}
+
+#[test]
+fn programs_that_nobody_knows() {
+    let slow = SHELL.into_iter().filter(|gap| gap.timed && gap.seconds >= 15).collect::<Vec<_>>();
+    let all = UNKNOWN
+        .iter()
+        .flat_map(|(command, text)| sessions(command, &slow, || Look::shell(*command, *text)))
+        .collect::<Vec<_>>();
+    expect(&[], &all, is_only_messaged);
+}
+
+/// A shell that leaves a program running declares nothing, but `&` says it.
+#[test]
+fn a_file_that_a_program_in_the_background_writes() {
+    let session = |gap: &Gap| {
+        let mut session = Session::new("a render left running", *gap);
+        session.prompt("Render the film.", "human");
+        session.works(Look::shell("nohup ./render.sh > render.log 2>&1 &", ""));
+        let missing = "ls: cannot access 'out/film.mp4': No such file or directory";
+        (0..40).for_each(|_| session.look(Look::shell("ls out/film.mp4", missing).fails()));
+        session
+    };
+    expect(&[], &SHELL.iter().map(session).collect::<Vec<_>>(), is_only_messaged);
 }
 
 /// Only an agent that sleeps shows that it waits for the lock.

@@ -5,6 +5,7 @@
 
 mod keys;
 mod names;
+mod providers;
 mod scan;
 mod shapes;
 
@@ -109,8 +110,38 @@ mod tests {
             ("run wJalrXUtnFEMI/K7MDENG/bPxRfiCY3x4mpl3K3Y", "run [secret]"),
             ("use acme_live_q7x2m9k4z8w3v6t1n5p0", "use [secret]"),
             ("use acme_3f9a8b7c6d5e4f3a2b1c0d9e", "use [secret]"),
+            ("export REGION=qX7vB2nM9kL4pR8tW1zC", "export REGION=[secret]"),
+            (
+                "GET /v1/organizations/hooks/qX7vB2nM9kL4pR8tW1zC/run",
+                "GET /v1/organizations/hooks/[secret]/run",
+            ),
+            ("use xKqZbTnWpLrYvMcJhGdFaQsE", "use [secret]"),
         ] {
             assert_eq!(redact(text), expected);
+        }
+    }
+
+    /// Assembled here, so that secret scanners don't report this repository.
+    #[test]
+    fn tokens_whose_parts_have_a_fixed_length_go() {
+        let tail = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4";
+        for token in [
+            format!("ab12cd34ef56gh.{}v1.{tail}{tail}", "atlas"),
+            format!("MTIzNDU2Nzg5MDEyMzQ1Njc4OQ.{}.{tail}", "Gabcde"),
+            format!("MTIzNDU2Nzg5MDEyMzQ1Njc4OQ.{}.{}", "XyZ-_1", &tail[..27]),
+            format!("ab~8Q{}{}", "~", &tail[..31]).replacen("ab~", "abc", 1),
+            format!("{}AbCdEfGhIjKlMn.{}", "pat", "0123456789abcdef".repeat(4)),
+        ] {
+            let text = format!("deploy '{token}' now");
+            assert_eq!(redact(&text), "deploy '[secret]' now", "{token}");
+        }
+        for text in [
+            "src/components.module.rs/index.component.spec.ts and more.than.that.is.here",
+            "com.example.application.configuration.production.Settings",
+            "ab12cd34ef56gh.atlasv1.short",
+            "path/to/pattern-matching-utilities.0123456789abcdef0123456789abcdef",
+        ] {
+            assert_eq!(redact(text), text);
         }
     }
 
@@ -141,6 +172,10 @@ mod tests {
             "npm_config_loglevel=silent npm run build",
             "https://example.com/path/to/some-long-article-about-2024-things",
             "kubectl get pods -n kube-system",
+            "runs/2026-06-29T02-51-25-032Z/local-proxy/case--3d1e8b8bde59/run-1/transcript.jsonl",
+            "./gradlew :app:testDebugUnitTestCoverageForHTTPServerV2",
+            "image registry.example/team/service@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "x86_64-unknown-linux-gnu aarch64-apple-darwin",
         ] {
             assert_eq!(redact(text), text);
         }
@@ -162,6 +197,10 @@ mod tests {
                 "\"'",
                 "é",
                 "Cookie: ",
+                "aaaaaaaaaaaaaa.atlasv1.",
+                "abc8Q~",
+                "MTIzNDU2Nzg5MDEyMzQ1Njc4OQ.abcdef.",
+                "=/",
             ],
             |text| drop(redact(text)),
         );

@@ -1,6 +1,6 @@
 //! Scans a text word by word. What a word is depends on its name and on what precedes it.
 
-use super::keys::{in_key, in_random, is_random, prefix_of, private_key};
+use super::keys::{in_key, in_random, prefix_of, private_key, random_parts, shaped_token};
 use super::names::is_secret_name;
 use super::shapes::{JOINED, ONLY_LOGIN, SPACED};
 
@@ -243,11 +243,22 @@ impl<'a> Scan<'a> {
                     continue;
                 }
             }
+            if begins && let Some(length) = shaped_token(&bytes[at..end]) {
+                self.found.push((at, at + length));
+                at += length;
+                continue;
+            }
             if begins && at >= looked {
-                let length = bytes[at..end].iter().position(|b| !in_random(*b)).unwrap_or(end - at);
+                let is_end = |n: &usize| match bytes[at + n] {
+                    // Between a name and its value; at the end of a token, it fills up.
+                    b'=' => bytes[at + n + 1..end].first().is_some_and(u8::is_ascii_alphanumeric),
+                    byte => !in_random(byte),
+                };
+                let length = (0..end - at).find(is_end).unwrap_or(end - at);
                 looked = at + length;
-                if is_random(&bytes[at..at + length]) {
-                    self.found.push((at, at + length));
+                let before = self.found.len();
+                random_parts(&bytes[at..at + length], |from, to| self.found.push((at + from, at + to)));
+                if self.found.len() > before {
                     at += length;
                     continue;
                 }

@@ -50,7 +50,7 @@ pub(super) const NAME_ENDS: &[&str] = &[
 #[rustfmt::skip]
 pub(super) const NAME_PAIRS: &[(&str, &[&str])] = &[
     ("key", &["api", "access", "private", "secret", "signing", "encryption", "account", "master", "session", "auth",
-        "service", "license", "deploy"]),
+        "service", "license", "deploy", "application"]),
     ("string", &["connection"]), ("id", &["secret"]), ("value", &["secret", "password", "token"]),
 ];
 

@@ -13,6 +13,8 @@ pub struct Script<'a> {
     pub plain: bool,
     /// Whether a redirection writes to a file.
     pub redirects: bool,
+    /// Whether `&` leaves a command running.
+    pub leaves_running: bool,
 }
 
 /// A program and its arguments, without assignments before it and without redirections.
@@ -34,15 +36,16 @@ impl<'a> Script<'a> {
     /// ```
     #[must_use]
     pub fn parse(text: &'a str) -> Self {
-        let mut script = Self { commands: Vec::new(), plain: true, redirects: false };
+        let mut script = Self { commands: Vec::new(), plain: true, redirects: false, leaves_running: false };
         let mut command = SimpleCommand::default();
         let mut target_of_redirect = false;
         let mut writing = false;
         let text = within(text.trim(), limits::COMMAND);
         for token in lex(text) {
             match token {
-                Token::Control(_) => {
+                Token::Control(operator) => {
                     script.plain = false;
+                    script.leaves_running |= operator == "&";
                     target_of_redirect = false;
                     script.end(&mut command);
                 }

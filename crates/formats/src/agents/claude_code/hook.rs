@@ -4,7 +4,7 @@ use deloop_types::{Action, Decision, Outcome, ToolResult};
 use serde_json::{Map, Value, json};
 
 use crate::Base;
-use crate::agents::claude_code::{is_task_notification, of_failure, of_response, of_text};
+use crate::agents::claude_code::{is_task_notification, of_failure, of_response, of_shown};
 use crate::hooks::rehearsal;
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind, text};
@@ -74,12 +74,12 @@ impl HookAgent for ClaudeCodeHook {
         };
         match event.kind {
             HookKind::PostCall => {
-                let outcome = Some(of_response(&sent.tool_response));
+                let outcome = Some(of_response(tool(&event), &sent.tool_response));
                 answer(&mut event, ToolResult::new(sent.tool_response).with_outcome(outcome));
             }
             HookKind::Failure => {
                 let stopped = sent.is_interrupt == Value::Bool(true);
-                let told = of_failure(sent.error.as_str().unwrap_or_default());
+                let told = of_failure(tool(&event), sent.error.as_str().unwrap_or_default());
                 let outcome = Some(if stopped { Outcome::Cancelled } else { told });
                 answer(&mut event, ToolResult::new(sent.error).with_outcome(outcome));
             }
@@ -157,12 +157,17 @@ fn answer(event: &mut HookEvent, result: ToolResult) {
     }
 }
 
+/// The tool that an event is about.
+fn tool(event: &HookEvent) -> &str {
+    event.calls.first().map_or("", |call| call.call.tool.as_str())
+}
+
 /// One call of a batch, with what the model sees of its result: whether it went well is only told in words.
 fn batched(sent: &Sent) -> Option<HookCall> {
     let said = text(&sent.tool_response).unwrap_or_default();
-    let outcome = of_text(&said);
+    let call = sent.call()?;
     let mut result = ToolResult::default();
-    result.outcome = outcome;
+    result.outcome = of_shown(&call.tool, &said);
     result.output = sent.tool_response.clone();
-    Some(HookCall { call: sent.call()?, result: Some(result), in_transcript: None })
+    Some(HookCall { call, result: Some(result), in_transcript: None })
 }

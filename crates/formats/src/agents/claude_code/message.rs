@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Sink;
 use crate::json::tolerant::{Shaped, Text};
+use crate::recent::RecentSet;
 use crate::step_writer::tool_result;
 use crate::text::append;
 
@@ -14,7 +15,7 @@ use super::record::{ClaudeBlock, ClaudeTokens, output};
 /// A message of the model whose further lines may follow, with the results of its first calls in between.
 pub(super) struct ClaudeOpenMessage {
     /// Names its request.
-    name: Option<u64>,
+    name: Option<RequestName>,
     /// The tokens it read, cached or not.
     prompt: u64,
     /// When and where it was said.
@@ -26,17 +27,13 @@ pub(super) struct ClaudeOpenMessage {
 }
 
 impl ClaudeOpenMessage {
-    pub(super) fn new(name: Option<u64>, prompt: u64, step: Step) -> Self {
+    pub(super) fn new(name: Option<RequestName>, prompt: u64, step: Step) -> Self {
         Self { name, prompt, step, turn: Turn::default(), usage: None, behind: Vec::new() }
     }
 
-    /// Names its request, if it has a name.
-    pub(super) fn name(&self) -> Option<u64> {
-        self.name
-    }
-
-    /// Hands it out and what came after it; the tokens only if they are not `counted` already.
-    pub(super) fn hand_out(self, counted: bool, out: &mut Sink<'_>) {
+    /// Hands it out and what came after it; the tokens only if they aren't among those that are `counted` already.
+    pub(super) fn hand_out(self, counted: &mut RecentSet<u64>, out: &mut Sink<'_>) {
+        let (key, is_new) = self.key(counted);
         let Self { name, step, turn, usage, behind, .. } = self;
         if turn.said().is_some() || !turn.calls.is_empty() {
             out.step({
@@ -45,23 +42,65 @@ impl ClaudeOpenMessage {
                 made
             });
         }
-        if let Some(usage) = usage.filter(|_| !counted) {
-            out.usage(
-                {
-                    let mut made = step;
-                    made.body = Body::Usage(usage);
-                    made
-                },
-                name,
-            );
+        if let Some(usage) = usage.filter(|_| is_new) {
+            let mut made = step;
+            made.body = Body::Usage(usage);
+            match name.is_some_and(|name| !name.is_certain) {
+                true => out.unsure_usage(made, key),
+                false => out.usage(made, key),
+            }
         }
         behind.into_iter().for_each(|step| out.step(step));
     }
 
-    /// Whether a line of that name is of this message. Some servers give all their messages one name; a prompt of
-    /// another length then tells them apart.
-    pub(super) fn goes_on(&self, name: Option<u64>, prompt: u64) -> bool {
-        name.is_some() && self.name == name && (prompt == 0 || self.prompt == 0 || self.prompt == prompt)
+    /// Returns what identifies its request in all files, and whether it wasn't `counted` before. Of messages with one name
+    /// and prompt, the first is identified by these, so that its parts are alike, and a later one by what it says.
+    fn key(&self, counted: &mut RecentSet<u64>) -> (Option<u64>, bool) {
+        let Some(name) = self.name else { return (None, true) };
+        let key = mixed(name.hash, self.prompt);
+        if name.is_certain {
+            return (Some(key), counted.insert(key, ()));
+        }
+        let ids = self.turn.calls.iter().filter_map(|call| call.id.as_deref());
+        let said =
+            ids.fold(xxh3_64(self.turn.text.as_bytes()), |said, id| mixed(said, xxh3_64(id.as_bytes())));
+        let when = self.step.ts.map_or(0, |ts| ts.0.cast_unsigned());
+        let content = mixed(mixed(key, said), when);
+        let is_new = counted.insert(content, ());
+        (Some(if counted.insert(key, ()) { key } else { content }), is_new)
+    }
+
+    /// Returns whether a line with these `blocks` and that name is of this message. Some servers give all their messages one
+    /// name: a prompt of another length tells them apart, and so does what came in between.
+    pub(super) fn goes_on(
+        &self,
+        name: Option<RequestName>,
+        prompt: u64,
+        blocks: &Shaped<'_, ClaudeBlock<'_>>,
+    ) -> bool {
+        let Some(name) = name.filter(|name| self.name == Some(*name)) else { return false };
+        let is_same_prompt = prompt == 0 || self.prompt == 0 || self.prompt == prompt;
+        // The results of a message's first calls may come before its last ones.
+        is_same_prompt && (self.behind.is_empty() || name.is_certain && !self.answered_again(blocks))
+    }
+
+    /// Returns whether one of the `blocks` makes a call anew that has its result.
+    fn answered_again(&self, blocks: &Shaped<'_, ClaudeBlock<'_>>) -> bool {
+        let Shaped::List(blocks) = blocks else { return false };
+        let is_answered = |call: &Call| {
+            let is_result =
+                |step: &Step| matches!(&step.body, Body::Result(r) if r.id.is_some() && r.id == call.id);
+            self.behind.iter().any(is_result)
+        };
+        let answered: Vec<&Call> = self.turn.calls.iter().filter(|call| is_answered(call)).collect();
+        blocks.iter().filter(|block| block.kind.as_str().ends_with("tool_use")).any(|block| {
+            let is_same = |call: &&Call| {
+                call.id.as_deref() != block.id.get()
+                    && call.tool == block.name.as_str()
+                    && call.args == block.input
+            };
+            answered.iter().any(is_same)
+        })
     }
 
     /// Adds a block; the result of a call that the server itself ran comes back.
@@ -77,10 +116,8 @@ impl ClaudeOpenMessage {
             self.call(block);
         } else if is_result(&block) {
             let failed = block.is_error.is_true();
-            return Some(result(
-                block,
-                &ClaudeOutcomeFields { denial: None, details: &Shaped::Nothing, failed },
-            ));
+            let fields = ClaudeOutcomeFields { tool: "", denial: None, details: &Shaped::Nothing, failed };
+            return Some(result(block, &fields));
         }
         None
     }
@@ -102,12 +139,27 @@ impl ClaudeOpenMessage {
 }
 
 /// The name of a request in all files: a resumed session repeats it.
-pub(super) fn request(message: &Text<'_>, request: &Text<'_>) -> Option<u64> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RequestName {
+    hash: u64,
+    /// Whether the server named the request, too, so that no other has this name.
+    is_certain: bool,
+}
+
+fn mixed(a: u64, b: u64) -> u64 {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&a.to_le_bytes());
+    bytes[8..].copy_from_slice(&b.to_le_bytes());
+    xxh3_64(&bytes)
+}
+
+/// Names the request of a message.
+pub(super) fn request(message: &Text<'_>, request: &Text<'_>) -> Option<RequestName> {
     match (message.get(), request.get()) {
         (None, None) => None,
         (message, request) => {
             let name = [message.unwrap_or_default(), request.unwrap_or_default()].join(" ");
-            Some(xxh3_64(name.as_bytes()))
+            Some(RequestName { hash: xxh3_64(name.as_bytes()), is_certain: request.is_some() })
         }
     }
 }

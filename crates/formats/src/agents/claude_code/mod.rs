@@ -12,7 +12,7 @@ use std::path::Path;
 
 use memchr::memmem;
 
-pub(crate) use outcome::{of_failure, of_response, of_text};
+pub(crate) use outcome::{of_failure, of_response, of_shown};
 pub(crate) use user_text::is_task_notification;
 
 use crate::{Base, Format, Place, Reader, Shape, Source};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deloop_types::{Body, Millis, Origin, Step, Usage};
+use deloop_types::{Body, Millis, Origin, Step};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::json::tolerant::{self, Shaped, Text};
@@ -14,7 +14,7 @@ use crate::{OwnFiles, Reader, Sink, Source};
 
 use super::message::{ClaudeOpenMessage, counted, is_result, read_tokens, request, result};
 use super::outcome::ClaudeOutcomeFields;
-use super::record::{Attachment, ClaudeMessage, ClaudeProgress, ClaudeRecord, ResultDetails};
+use super::record::{Attachment, ClaudeBlock, ClaudeMessage, ClaudeProgress, ClaudeRecord, ResultDetails};
 use super::skip::{is_agent_progress, is_progress, result_details, split};
 use super::user_text::{declared, texts, user_text};
 
@@ -45,6 +45,8 @@ pub(in crate::agents) struct ClaudeTranscript {
     seen: RecentSet<u64>,
     /// Which subagent a record is of that names none, by the record's uuid.
     sidechains: RecentMap<u64, String>,
+    /// The tools of the calls, by the hashes of their ids.
+    tools: RecentMap<u64, Box<str>>,
     /// The message that each agent has under way, by the agent's name.
     open: BTreeMap<String, ClaudeOpenMessage>,
     compacted: bool,
@@ -62,6 +64,7 @@ impl ClaudeTranscript {
             writer: StepWriter::for_file(source),
             seen: RecentSet::default(),
             sidechains: RecentMap::default(),
+            tools: RecentMap::default(),
             open: BTreeMap::new(),
             compacted: false,
             fired: None,
@@ -140,9 +143,17 @@ impl ClaudeTranscript {
         let name = request(&message.id, &record.request_id);
         let ClaudeMessage { model, content, usage, .. } = message;
         let usage = usage.object().map(|tokens| counted(&tokens, &model, cost));
-        self.begin(agent.clone(), name, ts, usage.as_ref(), out);
+        let prompt = usage.as_ref().map_or(0, read_tokens);
+        if !self.open.get(&agent).is_some_and(|open| open.goes_on(name, prompt, &content)) {
+            self.close(&agent, out);
+            let step = self.step(&agent, ts, Body::End);
+            self.open.insert(agent.clone(), ClaudeOpenMessage::new(name, prompt, step));
+        }
 
         let mut results = Vec::new();
+        if let Shaped::List(blocks) = &content {
+            self.note_tools(blocks);
+        }
         if let Some(open) = self.open.get_mut(&agent) {
             open.usage = usage.or(open.usage.take());
             match content {
@@ -155,29 +166,20 @@ impl ClaudeTranscript {
         }
     }
 
-    /// Makes sure that the agent's open message is the one that `name` names.
-    fn begin(
-        &mut self,
-        agent: String,
-        name: Option<u64>,
-        ts: Option<Millis>,
-        usage: Option<&Usage>,
-        out: &mut Sink<'_>,
-    ) {
-        let prompt = usage.map_or(0, read_tokens);
-        if self.open.get(&agent).is_some_and(|open| open.goes_on(name, prompt)) {
-            return;
+    /// Notes which tools are called, because a result names only its call.
+    fn note_tools(&mut self, blocks: &[ClaudeBlock<'_>]) {
+        for block in blocks.iter().filter(|block| block.kind.as_str().ends_with("tool_use")) {
+            if let Some(id) = hash(&block.id) {
+                self.tools.insert(id, block.name.as_str().into());
+            }
         }
-        self.close(&agent, out);
-        let step = self.step(&agent, ts, Body::End);
-        self.open.insert(agent, ClaudeOpenMessage::new(name, prompt, step));
     }
 
     /// Hands out an agent's open message and what came after it.
     fn close(&mut self, agent: &str, out: &mut Sink<'_>) {
-        let Some(open) = self.open.remove(agent) else { return };
-        let counted = open.name().is_some_and(|name| !self.seen.insert(name, ()));
-        open.hand_out(counted, out);
+        if let Some(open) = self.open.remove(agent) {
+            open.hand_out(&mut self.seen, out);
+        }
     }
 
     /// Hands out the open message with this call, so that a subagent comes after the call that started it.
@@ -214,12 +216,15 @@ impl ClaudeTranscript {
                 let (results, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(is_result);
                 for block in results {
                     let denial = record.tool_denial_kind.get();
+                    let tool = hash(&block.tool_use_id).and_then(|id| self.tools.get(&id));
                     let evidence = ClaudeOutcomeFields {
+                        tool: tool.map_or("", AsRef::as_ref),
                         denial,
                         details: &record.tool_use_result,
                         failed: block.is_error.is_true(),
                     };
-                    self.put(&agent, ts, Body::Result(result(block, &evidence)), out);
+                    let result = result(block, &evidence);
+                    self.put(&agent, ts, Body::Result(result), out);
                 }
                 texts(Shaped::List(rest))
             }

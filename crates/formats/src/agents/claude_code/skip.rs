@@ -41,7 +41,9 @@ pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 
 /// What is of use in a `toolUseResult`.
 pub(super) fn result_details(result: &[u8]) -> Shaped<'_, ResultDetails<'_>> {
-    if DETAILS.iter().any(|sign| memmem::find(result, sign).is_some()) {
+    // What a failed call came back with is a string.
+    let is_text = result.trim_ascii_start().starts_with(b"\"");
+    if is_text || DETAILS.iter().any(|sign| memmem::find(result, sign).is_some()) {
         tolerant::read(result).unwrap_or_default()
     } else {
         Shaped::Nothing

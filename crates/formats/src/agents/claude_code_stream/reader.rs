@@ -96,11 +96,14 @@ impl StreamLog {
         inner.report = std::mem::take(&mut out.report);
         read(&mut self.transcript, &mut inner);
         out.report = inner.report;
-        for Item { step, key } in items {
+        for Item { step, key, may_be_shared } in items {
             match &step.body {
                 Body::Usage(usage) => {
                     self.totals.reported(usage);
-                    out.usage(step, key);
+                    match may_be_shared {
+                        true => out.unsure_usage(step, key),
+                        false => out.usage(step, key),
+                    }
                 }
                 _ => out.step(step),
             }

@@ -176,7 +176,7 @@ impl ClineResult {
         let exit = head.lines().find_map(|line| line.strip_prefix("Exit code: ")?.trim().parse::<i64>().ok());
         if REFUSED.iter().any(|words| head.contains(words)) {
             Some(Outcome::Denied)
-        } else if head.contains("Command is still running in the user's terminal") {
+        } else if self.runs_command && head.starts_with("Command is still running in the user's terminal") {
             Some(Outcome::Running)
         } else if says_timeout(&head) {
             Some(Outcome::Timeout)

@@ -5,14 +5,11 @@ use deloop_types::{Action, Decision, ToolResult};
 use serde_json::{Map, Value, json};
 
 use crate::Base;
-use crate::agents::codex::{is_subagent_notification, outcome_from_output};
+use crate::agents::codex::{failure_from_printed, is_subagent_notification};
 use crate::hooks::reply::{line, message};
 use crate::hooks::snake::{Sent, kind};
 use crate::hooks::wiring::{FailOpen, HandlerShape, JsonHooks, Settings, TIMEOUT, Wiring};
 use crate::hooks::{Encoded, HookAgent, HookError, HookEvent, HookKind, PromptAuthor};
-
-/// How a response begins that has Codex's own lines before the command's output.
-const HEADS: [&str; 4] = ["Chunk ID: ", "Command: ", "Process ", "Wall time"];
 
 pub(crate) struct CodexHook;
 
@@ -73,8 +70,7 @@ impl HookAgent for CodexHook {
             && let Some(call) = event.calls.first_mut()
         {
             // The exit code is not told, except in the words of some tools.
-            let has_head = |text: &&str| HEADS.iter().any(|head| text.starts_with(head));
-            let outcome = sent.tool_response.as_str().filter(has_head).and_then(outcome_from_output);
+            let outcome = sent.tool_response.as_str().and_then(failure_from_printed);
             call.result = Some(ToolResult::new(sent.tool_response).with_outcome(outcome));
         }
         Ok(event)

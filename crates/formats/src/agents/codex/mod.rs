@@ -12,7 +12,7 @@ mod user_text;
 
 use memchr::memmem;
 
-pub(crate) use outcome::outcome_from_output;
+pub(crate) use outcome::failure_from_printed;
 pub(crate) use user_text::is_subagent_notification;
 
 use crate::{Base, Format, Place, Reader, Shape, Source};

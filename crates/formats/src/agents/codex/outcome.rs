@@ -45,8 +45,16 @@ const FAILED: [&str; 13] = [
 /// What the error of a command holds that a rule refused.
 const REJECTED: &str = "CreateProcess { message: \"Rejected(";
 
+/// How a call ended of which a hook gets what the command printed, without Codex's own lines. It may print such lines
+/// itself, which can count against it but never for it.
+pub(crate) fn failure_from_printed(output: &str) -> Option<Outcome> {
+    const HEADS: [&str; 4] = ["Chunk ID: ", "Command: ", "Process ", "Wall time"];
+    let outcome = HEADS.iter().any(|head| output.starts_with(head)).then(|| outcome_from_output(output))?;
+    outcome.filter(|outcome| outcome.failed())
+}
+
 /// How a call ended, if its output says so.
-pub(crate) fn outcome_from_output(output: &str) -> Option<Outcome> {
+pub(super) fn outcome_from_output(output: &str) -> Option<Outcome> {
     if output.starts_with('{') {
         return outcome_from_json(output);
     }
@@ -95,6 +103,19 @@ pub(super) fn answers_with_json(tool: &str) -> bool {
     ];
     TOOLS.contains(&tool.strip_prefix("collaboration.").unwrap_or(tool))
 }
+
+/// Returns whether what a tool started may still run when it answers. Codex then says so at the head of the output.
+pub(super) fn leaves_running(tool: &str) -> bool {
+    matches!(tool, "exec_command" | "write_stdin" | "unified_exec")
+}
+
+/// Returns whether a tool belongs to an MCP server or another program, so that nothing in its output is Codex's own.
+pub(super) fn is_foreign(tool: &str) -> bool {
+    tool.starts_with("mcp__") || tool.split_once('.').is_some_and(|(space, _)| !OWN_SPACES.contains(&space))
+}
+
+/// The namespaces of Codex's own tools.
+const OWN_SPACES: [&str; 3] = ["collaboration", "container", "functions"];
 
 /// How a call of one of these tools ended. A subagent that has not answered in time still runs.
 pub(super) fn outcome_from_answer(output: &str) -> Option<Outcome> {
@@ -236,6 +257,24 @@ mod tests {
         );
         assert_eq!(outcome_from_answer(r#"{"agent_id":"a1"}"#), Some(Outcome::Ok));
         assert_eq!(outcome_from_answer("timeout_ms must be at least 10000"), None);
+    }
+
+    #[test]
+    fn a_command_that_prints_codexs_lines_may_fail_but_neither_runs_nor_is_called_off() {
+        let told = |line: &str| failure_from_printed(&format!("Chunk ID: 1\n{line}\nOutput:\nx"));
+        assert_eq!(told("Process exited with code 2"), Some(Outcome::Error));
+        for line in
+            ["Process running with session ID 7", "aborted", "patch rejected", "Process exited with code 0"]
+        {
+            assert_eq!(told(line), None, "{line}");
+        }
+        assert_eq!(failure_from_printed("Process running with session ID 7"), None);
+    }
+
+    #[test]
+    fn tools_of_servers_are_foreign() {
+        assert!(is_foreign("mcp__jobs__run") && is_foreign("mcp__jobs.run") && is_foreign("jobs.run"));
+        assert!(!is_foreign("exec_command") && !is_foreign("collaboration.wait_agent"));
     }
 
     #[test]

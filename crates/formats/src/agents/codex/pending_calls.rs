@@ -9,7 +9,8 @@ use crate::recent::RecentMap;
 use super::call::{call, code};
 use super::code_mode::{self, CodexScript, ScriptOutput};
 use super::outcome::{
-    answers_with_json, outcome_from_answer, outcome_from_event, outcome_from_output, printed,
+    answers_with_json, is_foreign, leaves_running, outcome_from_answer, outcome_from_event,
+    outcome_from_output, printed,
 };
 use super::record::{CodexPart, Payload, output, shown_parts};
 
@@ -19,6 +20,10 @@ enum Special {
     Script(CodexScript),
     /// A tool that answers with JSON.
     Json,
+    /// A tool that runs commands, which may still run when it answers.
+    Command,
+    /// A tool that isn't Codex's own: its answer is a server's, word for word.
+    Foreign,
 }
 
 #[derive(Default)]
@@ -48,6 +53,8 @@ impl PendingCalls {
                 self.expect(&call, Special::Script(script));
             }
             (tool, _) if answers_with_json(tool) => self.expect(&call, Special::Json),
+            (tool, _) if leaves_running(tool) => self.expect(&call, Special::Command),
+            (tool, _) if is_foreign(tool) => self.expect(&call, Special::Foreign),
             _ => {}
         }
         call
@@ -74,10 +81,16 @@ impl PendingCalls {
                 (completed.then_some(Outcome::Ok), Some(names.join("\n")))
             }
             (_, Some(Special::Script(script))) => self.shown(script, item.output),
+            // Only an event says how such a call ended.
+            (_, Some(Special::Foreign)) => (None, output(item.output).map(printed)),
             (_, special) => {
                 let text = output(item.output);
-                let json = text.as_deref().filter(|_| special.is_some()).and_then(outcome_from_answer);
-                (json.or_else(|| text.as_deref().and_then(outcome_from_output)), text.map(printed))
+                let is_json = matches!(special, Some(Special::Json));
+                let json = text.as_deref().filter(|_| is_json).and_then(outcome_from_answer);
+                let is_command = matches!(special, Some(Special::Command));
+                let told = || text.as_deref().and_then(outcome_from_output);
+                let told = json.or_else(|| told().filter(|told| is_command || *told != Outcome::Running));
+                (told, text.map(printed))
             }
         };
         let ended = match told {
@@ -110,7 +123,8 @@ impl PendingCalls {
         let nested = std::mem::take(&mut self.nested);
         let Some(shown) = ScriptOutput::read(&script, &parts, &nested) else {
             let text = (!parts.is_empty()).then(|| parts.join("\n"));
-            return (text.as_deref().and_then(outcome_from_output), text);
+            let told = text.as_deref().and_then(outcome_from_output);
+            return (told.filter(|told| *told != Outcome::Running), text);
         };
         if let Some(cell) = shown.cell {
             self.cells.insert(cell, script);

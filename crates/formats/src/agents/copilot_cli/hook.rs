@@ -99,7 +99,8 @@ impl HookAgent for CopilotCliHook {
         if event.kind == HookKind::PostCall
             && let Some(call) = event.calls.first_mut()
         {
-            call.result = Some(result(&sent.tool_result, "result_type", "text_result_for_llm"));
+            call.result =
+                Some(result(&call.call.tool, &sent.tool_result, "result_type", "text_result_for_llm"));
         }
         Ok(event)
     }
@@ -164,10 +165,12 @@ fn own_dialect(bytes: &[u8]) -> Result<HookEvent, HookError> {
         _ => HookKind::Other,
     };
     let session = name_in(&sent.session_id);
-    let result =
-        (kind == HookKind::PostCall).then(|| result(&sent.tool_result, "resultType", "textResultForLlm"));
+    let tool = text(&sent.tool_name);
+    let result = (kind == HookKind::PostCall).then(|| {
+        result(tool.as_deref().unwrap_or_default(), &sent.tool_result, "resultType", "textResultForLlm")
+    });
     let args = if sent.tool_args.is_null() { sent.tool_input } else { sent.tool_args };
-    let call = text(&sent.tool_name).map(|tool| Call::new(tool, arguments(args)));
+    let call = tool.map(|tool| Call::new(tool, arguments(args)));
     Ok(HookEvent {
         kind,
         session: session.ok_or_else(|| HookError(format!("the event `{name}` has no `sessionId`")))?,
@@ -210,7 +213,7 @@ fn arguments(sent: Value) -> Value {
     }
 }
 
-fn result(sent: &Value, kind: &str, said: &str) -> ToolResult {
+fn result(tool: &str, sent: &Value, kind: &str, said: &str) -> ToolResult {
     let said = sent.get(said).unwrap_or(sent);
     let kind = sent.get(kind).and_then(Value::as_str);
     let mut outcome = match kind {
@@ -220,7 +223,7 @@ fn result(sent: &Value, kind: &str, said: &str) -> ToolResult {
     };
     // A command that fails is a success to it; only the text says how it ended.
     if outcome == Outcome::Ok
-        && let Some(told) = said.as_str().and_then(of_text)
+        && let Some(told) = said.as_str().and_then(|said| of_text(tool, said))
     {
         outcome = told;
     }

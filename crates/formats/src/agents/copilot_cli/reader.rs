@@ -8,7 +8,7 @@ use super::record::{CopilotRecord, Data};
 use super::totals::CopilotTotals;
 use crate::json::tolerant;
 use crate::json::tolerant::Object;
-use crate::recent::RecentSet;
+use crate::recent::{RecentMap, RecentSet};
 use crate::step_writer::StepWriter;
 use crate::{Reader, Sink, Source};
 
@@ -20,6 +20,8 @@ pub(super) struct Events {
     used: Option<(String, Usage)>,
     /// Calls that a person or a rule refused.
     denied: RecentSet<u64>,
+    /// The tools of the calls, by the hashes of their ids.
+    tools: RecentMap<u64, Box<str>>,
     totals: CopilotTotals,
     /// When the message came that carries the event.
     carried: Option<Millis>,
@@ -49,6 +51,7 @@ impl Events {
             held: None,
             used: None,
             denied: RecentSet::default(),
+            tools: RecentMap::default(),
             totals: CopilotTotals::default(),
             carried: None,
         }
@@ -138,11 +141,14 @@ impl Events {
         // The parts of one response tell its tokens each, or only one of them does.
         said.written = said.written.max(data.output_tokens.0);
         said.texts.extend(data.content.owned());
-        said.calls.extend(data.tool_requests.0.into_iter().map(|request| {
+        for request in data.tool_requests.0 {
             let mut made = Call::new(request.name.owned().unwrap_or_default(), request.arguments.into_args());
             made.id = request.tool_call_id.owned();
-            made
-        }));
+            if let Some(id) = &made.id {
+                self.tools.insert(xxh3_64(id.as_bytes()), made.tool.as_str().into());
+            }
+            said.calls.push(made);
+        }
     }
 
     fn flush(&mut self, out: &mut Sink<'_>) {
@@ -191,7 +197,9 @@ impl Events {
         let content = data.result.0.as_ref().and_then(|result| result.content.0.as_deref());
         let message = data.error.0.as_ref().and_then(|error| error.message.get());
         let output = message.filter(|_| content.is_none_or(str::is_empty)).or(content).map(str::to_owned);
-        let ended = outcome::of(&data, output.as_deref().unwrap_or_default(), denied);
+        let tool = data.tool_call_id.get().and_then(|id| self.tools.get(&xxh3_64(id.as_bytes())));
+        let tool = tool.map_or("", AsRef::as_ref);
+        let ended = outcome::of(&data, tool, output.as_deref().unwrap_or_default(), denied);
         self.writer(agent, ts).result(data.tool_call_id.owned(), ended, output, out);
     }
 

@@ -44,14 +44,37 @@ pub(crate) fn of_status(status: &str, tool: &str, output: &str) -> Option<Outcom
 
 /// How a call ended of which there is only the response.
 pub(super) fn of_response(response: &GeminiFunctionResponse<'_>, output: &str) -> Outcome {
-    let error = response.response.0.get("error").is_some_and(|error| !error.is_null());
-    match (error, output.contains("[Operation Cancelled]")) {
-        (true, _) if refused(output) => Outcome::Denied,
-        (true, true) => Outcome::Cancelled,
-        (true, false) => Outcome::Error,
-        (false, _) => of_success(response.name.as_str(), output),
+    let tool = response.name.as_str();
+    let error = response.response.0.get("error").filter(|error| !error.is_null());
+    let Some(error) = error else { return of_success(tool, output) };
+    if refused(output) {
+        return Outcome::Denied;
     }
+    // A server's tool can fail with any words.
+    let is_own = OWN_TOOLS.contains(&tool);
+    let says_cancelled = error.as_str().is_some_and(|error| error.starts_with("[Operation Cancelled]"));
+    if is_own && says_cancelled { Outcome::Cancelled } else { Outcome::Error }
 }
+
+/// Gemini CLI's own tools that work on files, on the web or in a shell.
+const OWN_TOOLS: [&str; 14] = [
+    "edit",
+    "glob",
+    "google_web_search",
+    "grep_search",
+    "list_directory",
+    "read_file",
+    "read_many_files",
+    "replace",
+    SHELL,
+    "save_memory",
+    "search_file_content",
+    "web_fetch",
+    "write_file",
+    "write_todos",
+];
+/// The tool that runs commands.
+const SHELL: &str = "run_shell_command";
 
 fn refused(output: &str) -> bool {
     const WORDS: [&str; 5] = [
@@ -67,7 +90,7 @@ fn refused(output: &str) -> bool {
 /// A command that failed is a success to Gemini CLI: its exit code is in the text.
 fn of_success(tool: &str, output: &str) -> Outcome {
     let output = unwrapped(output);
-    if !tool.contains("shell") {
+    if tool != SHELL {
         Outcome::Ok
     } else if output.lines().next().is_some_and(says_timeout) {
         Outcome::Timeout
@@ -130,7 +153,25 @@ mod tests {
         assert_eq!(ended("Output: (empty)\nSignal: 9"), Outcome::Error);
         assert_eq!(ended("Output: x\nExit Code: 1\n\n<hook_context>mind it</hook_context>"), Outcome::Error);
         assert_eq!(ended("Command moved to background (PID: 7). Output hidden."), Outcome::Running);
-        assert_eq!(of_status("success", "read_file", "Exit Code: 2"), Some(Outcome::Ok));
+        for other in ["read_file", "mcp_shell_run"] {
+            assert_eq!(of_status("success", other, "Exit Code: 2"), Some(Outcome::Ok));
+            assert_eq!(
+                of_status("success", other, "Command moved to background (PID: 7)."),
+                Some(Outcome::Ok)
+            );
+        }
+    }
+
+    #[test]
+    fn only_an_own_tool_says_in_words_that_it_was_cancelled() {
+        let ended = |tool: &'static str, error: &str| {
+            let json = serde_json::json!({"name": tool, "response": {"error": error}}).to_string();
+            let read: GeminiFunctionResponse<'_> = serde_json::from_str(&json).unwrap();
+            of_response(&read, error)
+        };
+        assert_eq!(ended("run_shell_command", "[Operation Cancelled] no"), Outcome::Cancelled);
+        assert_eq!(ended("mcp_jobs_run", "[Operation Cancelled] no"), Outcome::Error);
+        assert_eq!(ended("run_shell_command", "it printed [Operation Cancelled]"), Outcome::Error);
     }
 
     #[test]

@@ -152,7 +152,7 @@ fn ended(result: &GooseToolResult<'_>) -> (Outcome, String) {
         Outcome::Denied
     } else if result.value.timed_out {
         Outcome::Timeout
-    } else if failed && output.contains("Interrupted by the user") {
+    } else if result.error.as_str().starts_with("Interrupted by the user") {
         Outcome::Cancelled
     } else if failed {
         Outcome::Error

@@ -64,8 +64,9 @@ const start = () => {
 const isOver = (decision) =>
   decision?.action === "ask" && decision.findings?.some((found) => found.repeats === "budget" && found.count >= 100)
 
-/** Returns how a call ended, if opencode reports it. */
-const outcome = (metadata) => {
+/** Returns how a call ended, if opencode reports it. The metadata of other tools is a server's, or a plugin's. */
+const outcome = (tool, metadata) => {
+  if (tool !== "bash") return undefined
   if (typeof metadata?.exit === "number") return metadata.exit === 0 ? "ok" : "error"
   return metadata?.exit === null ? "cancelled" : undefined
 }
@@ -135,10 +136,10 @@ export const Deloop = async ({ client }) => {
       keep(session, decision)
     },
 
-    "tool.execute.after": async ({ sessionID: session, callID: id }, output) => {
+    "tool.execute.after": async ({ sessionID: session, callID: id, tool }, output) => {
       open.delete(id)
       turns.delete(id)
-      const how = outcome(output.metadata)
+      const how = outcome(tool, output.metadata)
       const decision = await ask({ type: "result", session, id, output: output.output, outcome: how })
       if (decision?.action === "stop") {
         told(decision.user_message ?? "deloop stopped the run")

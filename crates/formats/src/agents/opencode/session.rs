@@ -177,7 +177,7 @@ impl Request {
         let (start, end) = state.time.0.as_ref().map_or((None, None), |time| (time.start.0, time.end.0));
         self.began(start);
         let id = part.call.owned();
-        if let Some(ended) = ended(&state) {
+        if let Some(ended) = ended(part.tool.as_str(), &state) {
             let output = if ended_badly(&state) { state.error } else { state.output };
             let output = output.0.map(Cow::into_owned);
             self.results.push(OpencodeResult { ts: end, id: id.clone(), ended, output });
@@ -194,8 +194,9 @@ fn ended_badly(state: &OpencodeCallState<'_>) -> bool {
     state.status.as_str() == "error" && state.error.get().is_some()
 }
 
-/// How the call ended; nothing if it has not. A command that failed is `completed`, with its exit code beside it.
-fn ended(state: &OpencodeCallState<'_>) -> Option<Outcome> {
+/// How the call ended; nothing if it has not. A command that failed is `completed`, with its exit code beside it. One that was
+/// ended has none, and a note of opencode's at the end of its output.
+fn ended(tool: &str, state: &OpencodeCallState<'_>) -> Option<Outcome> {
     const REFUSED: [&str; 5] = [
         "rejected permission",
         "The user dismissed this question",
@@ -204,16 +205,20 @@ fn ended(state: &OpencodeCallState<'_>) -> Option<Outcome> {
         "specified a rule which prevents",
     ];
     let error = state.error.as_str();
-    let note = state.output.as_str().rsplit_once("<bash_metadata>").map_or("", |(_, note)| note);
+    let exit = state.metadata.0.as_ref().and_then(|m| m.exit.0);
+    let has_note = tool == "bash" && exit.is_none();
+    let note =
+        state.output.as_str().rsplit_once("<bash_metadata>").filter(|_| has_note).map_or("", |(_, n)| n);
     match state.status.as_str() {
         "completed" if says_timeout(note) => Some(Outcome::Timeout),
         "completed" if note.contains("User aborted") => Some(Outcome::Cancelled),
         "completed" => {
-            let failed = state.metadata.0.as_ref().and_then(|m| m.exit.0).is_some_and(|exit| exit != 0.0);
+            let failed = exit.is_some_and(|exit| exit != 0.0);
             Some(if failed { Outcome::Error } else { Outcome::Ok })
         }
         "error" if REFUSED.iter().any(|words| error.contains(words)) => Some(Outcome::Denied),
-        "error" if error.contains("Tool execution aborted") => Some(Outcome::Cancelled),
+        // What a tool threw begins with the name of the error.
+        "error" if error == "Tool execution aborted" => Some(Outcome::Cancelled),
         "error" => Some(Outcome::Error),
         _ => None,
     }

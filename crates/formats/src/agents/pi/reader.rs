@@ -38,7 +38,10 @@ impl PiSession {
             "assistant" => self.assistant(message, out),
             "toolResult" => {
                 let output = text(message.content);
-                let ended = if message.is_error.is_true() { failure(&output) } else { Outcome::Ok };
+                let ended = match message.is_error.is_true() {
+                    true => failure(message.tool_name.as_str(), &output),
+                    false => Outcome::Ok,
+                };
                 let id = message.tool_call_id.take().map(Into::into);
                 self.writer.result(id, Some(ended), output, out);
             }
@@ -133,10 +136,11 @@ fn turn(content: Shaped<'_, super::record::PiBlock<'_>>, with_calls: bool) -> Tu
     turn
 }
 
-/// A failed result ends with what went wrong with the command.
-fn failure(output: &str) -> Outcome {
+/// A failed result of pi's own tools ends with what went wrong, behind all that a command printed.
+fn failure(tool: &str, output: &str) -> Outcome {
+    const OWN_TOOLS: [&str; 9] = ["bash", "edit", "exec", "find", "grep", "ls", "process", "read", "write"];
     let last = output.trim_end().lines().next_back().unwrap_or_default();
-    if matches!(last, "Command aborted" | "Operation aborted") {
+    if OWN_TOOLS.contains(&tool) && matches!(last, "Command aborted" | "Operation aborted") {
         Outcome::Cancelled
     } else if output.starts_with("Tool execution was blocked") {
         Outcome::Denied
@@ -163,7 +167,8 @@ fn counted(tokens: &PiTokens<'_>, model: Option<&str>) -> Usage {
 /// The name of a request in all files: a fork repeats it. Old versions give it none but when it began.
 fn request(message: &PiMessage<'_>) -> Option<u64> {
     let name = match message.response_id.get() {
-        Some(id) => id.to_owned(),
+        // Some servers give all their answers one id.
+        Some(id) => format!("{id} {}", message.timestamp.count()),
         None => format!("{} {}", message.model.as_str(), message.timestamp.whole()?),
     };
     Some(xxh3_64(name.as_bytes()))

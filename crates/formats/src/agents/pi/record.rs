@@ -55,6 +55,8 @@ pub(super) struct PiMessage<'a> {
     // Of a result.
     #[serde(borrow)]
     pub(super) tool_call_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_name: Text<'a>,
     pub(super) is_error: Flag,
 
     // Of a command that the user ran.

@@ -90,7 +90,7 @@ impl QwenChat {
     fn results(&self, record: QwenRecord<'_>, out: &mut Sink<'_>) {
         let writer = self.writer(&record);
         let noted = record.tool_call_result.object().unwrap_or_default();
-        let mut answers: Vec<(Option<String>, bool, String)> = Vec::new();
+        let mut answers: Vec<QwenAnswer> = Vec::new();
         let mut rest = String::new();
         for part in parts(record.message) {
             if let Shaped::Object(response) = part.function_response {
@@ -98,17 +98,17 @@ impl QwenChat {
                 continue;
             }
             // What comes beside a response is part of it.
-            let text = answers.last_mut().map_or(&mut rest, |(_, _, text)| text);
+            let text = answers.last_mut().map_or(&mut rest, |answer| &mut answer.text);
             for more in part.text.take().into_iter().chain(data(part.inline_data).map(Into::into)) {
                 append(text, more);
             }
         }
         if answers.is_empty() && !rest.is_empty() {
-            answers.push((None, false, rest));
+            answers.push(QwenAnswer { text: rest, ..QwenAnswer::default() });
         }
-        for (id, failed, text) in answers {
+        for QwenAnswer { id, tool, failed, text } in answers {
             let id = id.or_else(|| noted.call_id.get().map(str::to_owned));
-            let ended = ended(&noted, failed, &text);
+            let ended = ended(&noted, &tool, failed, &text);
             writer.result(id, Some(ended), text, out);
         }
     }
@@ -184,7 +184,16 @@ fn turn(parts: Vec<QwenPart<'_>>) -> Turn {
 }
 
 /// The id of a response, whether it is an error, and its text.
-fn answer(response: QwenFunctionResponse<'_>) -> (Option<String>, bool, String) {
+/// What a call came back with.
+#[derive(Default)]
+struct QwenAnswer {
+    id: Option<String>,
+    tool: String,
+    failed: bool,
+    text: String,
+}
+
+fn answer(response: QwenFunctionResponse<'_>) -> QwenAnswer {
     let text = |key: &str| match response.response.get(key) {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text.clone()),
@@ -192,16 +201,21 @@ fn answer(response: QwenFunctionResponse<'_>) -> (Option<String>, bool, String) 
     };
     let error = text("error");
     let failed = error.is_some();
-    let mut output = error.or_else(|| text("output")).unwrap_or_else(|| match &response.response {
+    let mut said = error.or_else(|| text("output")).unwrap_or_else(|| match &response.response {
         Value::Null => String::new(),
         other => other.to_string(),
     });
     if let Shaped::List(media) = response.parts {
         for name in media.into_iter().filter_map(|media| data(media.inline_data)) {
-            append(&mut output, name.into());
+            append(&mut said, name.into());
         }
     }
-    (response.id.take().map(Into::into), failed, output)
+    QwenAnswer {
+        id: response.id.take().map(Into::into),
+        tool: response.name.as_str().to_owned(),
+        failed,
+        text: said,
+    }
 }
 
 fn data(inline: Shaped<'_, Inline<'_>>) -> Option<String> {

@@ -86,6 +86,8 @@ pub(super) struct QwenFunctionCall<'a> {
 pub(super) struct QwenFunctionResponse<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
     pub(super) response: Value,
     #[serde(borrow)]
     pub(super) parts: Shaped<'a, Media<'a>>,

@@ -52,8 +52,8 @@ impl ResultExtra<'_> {
     }
 }
 
-/// Returns the output without what Harbor added to it, and how the call ended as far as the text says so.
-pub(super) fn of_text<'a>(agent: &str, mut output: &'a str) -> (&'a str, Option<Outcome>) {
+/// Returns the output of `tool` without what Harbor added to it, and how the call ended as far as the text says so.
+pub(super) fn of_text<'a>(agent: &str, tool: &str, mut output: &'a str) -> (&'a str, Option<Outcome>) {
     let unmarked = output.trim_end().strip_suffix(FAILED);
     let is_failed = unmarked.is_some_and(|rest| rest.is_empty() || rest.ends_with('\n'));
     if is_failed {
@@ -66,8 +66,8 @@ pub(super) fn of_text<'a>(agent: &str, mut output: &'a str) -> (&'a str, Option<
         }
     }
     let outcome = match (is_failed, agent) {
-        (true, _) => Some(claude_code::of_failure(output)),
-        (false, "claude-code") => Some(claude_code::of_text(output).unwrap_or(Outcome::Ok)),
+        (true, _) => Some(claude_code::of_failure(tool, output)),
+        (false, "claude-code") => Some(claude_code::of_shown(tool, output).unwrap_or(Outcome::Ok)),
         (false, _) => match exit_code(output) {
             Some(0) => Some(Outcome::Ok),
             Some(_) => Some(Outcome::Error),

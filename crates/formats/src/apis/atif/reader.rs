@@ -146,6 +146,7 @@ impl AtifRun {
             text.clear();
         }
         let ids: Vec<Option<String>> = calls.iter().map(|call| call.id.clone()).collect();
+        let tools: Vec<String> = calls.iter().map(|call| call.tool.clone()).collect();
         self.writer.turn(text, calls, out);
         let metrics: Option<StepMetrics<'_>> = field::object(step.metrics);
         if let Some(metrics) = metrics {
@@ -153,10 +154,11 @@ impl AtifRun {
             reported.add(&usage);
             self.writer.usage(usage, None, out);
         }
-        self.results(step, ids, out);
+        self.results(step, ids, &tools, out);
     }
 
-    fn results(&self, step: &AtifStep<'_>, mut open: Vec<Option<String>>, out: &mut Sink<'_>) {
+    fn results(&self, step: &AtifStep<'_>, ids: Vec<Option<String>>, tools: &[String], out: &mut Sink<'_>) {
+        let mut open = ids.clone();
         let observation: AtifObservation<'_> = field::object(step.observation).unwrap_or_default();
         let results: Vec<AtifResult<'_>> = field::list(observation.results).into_iter().flatten().collect();
         let step_extra: Option<ResultExtra<'_>> =
@@ -178,7 +180,9 @@ impl AtifRun {
                 },
             };
             let extra: Option<ResultExtra<'_>> = field::object(result.extra);
-            let (output, told) = of_text(&self.program, &content);
+            let at = ids.iter().position(|known| *known == id);
+            let tool = at.and_then(|at| tools.get(at)).map_or("", String::as_str);
+            let (output, told) = of_text(&self.program, tool, &content);
             let noted = [&extra, &step_extra].into_iter().flatten().find_map(ResultExtra::outcome);
             let outcome = match (noted, told) {
                 // Only the text says how a call failed.

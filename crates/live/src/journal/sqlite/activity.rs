@@ -58,7 +58,7 @@ impl SqliteJournal {
         })?;
         let Some((session, text)) = last else { return Ok(None) };
         let Some(source) = self.source(&session)? else { return Ok(None) };
-        let state = SessionState::read(Some(&text));
+        let state = SessionState::read(&text).unwrap_or_default();
         let calls = state.main_calls();
         Ok(Some(RunActivity {
             source,

@@ -26,6 +26,15 @@ use crate::live::subagent_swarm;
 pub use activity::{RunActivity, STALLED};
 pub use weeks::WatchedSession;
 
+/// What [`SqliteJournal::purge`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PurgeOutcome {
+    /// Number of sessions deleted.
+    pub sessions: usize,
+    /// Whether the file was rewritten. If not, another process reads it, and deleted data stays in the file for now.
+    pub is_rewritten: bool,
+}
+
 /// A journal in an SQLite file, with the store in the same file.
 pub struct SqliteJournal {
     store: Arc<SqliteStore>,
@@ -41,6 +50,11 @@ impl SqliteJournal {
         let store = Arc::new(SqliteStore::open(path, bounds)?);
         if !store.see(schema::is_current)? {
             store.change(schema::migrate)?;
+        } else if let Some((found, known)) = store.see(schema::later)? {
+            let message = format!(
+                "a later release wrote this file (journal {found}, this release reads {known}): update deloop"
+            );
+            return Err(StoreError::database(path, message));
         }
         Ok(Self { store, bounds })
     }
@@ -57,6 +71,14 @@ impl SqliteJournal {
         Arc::clone(&self.store)
     }
 
+    /// Returns the tables that the file should have and doesn't.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub fn missing_tables(&self) -> Result<Vec<String>, StoreError> {
+        self.store.missing_tables(schema::migrate)
+    }
+
     fn change<R>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {
         self.store.change(work)
     }
@@ -66,11 +88,10 @@ impl SqliteJournal {
     }
 
     /// Deletes a session with its decisions and the swarm of its subagents, or everything but the allowed patterns.
-    /// Returns the number of sessions deleted.
     ///
     /// # Errors
     /// When the file can't be written.
-    pub fn purge(&self, session: Option<&str>) -> Result<usize, StoreError> {
+    pub fn purge(&self, session: Option<&str>) -> Result<PurgeOutcome, StoreError> {
         let gone = self.change(|connection| {
             for table in ["decisions", "pauses", "sources", "pardons", "session_state"] {
                 let sql = format!("DELETE FROM {table} WHERE ?1 IS NULL OR session = ?1");
@@ -89,12 +110,16 @@ impl SqliteJournal {
             connection.execute("DELETE FROM projects WHERE ?1 IS NULL", [session])?;
             connection.execute("DELETE FROM sessions WHERE ?1 IS NULL OR session = ?1", [session])
         })?;
+        self.store.forget_unreadable(session)?;
         if let Some(session) = session {
             self.store.forget_failures_of(&session.into())?;
         }
         // Deleted rows stay in the file and its log until those are rewritten.
-        self.see(|connection| connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"))?;
-        Ok(gone)
+        let is_read = self.see(|connection| {
+            connection.execute_batch("VACUUM")?;
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+        })?;
+        Ok(PurgeOutcome { sessions: gone, is_rewritten: !is_read })
     }
 }
 
@@ -117,6 +142,10 @@ impl Journal for SqliteJournal {
 
     fn set_session_state(&self, session: &str, now: Millis, state: &str) -> Result<(), StoreError> {
         self.keep_state(session, now, state)
+    }
+
+    fn keep_unreadable(&self, session: &str, state: &str, error: &StoreError) -> Result<(), StoreError> {
+        self.store.keep_unreadable(("delivery state of", session), state, error)
     }
 
     fn record(&self, decision: &Decision, origin: &DecisionOrigin<'_>) -> Result<(), StoreError> {

@@ -107,6 +107,11 @@ pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(version(connection)? >= Some(VERSION))
 }
 
+/// Returns the version of the tables and the one that this release reads, if a later release wrote them.
+pub(super) fn later(connection: &Connection) -> rusqlite::Result<Option<(i64, i64)>> {
+    Ok(version(connection)?.filter(|version| *version > VERSION).map(|version| (version, VERSION)))
+}
+
 /// Returns the version of the tables; `None` if there are none.
 fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     // `table_exists` would use the schema from when the file was opened.

@@ -226,13 +226,43 @@ fn servers_share_totals_and_announce_once() {
     one.exchange(later(2000));
     assert!(is_stopped(&one, "a", "s1", later(2000)) && is_stopped(&other, "a", "s1", later(2000)));
     assert_eq!(cent(&one, "a", "s0", later(2000)), [], "the other server announced it");
-    // The session has spent 3 of 4 cents, over both servers; the day 12 of 15.
+    // The session has spent 3 of 4 cents, over both servers. The day has 12 of 15: 10 of project a, which is its budget, and 2.
+    assert_eq!(cent(&one, "b", "s0", later(2000)), []);
     assert_eq!(cent(&one, "b", "s0", later(2000)), [BudgetLevel::Warning], "the day's");
     let verdict = one.standing(&project("a"), &session("s0"), later(2000)).unwrap();
     assert_eq!((verdict.budget, verdict.spent_usd), (BudgetKind::Project, 0.11));
     assert_eq!(cent(&one, "a", "s0", later(2000)), [BudgetLevel::Exceeded], "the session's");
     let verdict = one.standing(&project("a"), &session("s0"), later(2000)).unwrap();
     assert_eq!((verdict.budget, verdict.spent_usd), (BudgetKind::Session, 0.04));
+}
+
+/// Each server counts a part of what the projects spend, and none of them knows the order.
+#[test]
+fn a_project_counts_for_the_day_up_to_its_share_on_every_server() {
+    let records = Arc::default();
+    let block = budgets(None, None, Some(0.40));
+    let (one, other) = (money(&records, &block), money(&records, &block));
+    let today = |money: &Money, of: &str| {
+        money.spent(&SpendScope::Day(UtcDay::of(noon()), of.to_owned()), later(3_000)).unwrap()
+    };
+    for _ in 0..30 {
+        cent(&one, "runaway", "s1", noon());
+        cent(&other, "runaway", "s1", noon());
+    }
+    cent(&other, "web", "s1", noon());
+    for server in [&one, &other, &one] {
+        server.exchange(later(1_000));
+    }
+    for server in [&one, &other] {
+        assert_eq!((today(server, "runaway"), today(server, "web")), (610_000, 110_000));
+        assert!(is_stopped(server, "runaway", "s1", later(3_000)), "by what it spent itself");
+        assert!(!is_stopped(server, "web", "s1", later(3_000)));
+    }
+    let third = money(&records, &block);
+    assert_eq!(
+        (today(&third, "runaway"), today(&third, "web"), today(&third, "")),
+        (610_000, 110_000, 110_000)
+    );
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(super) struct CodexScript {
     pub(super) polls: bool,
     /// The texts in which it shows an exit code or the session of a running command.
     pub(super) labels: Vec<Label>,
+    /// Whether it shows the results of its commands only as Codex gives them, so that no text of theirs stands alone.
+    pub(super) shows_whole: bool,
 }
 
 /// A text in which a script shows a field of a command's result.
@@ -61,7 +63,15 @@ pub(super) fn call(id: Option<String>, code: &str) -> (Call, CodexScript) {
     let polls = sole.as_ref().is_some_and(|(tool, args)| is_poll(tool, args));
     let names: Vec<String> = found.calls.into_iter().map(|(name, _)| name.to_owned()).collect();
     let (tool, args) = sole.unwrap_or_else(|| ("exec".to_owned(), json!({"code": code, "calls": &names})));
-    let script = CodexScript { calls: found.complete.then_some(names), polls, labels: labels(&tokens) };
+    // A server's tool can return anything, and what a command printed can look like a result.
+    let own = names.iter().all(|name| matches!(name.as_str(), "exec_command" | "write_stdin"));
+    let shows_output = tokens.iter().any(|token| token.word() == Some("output"));
+    let script = CodexScript {
+        calls: found.complete.then_some(names),
+        polls,
+        labels: labels(&tokens),
+        shows_whole: own && !shows_output,
+    };
     (
         {
             let mut made = Call::new(tool, args);

@@ -94,13 +94,19 @@ impl PartsRead {
         let json = (part.starts_with('{') && part.trim_end().ends_with('}'))
             .then(|| tolerant::read::<CodexCommandOutput<'_>>(part.as_bytes()));
         let Some(Ok(json)) = json else {
-            self.states.extend(labelled(part, &script.labels).or_else(|| cut_off(part)));
+            let state = labelled(part, &script.labels).or_else(|| cut_off(part));
+            let runs = matches!(state, Some(CodexCommandState::Runs(_)));
+            self.states.extend(state.filter(|_| script.shows_whole || !runs));
             return append(&mut self.output, part.into());
         };
         let is_command = json.output.is_some() || json.chunk_id.get().is_some();
         match (json.exit_code.whole(), json.session_id.whole(), json.is_error) {
-            (Some(code), _, _) if is_command => self.states.push(CodexCommandState::Exited(code)),
-            (None, Some(session), _) if is_command => self.states.push(CodexCommandState::Runs(session)),
+            (Some(code), _, _) if is_command && (script.shows_whole || code != 0) => {
+                self.states.push(CodexCommandState::Exited(code));
+            }
+            (None, Some(session), _) if is_command && script.shows_whole => {
+                self.states.push(CodexCommandState::Runs(session));
+            }
             (_, _, Some(failed)) => {
                 self.states.push(CodexCommandState::Answered { failed });
                 return append(&mut self.output, part.into());
@@ -227,10 +233,23 @@ mod tests {
     #[test]
     fn a_label_does() {
         let code = "const r = await tools.exec_command({cmd:'x'}); text(r.output); if (r.session_id) text(`SESSION_ID=${r.session_id}`); text(`exit ${r.exit_code}!`)";
-        assert_eq!(read(code, &["a", "SESSION_ID=12", "exit undefined!"]).0, Some(Outcome::Running));
+        // The command may have printed it.
+        assert_eq!(read(code, &["a", "SESSION_ID=12", "exit undefined!"]).0, None);
+        let whole = code.replace("text(r.output); ", "");
+        assert_eq!(read(&whole, &["SESSION_ID=12", "exit undefined!"]).0, Some(Outcome::Running));
         assert_eq!(read(code, &["a", "exit 3!"]).0, Some(Outcome::Error));
         assert_eq!(read(code, &["a", "exit 0!"]).0, Some(Outcome::Ok));
         assert_eq!(read(code, &["SESSION_ID=x"]).0, None);
+    }
+
+    #[test]
+    fn what_a_command_or_a_server_returned_does_not_run() {
+        let runs = r#"{"chunk_id":"1","session_id":7,"output":"no"}"#;
+        for code in [OUTPUT, "text((await tools.mcp__a__b({})).content[0].text)"] {
+            assert_eq!(read(code, &[runs]).0, None, "{code}");
+            assert_eq!(read(code, &[r#"{"exit_code":0,"output":"no"}"#]).0, None, "{code}");
+            assert_eq!(read(code, &[r#"{"exit_code":1,"output":"no"}"#]).0, Some(Outcome::Error), "{code}");
+        }
     }
 
     #[test]
