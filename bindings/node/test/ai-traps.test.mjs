@@ -237,7 +237,7 @@ test("the guard gets every step, once and in order", async (t) => {
     else await generateText(settings);
     assert.deepEqual(guard.short, loopSteps());
     assert.deepEqual(guard.steps[2].calls, [{ id: "call_0000", tool: "convert", args: { url: "https://example.test/data" } }]);
-    assert.equal(guard.steps[3].output, "connection refused");
+    assert.equal(guard.steps[3].output, "no such table: orders");
   }
 });
 
@@ -299,7 +299,7 @@ test("tools that run elsewhere: their results come with the next messages", asyn
     const result = await generateText({ ...guard, model: models(model).chat, messages, stopWhen: many });
     const [call] = result.toolCalls;
     if (call === undefined) break;
-    const output = { type: "error-text", value: "connection refused" };
+    const output = { type: "error-text", value: "no such table: orders" };
     const answer = { role: "tool", content: [{ type: "tool-result", toolCallId: call.toolCallId, toolName: "convert", output }] };
     messages = [...messages, ...(result.responseMessages ?? result.response.messages), answer];
   }

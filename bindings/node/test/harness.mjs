@@ -63,14 +63,14 @@ export function assertValid(model) {
 export class FailingTool {
   ran = [];
 
-  constructor(error = "connection refused") {
+  constructor(error = "no such table: orders") {
     this.error = error;
   }
 
   /** Notes a run and throws. */
   convert = ({ url }) => {
     this.ran.push(url);
-    throw Object.assign(new Error(this.error), { code: "ECONNREFUSED" });
+    throw Object.assign(new Error(this.error), { code: "SQLITE_ERROR" });
   };
 }
 
@@ -138,7 +138,7 @@ export class RecordingGuard {
 }
 
 /** What a loop of one failing call looks like to the guard, from the person's text to the stop. */
-export function loopSteps(turn = "turn convert", failure = "result error ECONNREFUSED") {
+export function loopSteps(turn = "turn convert", failure = "result error SQLITE_ERROR") {
   const usage = "usage 60+40+20 fake-model";
   const failed = [usage, turn, failure];
   const refused = [usage, turn, "result denied"];

@@ -33,7 +33,7 @@ test("a tool that throws doesn't end the run, and the model gets the same text a
     const model = await fake(t, (request) => (request.turns < 2 ? { calls: [["convert", { url: `https://example.test/${request.turns}` }]] } : { text: "Done." }));
     const agent = createAgent({ model: models(model).chat, tools: failingTools(new FailingTool()), middleware });
     await agent.invoke(prompt);
-    assert.ok(model.requests[1].shows("Error: connection refused\n Please fix your mistakes."));
+    assert.ok(model.requests[1].shows("Error: no such table: orders\n Please fix your mistakes."));
     runs.push(model.requests);
   }
   assertSameRequests(...runs);
@@ -42,10 +42,10 @@ test("a tool that throws doesn't end the run, and the model gets the same text a
 test("toolErrors: throw ends the run, as any other wrapToolCall does", async (t) => {
   const model = await fake(t);
   const agent = createAgent({ model: models(model).chat, tools: failingTools(new FailingTool()), middleware: [guarded({ toolErrors: "throw" })] });
-  await assert.rejects(agent.invoke(prompt), /connection refused/);
+  await assert.rejects(agent.invoke(prompt), /no such table: orders/);
   const other = createMiddleware({ name: "other", wrapToolCall: (request, handler) => handler(request) });
   const without = createAgent({ model: models(model).chat, tools: failingTools(new FailingTool()), middleware: [other] });
-  await assert.rejects(without.invoke(prompt), /connection refused/);
+  await assert.rejects(without.invoke(prompt), /no such table: orders/);
 });
 
 test("an error of another middleware ends the run with and without deloop", async (t) => {
@@ -165,7 +165,7 @@ test("the guard gets every step, once and in order", async (t) => {
   await agent.invoke(prompt);
   assert.deepEqual(guard.short, loopSteps());
   assert.deepEqual(guard.steps[2].calls, [{ id: "call_0000", tool: "convert", args: { url: "https://example.test/data" } }]);
-  assert.equal(guard.steps[3].output, "connection refused");
+  assert.equal(guard.steps[3].output, "no such table: orders");
 });
 
 test("threads of one agent are sessions of their own", async (t) => {

@@ -41,11 +41,14 @@ print(deloop.__version__, deloop.command())
 ADAPTER = """
 from deloop.openai import ToolLoop
 loop, messages, ran = ToolLoop(), [{"role": "user", "content": "Fetch the page."}], []
+def convert(name, arguments):
+    ran.append(name)
+    raise ValueError("no such table: orders")
 for turn in range(30):
     call = {"id": f"c{turn}", "type": "function", "function": {"name": "convert", "arguments": "{}"}}
     messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
     answer = loop.answered({"choices": [{"message": messages[-1]}]}, messages)
-    messages += answer.results(lambda name, arguments: ran.append(name) or "Error: connection refused")
+    messages += answer.results(convert)
     if answer.done():
         break
 assert answer.stop.action == "stop" and len(ran) == 5, (answer.text, ran)

@@ -81,7 +81,7 @@ test("tarballs work in an empty project", { skip: process.platform === "win32" }
         const response = { choices: [{ message: { role: "assistant", content: null, tool_calls } }] };
         messages.push(response.choices[0].message);
         turn = loop.answered(response, messages);
-        messages.push(...(await turn.results(async () => { ran += 1; throw new Error("connection refused"); })));
+        messages.push(...(await turn.results(async () => { ran += 1; throw new Error("no such table: orders"); })));
         if (turn.done()) console.log(turn.stop.action, i + 1, ran);
       }`;
     assert.match(ok(process.execPath, ["--input-type=module", "-e", program]), /^stop 8 5\n$/);

@@ -32,8 +32,9 @@ class GraphGuard:
     """Guards a `ToolNode`: pass it as `wrap_tool_call`, and `awrap` as `awrap_tool_call`.
 
     It reads the turn from the `messages` of the graph's state, and after a restart it reads the whole conversation again,
-    so it needs no state of its own. The session is the thread; a run without a `thread_id` is a session of its own. A tool node can't end a graph, so let `route`, `check` or `model` do that. If none is
-    used, the first call after the stop raises `GraphStopError`.
+    so it needs no state of its own. The session is the thread; a run without a `thread_id` is a session of its own. A
+    tool node can't end a graph, so let `route`, `check` or `model` do that. If none is used, the first call after the stop
+    raises `GraphStopError`.
     """
 
     def __init__(self, adapter: Adapter, messages_key: str = "messages") -> None:

@@ -46,7 +46,9 @@ __all__ = ["Deloop", "DeloopStop"]
 CALLS = 10_000
 
 T = TypeVar("T")
-_named_session: contextvars.ContextVar[tuple[str | None, ModelInputData | None]] = contextvars.ContextVar("deloop_session", default=(None, None))
+_named_session: contextvars.ContextVar[tuple[str | None, ModelInputData | None]] = contextvars.ContextVar(
+    "deloop_session", default=(None, None)
+)
 """The name of a session, and the request that it was given for. A later run may inherit it from this one."""
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from typing import Any
 
 from deloop.langchain import DeloopMiddleware
 from fake_model import FakeModel
+from harness import Tools as PlainTools
 from harness import Workspace
 from langchain.agents import create_agent
 from langchain.agents.middleware import ToolErrorMiddleware
+from langchain_core.tools import StructuredTool, ToolException
 from langchain_openai import ChatOpenAI
 from plain_loops import BLOCKED, NUDGE, SECOND, STOPPED, Notebook
 
@@ -23,13 +27,32 @@ __all__ = [
     "STOPPED",
     "DeloopMiddleware",
     "Notebook",
+    "Tools",
     "agent_for",
     "chat",
     "healthy_agent",
+    "reporting",
     "thread",
     "watched",
 ]
 HELLO = {"messages": [("user", "Fetch the data.")]}
+
+
+def reporting(function: Callable[..., str]) -> StructuredTool:
+    """Returns a tool that reports the text of a function as an error: its results have the status "error"."""
+
+    def fail(*args: Any, **kwargs: Any) -> str:
+        raise ToolException(function(*args, **kwargs))
+
+    return StructuredTool.from_function(functools.wraps(function)(fail), handle_tool_error=True)
+
+
+class Tools(PlainTools):
+    """Offers the failing tool as one that reports its error to LangChain."""
+
+    def __init__(self, error: str = "Error: no such table: orders") -> None:
+        super().__init__(error)
+        self.convert = reporting(super().convert)  # type: ignore[method-assign, assignment]
 
 
 def chat(model: FakeModel, **options: Any) -> ChatOpenAI:

@@ -175,7 +175,7 @@ def test_it_can_be_resumed_after_any_request(how: str) -> None:
 
 def test_results_of_content_blocks() -> None:
     guard = Notebook()
-    blocks = [{"type": "text", "text": "Error: connection refused"}]
+    blocks = [{"type": "text", "text": "Error: no such table: orders"}]
     with FakeModel(same_failing_call(turns=6)) as model:
         loop, client = ToolLoop(guard), loops.client(model)
         messages: list[Any] = [{"role": "user", "content": TASK}]

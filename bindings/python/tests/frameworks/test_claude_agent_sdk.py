@@ -57,7 +57,7 @@ class Place:
         self.folder = folder
         self.log = folder / "ran.log"
         program = folder / "fetch"
-        program.write_text(f'#!/bin/sh\necho "$1" >> {self.log}\necho "connection refused" >&2\nexit 2\n')
+        program.write_text(f'#!/bin/sh\necho "$1" >> {self.log}\necho "no such table: orders" >&2\nexit 2\n')
         program.chmod(0o755)
 
     @property

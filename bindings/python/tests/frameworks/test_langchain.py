@@ -11,9 +11,9 @@ import deloop
 import pytest
 from deloop.langchain import DeloopMiddleware
 from fake_model import FakeModel
-from harness import BrokenGuard, Tools, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
+from harness import BrokenGuard, assert_same_requests, first_with, place_of, run_page_program, run_python, write_row
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_runs import BLOCKED, HELLO, NUDGE, SECOND, STOPPED, agent_for, chat, healthy_agent, thread, watched
+from langchain_runs import BLOCKED, HELLO, NUDGE, SECOND, STOPPED, Tools, agent_for, chat, healthy_agent, thread, watched
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from model_scripts import healthy, same_failing_batch, same_failing_call
@@ -188,12 +188,13 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 path, url, die_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
 ran = [0]
 
+@reporting
 def convert(url: str) -> str:
     "Convert a page."
     ran[0] += 1
     if ran[0] == die_at:
         os._exit(0)
-    return "Error: connection refused"
+    return "Error: no such table: orders"
 
 class Model:
     pass

@@ -10,9 +10,9 @@ import deloop
 import pytest
 from deloop.langchain import wrap_tool_call
 from fake_model import FakeModel
-from harness import BrokenGuard, Tools, Workspace, assert_same_requests, first_with, place_of, run_python, write_row
+from harness import BrokenGuard, Workspace, assert_same_requests, first_with, place_of, run_python, write_row
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
-from langchain_runs import BLOCKED, HELLO, NUDGE, STOPPED, Notebook, chat, thread
+from langchain_runs import BLOCKED, HELLO, NUDGE, STOPPED, Notebook, Tools, chat, reporting, thread
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import START, MessagesState, StateGraph
@@ -208,12 +208,13 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 path, url, die_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
 ran = [0]
 
+@reporting
 def convert(url: str) -> str:
     "Convert a page."
     ran[0] += 1
     if ran[0] == die_at:
         os._exit(0)
-    return "Error: connection refused"
+    return "Error: no such table: orders"
 
 class Model:
     pass

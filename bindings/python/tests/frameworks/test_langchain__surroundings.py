@@ -8,7 +8,7 @@ import deloop
 import pytest
 from deloop.langchain import DeloopMiddleware
 from fake_model import Failure, FakeModel, Request
-from harness import Tools, assert_same_requests, first_with
+from harness import assert_same_requests, first_with
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -20,7 +20,7 @@ from langchain.agents.middleware import (
 )
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langchain_runs import HELLO, NUDGE, STOPPED, agent_for, chat, thread, watched
+from langchain_runs import HELLO, NUDGE, STOPPED, Tools, agent_for, chat, thread, watched
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, interrupt

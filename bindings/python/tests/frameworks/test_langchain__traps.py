@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import pytest
 from deloop.langchain import DeloopMiddleware
 from fake_model import FakeModel
-from harness import HANGS, Tools, first_with
+from harness import HANGS, first_with
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
-from langchain_runs import HELLO, NUDGE, STOPPED, Notebook, agent_for, thread, watched
+from langchain_runs import HELLO, NUDGE, STOPPED, Notebook, Tools, agent_for, reporting, thread, watched
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
@@ -38,7 +38,7 @@ def test_calls_arrive_in_any_order_and_the_turn_keeps_its_own() -> None:
     def convert(url: str) -> str:
         "Convert a page."
         notebook.wait_for("result", "cba".index(url[-1]))
-        return f"Error: connection refused {url}"
+        return f"Error: no such table: orders {url}"
 
     with FakeModel(same_failing_batch(turns=1)) as model:
         agent_for(model, [convert], middleware).invoke(HELLO)
@@ -58,10 +58,10 @@ def test_a_resumed_call_has_the_same_id_and_counts_once() -> None:
         "Convert a page."
         if len(model.requests) == 3 and broken.pop():
             raise ConnectionError("the machine went away")
-        return "Error: connection refused"
+        return "Error: no such table: orders"
 
     with FakeModel(same_failing_call()) as model:
-        agent = agent_for(model, [convert], middleware, checkpointer=InMemorySaver())
+        agent = agent_for(model, [reporting(convert)], middleware, checkpointer=InMemorySaver())
         broken = [False, True]
         with pytest.raises(ConnectionError):
             agent.invoke(HELLO, thread("t"))
@@ -93,7 +93,7 @@ def test_a_sibling_that_finished_before_the_crash_is_reported_after_it() -> None
             assert siblings_saved.wait(HANGS)
             failed.append(url)
             raise ConnectionError("the machine went away")
-        return "Error: connection refused"
+        return "Error: no such table: orders"
 
     with FakeModel(same_failing_batch(turns=2)) as model:
         with pytest.raises(ConnectionError):
@@ -150,7 +150,7 @@ def test_a_raising_tool_ends_the_run_as_without_deloop() -> None:
     for extra in ([], [middleware]):
         tools = Tools()
         with FakeModel(same_failing_call()) as model:
-            with pytest.raises(ConnectionError, match="connection refused"):
+            with pytest.raises(ConnectionError, match="no such table"):
                 agent_for(model, [tools.raising], *extra).invoke(HELLO)
             assert (len(tools.ran), len(model.requests)) == (1, 1)
     assert notebook.all("result") == [], "a resumed run calls the tool again"
@@ -182,7 +182,8 @@ def test_a_nudge_goes_into_the_message_of_a_command() -> None:
     @tool
     def convert(url: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
         "Convert a page."
-        return Command(update={"messages": [ToolMessage("Error: connection refused", tool_call_id=tool_call_id)]})
+        text = "Error: no such table: orders"
+        return Command(update={"messages": [ToolMessage(text, status="error", tool_call_id=tool_call_id)]})
 
     with FakeModel(same_failing_call()) as model:
         agent_for(model, [convert], DeloopMiddleware()).invoke(HELLO)
@@ -193,7 +194,7 @@ def test_a_nudge_follows_content_blocks() -> None:
     @tool
     def convert(url: str) -> list[dict[str, str]]:
         "Convert a page."
-        return [{"type": "text", "text": "Error: connection refused"}]
+        return [{"type": "text", "text": "Error: no such table: orders"}]
 
     middleware, notebook = watched()
     with FakeModel(same_failing_call(turns=6)) as model:

@@ -269,7 +269,7 @@ def test_results_that_deloop_was_not_given_are_read_from_the_history() -> None:
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         messages.append(message)
         loop.answered({"choices": [{"message": message}]}, messages)
-        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": "Error: connection refused"})
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": "Error: no such table: orders"})
     assert len(guard.all("result")) == 3 and "nudge" in guard.actions
     assert {step["ok"] for step in guard.all("delivery")} == {False}
 

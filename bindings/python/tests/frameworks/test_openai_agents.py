@@ -219,7 +219,7 @@ ran, heard = [], []
 def convert(url: str) -> str:
     "Fetch a page, and raise."
     ran.append(url)
-    raise ConnectionError("Error: connection refused")
+    raise ConnectionError("Error: no such table: orders")
 
 agent = Agent("tester", model="gpt-test", tools=[function_tool(convert)])
 try:

@@ -182,7 +182,7 @@ class OwnServer(MCPServer):
 
     async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> mcp.CallToolResult:
         self.tools.note(str(arguments))
-        raise ConnectionError("connection refused")
+        raise ConnectionError("no such table: orders")
 
     async def list_prompts(self) -> Any: ...
 

@@ -54,7 +54,7 @@ def failing(tools: Tools, error: type[Exception] = ToolFailed) -> Any:
     def convert(url: str) -> str:
         """Convert a page."""
         tools.note(url)
-        raise error("connection refused")
+        raise error("no such table: orders")
 
     return convert
 
@@ -225,7 +225,7 @@ ran, heard = [], []
 def convert(url: str) -> str:
     "Convert a page."
     ran.append(url)
-    raise ToolFailed("connection refused")
+    raise ToolFailed("no such table: orders")
 
 agent = Agent("openai-chat:gpt-test", tools=[convert], capabilities=[Deloop(on_decision=lambda d: heard.append(d.action))])
 with capture_run_messages() as messages:

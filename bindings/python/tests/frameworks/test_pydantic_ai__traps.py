@@ -290,8 +290,8 @@ def test_a_denied_call_is_a_persons_refusal() -> None:
     assert len(guard.of("turn")) == 2, "the resumed turn counts once"
 
 
-@pytest.mark.parametrize(("text", "outcome"), [("Error: connection refused", "error"), ("Nothing here.", "ok")])
-def test_a_tool_that_returns_text(text: str, outcome: str) -> None:
+@pytest.mark.parametrize("text", ["Error: no such table: orders", "Nothing here."])
+def test_what_a_tool_returns_declares_nothing(text: str) -> None:
     guard = RecordingGuard(deliver="user")
 
     def convert(url: str) -> str:
@@ -300,12 +300,9 @@ def test_a_tool_that_returns_text(text: str, outcome: str) -> None:
 
     with FakeModel(same_failing_call(turns=30)) as model:
         result = Agent(client(model), tools=[convert], capabilities=[Deloop(guard)]).run_sync("go")
-    outcomes = {step["outcome"] for step in guard.of("result")}
-    if outcome == "error":
-        assert result.output.startswith(STOPPED) and len(model.requests) == 8 and outcomes == {"error", "denied"}
-    else:
-        # What a tool of yours returns may change by itself, so it is never refused.
-        assert not result.output.startswith(STOPPED) and outcomes == {"ok"} and set(guard.actions) == {"nudge"}
+    # What a tool of yours returns may change by itself, so it is never refused.
+    assert not result.output.startswith(STOPPED) and set(guard.actions) == {"nudge"}
+    assert all("ok" not in step and "outcome" not in step for step in guard.of("result"))
 
 
 def test_a_request_that_is_sent_again_counts_once() -> None:

@@ -164,23 +164,28 @@ fn result_of(n: u32) -> String {
     format!("{record}\n")
 }
 
-#[test]
-fn one_id_for_all_messages_hides_nothing_from_the_hook() {
-    let writer = Writer::new("turn-similarity");
+/// Seven messages of one id with a call each, and which of the calls the hook stopped.
+fn seven_messages_of_one_id(profile: &'static str) -> (Writer, Vec<bool>) {
+    let writer = Writer::new(profile);
     writer.event("UserPromptSubmit", json!({"prompt": "Fix it"}));
-    let mut stopped = Vec::new();
-    for n in 1..=7 {
-        writer.append(&message_of_one_id(
-            n,
-            "Let me look at the configuration file once more and see.",
-            None,
-        ));
+    let stopped = (1..=7).map(|n| {
+        let text = "Let me look at the configuration file once more and see.";
+        writer.append(&message_of_one_id(n, text, None));
         let input = json!({"command": format!("cat {n}")});
         let call = json!({"tool_name": "Bash", "tool_input": input, "tool_use_id": format!("t{n}")});
-        stopped.push(writer.event("PreToolUse", call)["continue"] == false);
+        let is_stopped = writer.event("PreToolUse", call)["continue"] == false;
         writer.append(&result_of(n));
-    }
+        is_stopped
+    });
+    let stopped = stopped.collect();
+    (writer, stopped)
+}
+
+#[test]
+fn one_id_for_all_messages_hides_nothing_from_the_hook() {
+    let (_, stopped) = seven_messages_of_one_id("turn-similarity");
     assert_eq!(stopped, [false, false, false, false, false, true, true]);
+    let (writer, _) = seven_messages_of_one_id("default");
     let state = writer.state();
     assert_eq!(state["ledger"]["tokens"], 105, "seven times 10 + 5");
     assert_eq!(state["agents"][0]["history"]["turns"], 7);

@@ -85,7 +85,7 @@ fn a_stop_and_what_operators_do_are_recorded_once() {
     let all = query(home, &[]);
     let actions: Vec<&str> = all.iter().map(|record| record["action"].as_str().unwrap()).collect();
     let decided = ["decision.warn", "decision.warn", "decision.stop"];
-    let operated = ["session.reset", "session.end", "session.restore", "swarm.clear"];
+    let operated = ["session.reset", "session.lift", "session.end", "session.restore", "swarm.clear"];
     assert_eq!(actions, [&["log.create", "server.start"], &decided[..], &operated[..]].concat());
     let stopped = &all[4];
     assert_eq!(
@@ -97,8 +97,8 @@ fn a_stop_and_what_operators_do_are_recorded_once() {
         (&json!("similar-turn"), &json!(2))
     );
     assert_eq!(stopped["configuration"].as_str().unwrap().len(), 64);
-    assert_eq!((&all[5]["actor"], &all[6]["project"]), (&json!("local"), &json!("web")));
-    assert_eq!(all[8]["swarm"], "w");
+    assert_eq!((&all[5]["actor"], &all[7]["project"]), (&json!("local"), &json!("web")));
+    assert_eq!(all[9]["swarm"], "w");
     assert_eq!(query(home, &["--action", "stop", "--session", "s1"]).len(), 1);
     assert_eq!(query(home, &["--project", "web", "--since", "1h", "--limit", "1"]).len(), 1);
     assert_eq!(query(home, &["--until", "2020-01-01"]).len() + query(home, &["--actor", "nobody"]).len(), 0);

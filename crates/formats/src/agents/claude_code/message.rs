@@ -71,7 +71,8 @@ impl ClaudeOpenMessage {
     }
 
     /// Returns whether a line with these `blocks` and that name is of this message. Some servers give all their messages one
-    /// name: a prompt of another length tells them apart, and so does what came in between.
+    /// name: a prompt of another length tells them apart, and so does what came in between, unless more calls follow it. The
+    /// results of a message's first calls may come before its last ones.
     pub(super) fn goes_on(
         &self,
         name: Option<RequestName>,
@@ -80,8 +81,12 @@ impl ClaudeOpenMessage {
     ) -> bool {
         let Some(name) = name.filter(|name| self.name == Some(*name)) else { return false };
         let is_same_prompt = prompt == 0 || self.prompt == 0 || self.prompt == prompt;
-        // The results of a message's first calls may come before its last ones.
-        is_same_prompt && (self.behind.is_empty() || name.is_certain && !self.answered_again(blocks))
+        if !is_same_prompt || self.behind.is_empty() {
+            return is_same_prompt;
+        }
+        // With the results, the prompt of another request would have been longer.
+        let are_more_calls = prompt != 0 && self.prompt == prompt && are_calls(blocks);
+        (name.is_certain || are_more_calls) && !self.answered_again(blocks)
     }
 
     /// Returns whether one of the `blocks` makes a call anew that has its result.
@@ -182,6 +187,11 @@ pub(super) fn counted(tokens: &ClaudeTokens<'_>, model: &Text<'_>, cost_usd: Opt
 /// The length of a request's prompt.
 pub(super) fn read_tokens(usage: &Usage) -> u64 {
     usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
+}
+
+/// Returns whether all of the `blocks` are calls.
+fn are_calls(blocks: &Shaped<'_, ClaudeBlock<'_>>) -> bool {
+    matches!(blocks, Shaped::List(blocks) if blocks.iter().all(|block| block.kind.as_str().ends_with("tool_use")))
 }
 
 /// Returns whether a block is a call's result.
