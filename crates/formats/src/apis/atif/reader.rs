@@ -154,11 +154,11 @@ impl AtifRun {
             reported.add(&usage);
             self.writer.usage(usage, None, out);
         }
-        self.results(step, ids, &tools, out);
+        self.results(step, &ids, &tools, out);
     }
 
-    fn results(&self, step: &AtifStep<'_>, ids: Vec<Option<String>>, tools: &[String], out: &mut Sink<'_>) {
-        let mut open = ids.clone();
+    fn results(&self, step: &AtifStep<'_>, ids: &[Option<String>], tools: &[String], out: &mut Sink<'_>) {
+        let mut open = ids.to_owned();
         let observation: AtifObservation<'_> = field::object(step.observation).unwrap_or_default();
         let results: Vec<AtifResult<'_>> = field::list(observation.results).into_iter().flatten().collect();
         let step_extra: Option<ResultExtra<'_>> =
