@@ -43,10 +43,13 @@ impl Judge for DoomLoop {
             self.turns += 1;
         }
         self.turn_id.clone_from(&turn.id);
-        let mut answer = Answer::go_on();
+        let (mut own, mut first, mut last) = (Answer::go_on(), None, None);
         for call in &turn.calls {
-            answer = answer.or(self.repeats(call));
-            answer = answer.or(in_swarm(turn, call, swarms));
+            own = own.or(self.repeats(call));
+            if let Some(global) = in_swarm(turn, call, swarms) {
+                first.get_or_insert_with(|| global.clone());
+                last = Some(global);
+            }
             self.awaited.push(Awaited {
                 id: call.id.clone(),
                 shell: shell::is_shell(&call.tool),
@@ -55,6 +58,12 @@ impl Judge for DoomLoop {
                 turn: self.turns,
             });
         }
+        // The global text comes before the worker's own; action and level are the stronger one's.
+        let mut answer = match (own.message.clone(), last) {
+            (Some(text), Some(global)) => Answer { message: Some(format!("{global}\n\n{text}")), ..own },
+            (None, Some(_)) => Answer::saying("nudge", 1, first.unwrap_or_default()),
+            (_, None) => own,
+        };
         self.talk = if turn.calls.is_empty() { self.talk + 1 } else { 0 };
         if self.talk >= 2 {
             answer = answer.or(Answer::silent("nudge", 1));
@@ -111,16 +120,9 @@ impl DoomLoop {
     }
 }
 
-fn in_swarm(turn: &Turn, call: &Call, swarms: &mut Swarms) -> Answer {
-    let Some(swarm) = &turn.swarm else {
-        return Answer::go_on();
-    };
-    let (calls, workers) = swarms.add(swarm, &turn.worker, &fingerprint(call));
-    if calls >= 10 && workers >= 2 {
-        Answer::saying("nudge", 1, global(&call.tool, calls, workers))
-    } else {
-        Answer::go_on()
-    }
+fn in_swarm(turn: &Turn, call: &Call, swarms: &mut Swarms) -> Option<String> {
+    let (calls, workers) = swarms.add(turn.swarm.as_ref()?, &turn.worker, &fingerprint(call));
+    (calls >= 10 && workers >= 2).then(|| global(&call.tool, calls, workers))
 }
 
 /// Counts a failure, forgets all at a success; whether this failure is the third in a row or later.

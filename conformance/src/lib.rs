@@ -97,6 +97,9 @@ trait Judge {
         Answer::go_on()
     }
 
+    /// Whether the message of the decision at `step` reached the agent.
+    fn delivery(&mut self, _step: u64, _ok: bool) {}
+
     /// The embedding of the turn at `step`, which was not known with it.
     fn embedding(&mut self, _step: u64, _vector: &Value) -> Answer {
         Answer::go_on()
@@ -195,6 +198,7 @@ impl Reference {
                 self.workers.retain(|known, _| known.session != worker.session);
                 self.seen.retain(|known, _| known.session != worker.session);
                 self.ended.remove(&worker.session);
+                self.swarms.runs.end(&worker.session);
                 Answer::go_on()
             }
             Some("turn" | "call") => {
@@ -231,6 +235,14 @@ impl Reference {
             Some("result") => {
                 self.seen.entry(worker.clone()).or_default().answer(step["id"].as_str());
                 self.workers.entry(worker).or_insert_with(self.start).result(step)
+            }
+            Some("delivery") => {
+                if let (Some(at), Some(ok)) = (step["step"].as_u64(), step["ok"].as_bool())
+                    && let Some(judge) = self.workers.get_mut(&worker)
+                {
+                    judge.delivery(at, ok);
+                }
+                Answer::go_on()
             }
             Some("embedding") => {
                 let session = worker.session.clone();

@@ -6,6 +6,8 @@ mod editing;
 mod habit;
 mod outcome;
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use actor::Actor;
@@ -18,15 +20,26 @@ pub fn steps(seed: u64) -> Vec<Value> {
     let length = 30 + rng.below(171);
     let mut steps = Vec::with_capacity(length);
     let mut current = 0;
+    // The steps of each session so far: a delivery names one of them.
+    let mut counts: HashMap<Value, usize> = HashMap::new();
     while steps.len() < length {
         // Mostly the same actor goes on, so that runs are seen both whole and interleaved.
         if rng.percent(35) {
             current = rng.below(actors.len());
         }
         let actor = &mut actors[current];
-        let mut step =
-            if rng.percent(6) { aside(&mut rng, steps.len(), actor) } else { actor.next(&mut rng, &scene) };
+        let said = actor.last_step(&counts);
+        let mut step = match said {
+            Some(said) if rng.percent(6) => json!({"type": "delivery", "step": said, "ok": rng.percent(25)}),
+            _ if rng.percent(6) => aside(&mut rng, steps.len(), actor),
+            _ => actor.next(&mut rng, &scene),
+        };
         actor.sign(&mut rng, &mut step, steps.len());
+        match step["type"].as_str() {
+            Some("end") => drop(counts.remove(&step["session"])),
+            Some("state") => {}
+            _ => *counts.entry(step["session"].clone()).or_default() += 1,
+        }
         steps.push(step);
     }
     steps

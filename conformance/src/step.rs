@@ -62,7 +62,7 @@ impl Turn {
             (text.map(str::to_owned), calls.unwrap_or_default().iter().map(Call::of).collect())
         };
         let id = step["turn_id"].as_str().map(str::to_owned);
-        let name = |key: &str| step[key].as_str().map(str::to_owned);
+        let name = |key: &str| step[key].as_str().filter(|name| !name.is_empty()).map(str::to_owned);
         let (swarm, task) = (name("swarm"), name("task"));
         let embedding = step["embedding"].clone();
         Self { worker: Worker::of(step), id, swarm, task, text, calls, embedding, step: 0, continued: false }

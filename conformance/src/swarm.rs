@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::behavioral::Runs;
 use crate::step::Worker;
 
 /// A swarm remembers at least this many of its latest calls.
@@ -11,10 +12,11 @@ const PER_WORKER: usize = 10;
 /// More workers than these do not make it remember more.
 const MOST_WORKERS: usize = 1000;
 
-/// The remembered calls of every swarm: who made them, and their fingerprints.
+/// The remembered calls of every swarm: who made them, and their fingerprints. And what workers share besides.
 #[derive(Default)]
 pub(crate) struct Swarms {
     calls: HashMap<String, Vec<(Worker, String)>>,
+    pub runs: Runs,
 }
 
 impl Swarms {

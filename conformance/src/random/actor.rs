@@ -1,5 +1,7 @@
 //! One worker of a made-up case: what it does next, and which results it still owes.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::habit::{Habit, Said};
@@ -54,7 +56,8 @@ impl Actor {
     /// Writes on a step whose it is.
     pub fn sign(&self, rng: &mut Rng, step: &mut Value, index: usize) {
         if rng.percent(self.tasks) {
-            step["task"] = json!(format!("task {}", self.serial / 40));
+            // Two tasks at a time, which agents of a session share.
+            step["task"] = json!((self.serial / 60 + usize::from(rng.percent(5))).to_string());
         }
         let fields = [("session", &self.session), ("agent", &self.agent), ("swarm", &self.swarm)];
         for (key, value) in fields {
@@ -65,6 +68,11 @@ impl Actor {
         if self.timestamps {
             step["ts"] = json!(1_700_000_000_000_u64 + index as u64 * 1500);
         }
+    }
+
+    /// The latest step of its session, if there was one.
+    pub fn last_step(&self, counts: &HashMap<Value, usize>) -> Option<usize> {
+        counts.get(&json!(self.session))?.checked_sub(1)
     }
 
     /// Whether its steps name a swarm.

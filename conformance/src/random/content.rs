@@ -75,14 +75,28 @@ pub(super) fn masked(rng: &mut Rng, kind: usize) -> Value {
     let time = format!("2026-03-{day}T08:15:{second}{zone}");
     let folder = rng.pick(&["a", "b/c", "logs/2026"]);
     let number = rng.below(5000);
-    let (tool, args) = if kind == 0 {
-        (
-            "export",
-            json!({"path": format!("/srv/{folder}/Report.csv"), "request": uuid, "at": time, "page": number}),
-        )
-    } else {
-        let text = format!("find user {number} at {time} (id {uuid}) in /var/{folder}/app.log and v2 of it");
-        ("logs", json!({ "query": text }))
+    let (tool, args) = match kind {
+        0 => {
+            let path = format!("/srv/{folder}/Report.csv");
+            ("export", json!({"path": path, "request": uuid, "at": time, "page": number}))
+        }
+        1 => {
+            let text =
+                format!("find user {number} at {time} (id {uuid}) in /var/{folder}/app.log and v2 of it");
+            ("logs", json!({ "query": text }))
+        }
+        2 => {
+            let url =
+                format!("https://a.test/users/{number}/jobs/{uuid}?page={}&since={time}", rng.below(30));
+            ("fetch", json!({ "url": url, "accept": "text/html" }))
+        }
+        _ => {
+            let join = rng.pick(&["-", "_", ".", ""]);
+            let hour = rng.pick(&["", "T10:20", "_10-20-30", " 10:20:30.5", "-1"]);
+            let name = rng.pick(&["page_1", "v2", "file1"]);
+            let path = format!("/tmp/{folder}/{name}{join}2026-03-{day}{hour}{join}{uuid}.json");
+            ("read", json!({"path": path, "lines": number}))
+        }
     };
     json!({"tool": tool, "args": args})
 }

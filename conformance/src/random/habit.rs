@@ -80,7 +80,7 @@ impl Habit {
                 let length = 4 + rng.below(37);
                 Self::Drift(sentence(rng, length), 0, rng.pick(&[30, 60, 100]))
             }
-            6 => Self::Masked(rng.below(2)),
+            6 => Self::Masked(rng.below(4)),
             7 | 12 => Self::Tests(rng.pick(&[60, 85, 100, 100])),
             8 | 13 => Self::Fail(rng.pick(&[60, 85, 100])),
             9 | 10 => {

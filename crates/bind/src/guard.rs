@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use deloop_engine::{Checkpoint, Guard, Observed, Options};
 use deloop_policy::{Price, Prices, Profile, name_task};
 use deloop_store::Limits;
-use deloop_types::{Body, Decision, Step, limits};
+use deloop_types::{Body, Decision, Millis, Step, limits};
 
 use crate::BindError;
 
@@ -27,7 +27,7 @@ impl BoundGuard {
         own_prices: BTreeMap<String, Price>,
     ) -> Self {
         Self {
-            guard: Guard::with(profile, options, limits),
+            guard: Guard::with(profile, options, limits).with_clock(now),
             prices: Prices::new(own_prices),
             off: std::env::var("DELOOP").is_ok_and(|value| value.eq_ignore_ascii_case("off")),
         }
@@ -138,4 +138,10 @@ mod tests {
         };
         assert_eq!((cost("mine"), cost("claude-sonnet-4-5"), cost("unknown")), (Some(2.0), Some(3.0), None));
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a program's steps may have no time of their own")]
+fn now() -> Millis {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -10,6 +10,7 @@ use deloop_types::{Decision, Step};
 use crate::exit::Failure;
 use crate::print;
 use crate::server_link::ServerLink;
+use crate::state::now;
 
 /// Maximum length of a reported error, in characters.
 const LONGEST_ERROR: usize = 400;
@@ -34,18 +35,20 @@ impl StreamSessions {
     /// Keeps sessions in the server at `url`, or in memory without one.
     pub(crate) fn open(url: Option<&str>, profile: Profile, options: Options) -> Result<Self, Failure> {
         let Some(url) = url else {
-            return Ok(Self::Local(Box::new(Guard::with(profile, options, Limits::default()))));
+            return Ok(Self::Local(Box::new(
+                Guard::with(profile, options, Limits::default()).with_clock(now),
+            )));
         };
         let options_of_store = RedisOptions { password: redis_password(), ..RedisOptions::default() };
         let store = RedisStore::open(url, options_of_store);
         let store = store.map_err(|e| Failure::new(format!("--store: {}", shown(&e))))?;
-        let engine = Engine::new(profile, options);
+        let engine = Engine::new(profile, options).with_clock(now);
         Ok(Self::Shared(Box::new(SharedSessions { engine, store, missed: 0 })))
     }
 
     /// Lets a server decide, and the engine while it is away.
     pub(crate) fn served(link: ServerLink, profile: Profile, options: Options) -> Self {
-        let guard = Guard::with(profile, options, Limits::default());
+        let guard = Guard::with(profile, options, Limits::default()).with_clock(now);
         Self::Served(Box::new(ServedSessions { link, guard, missed: 0 }))
     }
 

@@ -82,6 +82,11 @@ pub trait Detector: Send + Sync + 'static {
         false
     }
 
+    /// Returns whether what it remembers belongs to the task that a step names, whichever agent works on it.
+    fn follows_tasks(&self) -> bool {
+        false
+    }
+
     /// Checks what just happened.
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding>;
 
@@ -144,6 +149,9 @@ pub trait Tuned: Send + Sync {
 
     /// See [`Detector::reads_failures`].
     fn reads_failures(&self) -> bool;
+
+    /// See [`Detector::follows_tasks`].
+    fn follows_tasks(&self) -> bool;
 
     /// Creates the memory for a new session.
     fn fresh(&self) -> Memory;
@@ -255,6 +263,10 @@ impl<D: Detector> Tuned for With<D> {
 
     fn reads_failures(&self) -> bool {
         Detector::reads_failures(self.detector)
+    }
+
+    fn follows_tasks(&self) -> bool {
+        Detector::follows_tasks(self.detector)
     }
 
     fn fresh(&self) -> Memory {

@@ -1,6 +1,6 @@
 //! Adds Steps to a [`History`] and passes what happened to the detectors.
 
-use deloop_types::{Body, Call, Origin, Step};
+use deloop_types::{Body, Call, Millis, Origin, Step};
 use serde_json::Value;
 
 use crate::fingerprint::half;
@@ -20,6 +20,8 @@ pub struct FoldContext<'a> {
     pub ledger: &'a Ledger,
     /// Tool kinds and word lists.
     pub tools: &'a Tools,
+    /// When the step arrived, if it has no time of its own.
+    pub arrived: Option<Millis>,
     /// Where the session stands among sessions that started each other; `None` if nobody looks for subagents.
     pub spawned: Option<Nesting>,
     /// The failures that the project's sessions met; `None` if the step names no project.
@@ -39,12 +41,13 @@ pub fn fold(
     look: &mut dyn FnMut(&Moment<'_>),
 ) {
     let FoldContext { ledger, tools, failures, .. } = context;
+    let arrived = step.ts.or(context.arrived);
     let WholeSession { tree, failures: own } = whole;
     let worker = FailureWorker::new(&step.session, step.agent.as_deref());
     let failures = FailureView { known: failures.or(own.as_deref()), worker, now: step.ts };
     let mut show = |history: &History, event| {
         let task = step.task.as_deref().filter(|task| !task.is_empty());
-        look(&Moment { history, ledger, tools, step: index, ts: step.ts, task, failures, event });
+        look(&Moment { history, ledger, tools, step: index, ts: step.ts, arrived, task, failures, event });
     };
     if let Some(tree) = tree {
         tree.step_of(step.agent.as_deref(), index);

@@ -21,6 +21,8 @@ pub struct Moment<'a> {
     pub step: u64,
     /// The step's time, if it has one.
     pub ts: Option<Millis>,
+    /// The step's time, or when it arrived; `None` if neither is known.
+    pub arrived: Option<Millis>,
     /// The task that the step belongs to, if it names one.
     pub task: Option<&'a str>,
     /// The failures that other sessions of the project, or other agents of the session, met.

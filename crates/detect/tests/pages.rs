@@ -87,7 +87,7 @@ fn run(detector: &'static dyn AnyDetector, params: Value, steps: &str) -> Vec<(S
         let whole = wholes.entry(session.clone()).or_default();
         let known = step.project.clone().map(|project| projects.entry(project).or_default().clone());
         let spawned = Some(above.unwrap_or_default());
-        let context = FoldContext { ledger, tools: &tools, spawned, failures: known.as_ref() };
+        let context = FoldContext { ledger, tools: &tools, arrived: None, spawned, failures: known.as_ref() };
         let mut note = FailureNote::of_step(&step, history);
         fold(history, whole, context, &step, *index, &counts, &mut |moment| {
             match &moment.event {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::Engine;
 use crate::memories::Memories;
 use crate::session::{Agent, Session};
+use crate::tasks::{Task, Tasks};
 
 /// The stored state of one session, as JSON. Restoring it in the middle of a session changes no later decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,7 +28,16 @@ pub struct Checkpoint {
     whole: WholeSession,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ladder: Option<Box<LadderState>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<TaskCheckpoint>,
     agents: Vec<AgentCheckpoint>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct TaskCheckpoint {
+    id: u64,
+    seen: u64,
+    memories: BTreeMap<String, Value>,
 }
 
 #[cfg(feature = "schema")]
@@ -122,12 +132,7 @@ impl Checkpoint {
     pub(crate) fn of(session: &Session, profile: &Profile) -> Result<Self, RestoreError> {
         let mut agents = Vec::with_capacity(session.agents.len());
         for agent in &session.agents {
-            let mut memories = BTreeMap::new();
-            for (at, watch) in profile.watches.iter().enumerate() {
-                let (name, Some(memory)) = (watch.detector.name(), agent.memories.get(at)) else { continue };
-                let json = memory.to_json().map_err(|source| RestoreError::Detector { name, source })?;
-                memories.insert(name.to_owned(), json);
-            }
+            let memories = stored(&agent.memories, profile)?;
             agents.push(AgentCheckpoint {
                 name: agent.name.clone(),
                 seen: agent.seen,
@@ -137,6 +142,11 @@ impl Checkpoint {
                 alerts: agent.alerts.clone(),
             });
         }
+        let task = |task: &Task| -> Result<TaskCheckpoint, RestoreError> {
+            let memories = stored(&task.memories, profile)?;
+            Ok(TaskCheckpoint { id: task.id, seen: task.seen, memories })
+        };
+        let tasks = session.tasks.0.iter().map(task).collect::<Result<_, RestoreError>>()?;
         Ok(Self {
             version: Self::VERSION,
             steps: session.steps,
@@ -146,6 +156,7 @@ impl Checkpoint {
             notices: session.notices.clone(),
             whole: session.whole.clone(),
             ladder: session.ladder.clone(),
+            tasks,
             agents,
         })
     }
@@ -155,27 +166,47 @@ impl Checkpoint {
             return Err(RestoreError::Version(self.version));
         }
         let mut agents = Vec::with_capacity(self.agents.len());
-        for mut agent in self.agents {
+        for agent in self.agents {
             if !agent.history.is_current() {
                 return Err(RestoreError::Fingerprints);
             }
-            let memories = profile.watches.iter().map(|watch| {
-                let name = watch.detector.name();
-                // A detector that the profile didn't have when the checkpoint was made starts fresh.
-                match agent.memories.remove(name) {
-                    Some(json) => {
-                        watch.detector.restore(json).map_err(|source| RestoreError::Detector { name, source })
-                    }
-                    None => Ok(watch.detector.fresh()),
-                }
-            });
-            let memories = memories.collect::<Result<Memories, _>>()?;
-            let AgentCheckpoint { name, seen, history, ladder, alerts, .. } = agent;
+            let AgentCheckpoint { name, seen, history, memories, ladder, alerts } = agent;
+            let memories = restored(memories, profile)?;
             agents.push(Agent { name, seen, history, memories, ladder, alerts });
         }
         let Self { steps, ledger, controller, ended, notices, whole, ladder, .. } = self;
-        Ok(Session { steps, ledger, controller, ended, notices, whole, ladder, agents })
+        let task = |task: TaskCheckpoint| -> Result<Task, RestoreError> {
+            let memories = restored(task.memories, profile)?;
+            Ok(Task { id: task.id, seen: task.seen, memories })
+        };
+        let tasks = Tasks(self.tasks.into_iter().map(task).collect::<Result<_, RestoreError>>()?);
+        Ok(Session { steps, ledger, controller, ended, notices, whole, ladder, tasks, agents })
     }
+}
+
+/// Returns what detectors remember, as JSON.
+fn stored(memories: &Memories, profile: &Profile) -> Result<BTreeMap<String, Value>, RestoreError> {
+    let mut stored = BTreeMap::new();
+    for (at, watch) in profile.watches.iter().enumerate() {
+        let (name, Some(memory)) = (watch.detector.name(), memories.get(at)) else { continue };
+        let json = memory.to_json().map_err(|source| RestoreError::Detector { name, source })?;
+        stored.insert(name.to_owned(), json);
+    }
+    Ok(stored)
+}
+
+/// Reads what detectors remember. One that the profile didn't have at that time starts fresh.
+fn restored(mut stored: BTreeMap<String, Value>, profile: &Profile) -> Result<Memories, RestoreError> {
+    let memories = profile.watches.iter().map(|watch| {
+        let name = watch.detector.name();
+        match stored.remove(name) {
+            Some(json) => {
+                watch.detector.restore(json).map_err(|source| RestoreError::Detector { name, source })
+            }
+            None => Ok(watch.detector.fresh()),
+        }
+    });
+    memories.collect()
 }
 
 impl Engine {

@@ -9,12 +9,15 @@ use deloop_policy::{
     told_to_others,
 };
 use deloop_store::{Codec, Store, StoreError};
-use deloop_types::{Action, Body, Call, ControllerNotice, Decision, Event, EventKind, SessionId, Step};
+use deloop_types::{
+    Action, Body, Call, ControllerNotice, Decision, Event, EventKind, Millis, SessionId, Step,
+};
 
 use crate::memories::Memories;
 use crate::session::{Agent, Session, note_limit};
 use crate::stored_session;
 use crate::surroundings::Surroundings;
+use crate::tasks::Tasks;
 use crate::{Checkpoint, Options};
 
 /// The result of one step.
@@ -53,13 +56,14 @@ pub struct Engine {
     profile: Arc<Profile>,
     options: Options,
     embed: Option<EmbedFn>,
+    clock: Option<fn() -> Millis>,
 }
 
 impl Engine {
     /// Creates an engine for this profile.
     #[must_use]
     pub fn new(profile: Profile, options: Options) -> Self {
-        Self { profile: Arc::new(profile), options, embed: None }
+        Self { profile: Arc::new(profile), options, embed: None, clock: None }
     }
 
     /// Computes the embeddings of turns that come without one, if the profile compares turns by them
@@ -67,6 +71,14 @@ impl Engine {
     #[must_use]
     pub fn with_embeddings(mut self, embed: EmbedFn) -> Self {
         self.embed = Some(embed).filter(|_| self.profile.compares_embeddings());
+        self
+    }
+
+    /// Takes the time of steps that have none from this clock, where a document asks for one: in the buffer of `similar-call`
+    /// and in [`LoopDetectionState`](crate::LoopDetectionState). No decision depends on it.
+    #[must_use]
+    pub fn with_clock(mut self, clock: fn() -> Millis) -> Self {
+        self.clock = Some(clock);
         self
     }
 
@@ -235,13 +247,14 @@ impl Engine {
         let lifted = session.start_over(step, at, self.options.keeps_stops);
         let is_over = self.ends(session, step);
         let ledger = session.ledger;
+        let arrived = step.ts.or_else(|| self.clock.map(|now| now()));
         let Agent { history, memories, ladder, alerts, seen, .. } = &mut session.agents[at];
         *seen = index;
         if let Some(ended) = session.ended.as_deref().filter(|_| !is_over) {
             let mut decision = ended.clone();
             decision.step = index;
             let nothing = Decision::go_on(step.session.clone(), index);
-            let events = events(step, &nothing, &ledger, session.controller.as_ref(), alerts);
+            let events = events(step, &nothing, &ledger, session.controller.as_ref(), alerts, false);
             return Folded::of(Observed { events, standing: true, ..Observed::elsewhere(decision) });
         }
         match &step.body {
@@ -253,7 +266,8 @@ impl Engine {
             _ => {}
         }
         let turns = history.turns();
-        let state = FoldState { history, whole: &mut session.whole, memories, ledger: &ledger };
+        let (whole, tasks) = (&mut session.whole, &mut session.tasks);
+        let state = FoldState { history, whole, memories, tasks, ledger: &ledger, arrived };
         let Looked { found, in_vain, judged, failure } = self.look(state, step, index, around);
         let context = DecisionContext {
             session: &step.session,
@@ -277,14 +291,15 @@ impl Engine {
         if self.profile.rules == Rules::Episodes {
             note_limit(&mut session.ledger, &decision, of_limit, judged.as_ref());
         }
-        if let (Some(by), Some(ts)) = (by.filter(|_| decision.action >= Action::Nudge), step.ts) {
+        if let (Some(by), Some(ts)) = (by.filter(|_| decision.action >= Action::Nudge), arrived) {
             memories.with(by, |memory| self.profile.watches[by].detector.warned(memory, ts));
         }
         if decision.action == Action::Block {
             let message = decision.message.as_deref().unwrap_or_default();
             decision.calls.iter().for_each(|id| history.refuse(id, message));
         }
-        let events = events(step, &decision, &ledger, session.controller.as_ref(), alerts);
+        let every = self.profile.sends_every_event(&decision);
+        let events = events(step, &decision, &ledger, session.controller.as_ref(), alerts, every);
         let standing = decision.action == Action::Stop && by.is_none();
         if clear {
             session.agents[at] = self.fresh_agent(step.agent.clone());
@@ -303,13 +318,13 @@ impl Engine {
 
     /// Adds a step to an agent's history and asks all detectors about it.
     fn look(&self, state: FoldState<'_>, step: &Step, index: u64, around: &Surroundings) -> Looked {
-        let FoldState { history, whole, memories, ledger } = state;
+        let FoldState { history, whole, memories, tasks, ledger, arrived } = state;
         let mut looked = Looked::default();
         let reads_failures = self.reads_failures();
         looked.failure = FailureNote::of_step(step, history).filter(|_| reads_failures);
         let Surroundings { swarm, spawned, failures } = around;
         let tools = &self.profile.tools;
-        let context = FoldContext { ledger, tools, spawned: *spawned, failures: failures.as_ref() };
+        let context = FoldContext { ledger, tools, arrived, spawned: *spawned, failures: failures.as_ref() };
         let mut calls = 0;
         fold(history, whole, context, step, index, swarm, &mut |moment| {
             let call = match &moment.event {
@@ -335,11 +350,16 @@ impl Engine {
                 _ => None,
             };
             for (index, watch) in self.profile.watches.iter().enumerate() {
+                let memories = match moment.task.filter(|_| watch.detector.follows_tasks()) {
+                    Some(task) => tasks.of(task, moment.step),
+                    None => &mut *memories,
+                };
                 if let Some(finding) = memories.with(index, |memory| watch.detector.look(moment, memory)) {
                     let call = call.map(|(id, n)| id.cloned().unwrap_or_else(|| format!("#{n}")));
                     looked.found.push(DetectorHit { watch: index, finding: *finding, call });
                 }
             }
+            tasks.completed_at(moment);
         });
         looked
     }
@@ -361,7 +381,9 @@ struct FoldState<'a> {
     history: &'a mut History,
     whole: &'a mut WholeSession,
     memories: &'a mut Memories,
+    tasks: &'a mut Tasks,
     ledger: &'a Ledger,
+    arrived: Option<Millis>,
 }
 
 /// What the detectors found at a step, and what the step means for others.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use deloop_detect::{Swarm, SwarmState};
 use deloop_policy::Profile;
 use deloop_store::{Limits, MemoryStore, Store};
-use deloop_types::{Decision, SessionId, Step};
+use deloop_types::{Decision, Millis, SessionId, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::{Checkpoint, EmbedFn, Engine, LoopDetectionState, Observed, Options, RestoreError, Session};
@@ -70,6 +70,13 @@ impl Guard {
         self
     }
 
+    /// Gives steps without a time that of this clock; see [`Engine::with_clock`].
+    #[must_use]
+    pub fn with_clock(mut self, clock: fn() -> Millis) -> Self {
+        self.engine = self.engine.with_clock(clock);
+        self
+    }
+
     /// Adds a step to its session and returns what to do.
     pub fn observe(&self, step: &Step) -> Decision {
         self.observe_all(step).decision
@@ -116,8 +123,8 @@ impl Guard {
         let _ = self.store.forget_swarm(swarm);
     }
 
-    /// Returns what the detectors of repeated calls know of an agent of a session, `None` being the main agent. Returns
-    /// `None` when there is no such session or agent, or when the profile uses neither `repeated-call` nor
+    /// Returns what the detectors of repeated calls know of an agent of a session, `None` being the main agent. Before
+    /// its first step, that is the default state. Returns `None` when the profile uses neither `repeated-call` nor
     /// `repeated-target`. [`Guard::reset`] clears the state; the thresholds belong to the profile and stay.
     ///
     /// ```

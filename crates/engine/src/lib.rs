@@ -12,6 +12,7 @@ mod report;
 mod session;
 mod stored_session;
 mod surroundings;
+mod tasks;
 
 pub use checkpoint::{Checkpoint, RestoreError};
 pub use engine::{EmbedFn, Engine, Observed};

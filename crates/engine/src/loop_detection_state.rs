@@ -24,25 +24,30 @@ pub struct LoopDetectionState {
     /// The number of calls with the same target in a row that is a loop; 0 if the profile doesn't use
     /// `repeated-target`.
     pub fuzzy_threshold: u64,
-    /// When a loop of this kind last led to a nudge or a block, in milliseconds since 1970 by the steps' own times; 0
-    /// if it never did, or if the steps have no times.
+    /// When a loop of this kind last led to a nudge or a block, in milliseconds since 1970: by the step's own time,
+    /// else by the clock that the engine was given; 0 if it never did, or if there was neither.
     pub last_warning_time: i64,
 }
 
 impl LoopDetectionState {
-    /// Returns the state of an agent; `None` if the profile uses neither of the two detectors.
-    pub(crate) fn of(agent: &Agent, profile: &Profile) -> Option<Self> {
+    /// Returns the state of an agent, which is the default one before its first step; `None` if the profile uses neither of
+    /// the two detectors.
+    pub(crate) fn of(agent: Option<&Agent>, profile: &Profile) -> Option<Self> {
         let streak = |name: &str| {
             let at = profile.watches.iter().position(|watch| watch.detector.name() == name)?;
-            profile.watches[at].detector.streak(agent.memories.get(at)?)
+            let detector = &profile.watches[at].detector;
+            match agent.and_then(|agent| agent.memories.get(at)) {
+                Some(memory) => detector.streak(memory),
+                None => detector.streak(&detector.fresh()),
+            }
         };
         let (exact, fuzzy) = (streak("repeated-call"), streak("repeated-target"));
         let both = [exact, fuzzy].into_iter().flatten();
         let looping = both.clone().filter(|s| s.count >= s.at).map(|s| s.count).max();
-        let last = agent.history.recent().back(0);
+        let last = agent.and_then(|agent| Some(agent.history.tool(agent.history.recent().back(0)?)));
         exact.or(fuzzy).map(|first: Streak| Self {
             doom_loop_detected: looping.is_some(),
-            last_tool: last.map(|record| agent.history.tool(record).to_owned()),
+            last_tool: last.map(str::to_owned),
             consecutive_count: looping.unwrap_or(first.count),
             threshold: exact.map_or(0, |s| s.at),
             fuzzy_threshold: fuzzy.map_or(0, |s| s.at),

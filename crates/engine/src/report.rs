@@ -68,7 +68,7 @@ impl Engine {
             reached,
             stop: session.stop_of(agent.name.as_deref()).cloned(),
             subagents: session.whole.tree.as_ref().filter(|_| is_main).map(|tree| tree.totals()),
-            loop_detection_state: LoopDetectionState::of(agent, profile),
+            loop_detection_state: LoopDetectionState::of(Some(agent), profile),
         }
     }
 
@@ -84,10 +84,11 @@ impl Engine {
         agent: Option<&str>,
     ) -> Result<Option<LoopDetectionState>, StoreError> {
         let look = |state: &Session| {
-            let agent = state.agents.iter().find(|a| a.name.as_deref() == agent)?;
+            let agent = state.agents.iter().find(|a| a.name.as_deref() == agent);
             LoopDetectionState::of(agent, self.profile())
         };
-        Ok(store.look(self, session, look)?.flatten())
+        let state = store.look(self, session, look)?;
+        Ok(state.unwrap_or_else(|| LoopDetectionState::of(None, self.profile())))
     }
 
     /// Returns what a swarm remembers of its calls; `None` when it remembers none.

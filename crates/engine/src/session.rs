@@ -3,6 +3,7 @@ use deloop_policy::{AlertsSent, LadderState};
 use deloop_types::{Action, Body, ControllerNotice, Decision, Origin, SessionId, Step};
 
 use crate::memories::Memories;
+use crate::tasks::Tasks;
 
 /// Maximum number of undelivered notices per session. The oldest are dropped first.
 const NOTICES: usize = 8;
@@ -27,6 +28,8 @@ pub struct Session {
     pub(crate) whole: WholeSession,
     /// The ladders that its agents climb together, once they do.
     pub(crate) ladder: Option<Box<LadderState>>,
+    /// What its detectors remember of its tasks.
+    pub(crate) tasks: Tasks,
     /// Its agents. The main agent has no name.
     pub(crate) agents: Vec<Agent>,
 }

@@ -3,7 +3,7 @@
 use deloop_types::{Action, Decision, Mode};
 
 use crate::decide::{DecisionContext, DetectorHit};
-use crate::ladder_state::Episode;
+use crate::ladder_state::{CycleAt, Episode};
 use crate::{Ladder, LadderState, Profile, Rules, Rung, RungUnit, Watch};
 
 /// The ladders that a step can climb.
@@ -71,7 +71,8 @@ pub(crate) fn climb<'a>(
         RungUnit::Severity => evidence.severity,
         RungUnit::Occurrence => {
             let period = u64::from(finding.period);
-            ladder.occurrence(number, finding.pattern.0, evidence.at, period, watch.ladder.forget)?
+            let at = CycleAt { call: evidence.at, period, turn: context.turns, step: context.step };
+            ladder.occurrence(number, finding.pattern.0, at, watch.ladder.forget)?
         }
     };
     let reached = match profile.rules {

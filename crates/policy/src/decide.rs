@@ -74,8 +74,8 @@ pub fn decide(
     context: &DecisionContext<'_>,
 ) -> Decided {
     found.iter_mut().for_each(|one| describe(profile, one));
-    let done = |decision: Decision, why: Option<&str>, clear, mode| {
-        let decision = with_user_message(capped(decision, why, mode), why);
+    let done = |decision: Decision, words: Words<'_>, clear, mode| {
+        let decision = capped(decision, words, mode);
         let ends_session = decision.action == Action::Stop && profile.stop_ends == StopEnds::Session;
         Decided { decision, clear, ends_session, by: None, episode: None, of_limit: false }
     };
@@ -83,26 +83,26 @@ pub fn decide(
     if let Some(stopped) = ladders.stopped() {
         let of_limit = ladders.agent.stopped_by_limit || ladders.session.stopped_by_limit;
         let stopped = still_stopped(stopped, found, of_limit, context);
-        return done(stopped, ladders.stopped_for(), false, context.mode_for(of_limit));
+        return done(stopped, Words::about(ladders.stopped_for()), false, context.mode_for(of_limit));
     }
     if found.is_empty() {
-        return done(decision, None, false, context.mode);
+        return done(decision, Words::default(), false, context.mode);
     }
     let candidates: Vec<Candidate<'_>> = found
         .iter()
         .enumerate()
         .filter_map(|(index, one)| climb(profile, index, one, &mut ladders, context))
         .collect();
-    let strongest = candidates.iter().max_by_key(|c| {
-        let first = std::cmp::Reverse((found[c.found].watch, c.found));
-        (c.action, c.level, first)
-    });
+    note_first_messages(profile, &candidates, &mut found, context);
+    let strongest = strongest(&candidates, &found);
     let by = strongest.map(|best| found[best.found].watch);
     let episode = strongest.and_then(|best| best.episode);
     let of_limit = strongest.is_some_and(|best| found[best.found].finding.is_budget());
     let why = strongest.map(|best| found[best.found].finding.summary.clone());
-    let why = why.as_deref();
     let mode = context.mode_for(of_limit);
+    let named = strongest.map_or(0, |best| best.found);
+    let user = profile.watches[found[named].watch].ladder.user_message.as_str();
+    let mut nudge = None;
     let mut clear = false;
     if let Some(best) = strongest {
         let one = &found[best.found];
@@ -115,7 +115,9 @@ pub fn decide(
         decision.action = best.action;
         decision.level = best.level;
         decision.rung.clone_from(&best.rung.name);
-        decision.message = message(best, one, watch, context);
+        let text = |mode| with_first(best, &found, watch, context, mode);
+        decision.message = text(Mode::Enforce);
+        nudge = (!best.rung.consequence.is_empty()).then(|| text(Mode::Nudge)).flatten();
         match (best.action, best.rung.action) {
             (Action::Ask, wanted) if wanted != Action::Ask && one.call.is_some() => {
                 decision.message = Some(question(&one.finding));
@@ -137,9 +139,10 @@ pub fn decide(
         }
         if best.action == Action::Stop && profile.stop_ends == StopEnds::Run && mode == Mode::Enforce {
             let ladder = ladders.of(watch);
-            ladder.stopped = Some(Box::new(with_user_message(decision.clone(), why)));
+            let stopped = with_user_message(decision.clone(), Words::about(why.as_deref()));
+            ladder.stopped = Some(Box::new(stopped));
             ladder.stopped_by_limit = of_limit;
-            ladder.stopped_for = why.map(str::to_owned);
+            ladder.stopped_for.clone_from(&why);
         }
     }
     if profile.rules == Rules::Episodes && mode == Mode::Nudge && decision.action > Action::Nudge {
@@ -149,7 +152,71 @@ pub fn decide(
     if of_limit && profile.rules == Rules::Episodes {
         limits_first(&mut decision.findings);
     }
-    Decided { by, episode, of_limit, ..done(decision, why, clear, mode) }
+    let words = Words { why: why.as_deref(), user: Some(user), nudge: nudge.as_deref() };
+    Decided { by, episode, of_limit, ..done(decision, words, clear, mode) }
+}
+
+/// Returns the strongest rung that a finding reaches. Of equally strong ones, the detector that comes first in the profile
+/// wins.
+fn strongest<'c, 'p>(candidates: &'c [Candidate<'p>], found: &[DetectorHit]) -> Option<&'c Candidate<'p>> {
+    candidates.iter().max_by_key(|c| {
+        let first = std::cmp::Reverse((found[c.found].watch, c.found));
+        (c.action, c.level, first)
+    })
+}
+
+/// What is said about a decision besides its message.
+#[derive(Debug, Clone, Copy, Default)]
+struct Words<'a> {
+    /// The summary of the finding that decided.
+    why: Option<&'a str>,
+    /// What the profile shows a person; empty if it leaves that to deloop.
+    user: Option<&'a str>,
+    /// The message in mode nudge, if it is another one.
+    nudge: Option<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn about(why: Option<&'a str>) -> Self {
+        Self { why, ..Self::default() }
+    }
+}
+
+/// Notes the messages that come before that of a stronger finding.
+fn note_first_messages(
+    profile: &Profile,
+    candidates: &[Candidate<'_>],
+    found: &mut [DetectorHit],
+    context: &DecisionContext<'_>,
+) {
+    for candidate in candidates {
+        let hit = &found[candidate.found];
+        let watch = &profile.watches[hit.watch];
+        if watch.ladder.first {
+            let text = message(candidate, hit, watch, context, context.mode);
+            found[candidate.found].finding.evidence.message = text;
+        }
+    }
+}
+
+/// Returns the message of a decision: that of its rung, after one that comes first.
+fn with_first(
+    best: &Candidate<'_>,
+    found: &[DetectorHit],
+    watch: &Watch,
+    context: &DecisionContext<'_>,
+    mode: Mode,
+) -> Option<String> {
+    let own = message(best, &found[best.found], watch, context, mode);
+    if watch.ladder.first {
+        return own;
+    }
+    // Parallel calls may lead to the same text several times: the last one counts most.
+    let first = found.iter().rev().find_map(|hit| hit.finding.evidence.message.as_ref());
+    match (first, own) {
+        (Some(first), Some(own)) => Some(format!("{first}\n\n{own}")),
+        (first, own) => own.or_else(|| first.cloned()),
+    }
 }
 
 /// Returns the text of a rung's message, or of its reminder.
@@ -158,6 +225,7 @@ fn message(
     hit: &DetectorHit,
     watch: &Watch,
     context: &DecisionContext<'_>,
+    mode: Mode,
 ) -> Option<String> {
     if let Some(Reminder { warning, usd }) = best.reminder {
         let mut finding = hit.finding.clone();
@@ -169,7 +237,8 @@ fn message(
     }
     let variant = hit.finding.evidence.variant.and_then(|v| best.rung.variants.get(v));
     let text = variant.unwrap_or(&best.rung.message);
-    (!text.is_empty()).then(|| render(text, &hit.finding, &watch.params, context.tools))
+    let text = if mode == Mode::Nudge { best.rung.without_consequence(text) } else { text.into() };
+    (!text.is_empty()).then(|| render(&text, &hit.finding, &watch.params, context.tools))
 }
 
 /// Returns the stop of an earlier step for this one, with what was found at it.
@@ -309,8 +378,9 @@ fn role(wanted: Role, context: &DecisionContext<'_>) -> Role {
     std::iter::once(wanted).chain(others).find(able).unwrap_or(wanted)
 }
 
-fn with_user_message(mut decision: Decision, why: Option<&str>) -> Decision {
-    decision.user_message = user_message(&decision, why);
+fn with_user_message(mut decision: Decision, words: Words<'_>) -> Decision {
+    let fixed = words.user.filter(|text| !text.is_empty()).map(str::to_owned);
+    decision.user_message = fixed.or_else(|| user_message(&decision, words.why));
     decision
 }
 
@@ -341,14 +411,15 @@ pub fn decision_id(session: &SessionId, step: u64) -> String {
     format!("d{:010x}", hash >> 24)
 }
 
-/// Caps a decision at what the mode allows and keeps the original.
-fn capped(decision: Decision, why: Option<&str>, mode: Mode) -> Decision {
+/// Caps a decision at what the mode allows, keeps the original, and adds the line for a person.
+fn capped(decision: Decision, words: Words<'_>, mode: Mode) -> Decision {
     let cap = mode.cap();
+    let words = if cap == Action::Continue { Words { user: None, ..words } } else { words };
     if decision.action <= cap {
-        return decision;
+        return with_user_message(in_mode(decision, words, mode), words);
     }
     let mut done = decision.clone();
-    done.would = Some(Box::new(with_user_message(decision, why)));
+    done.would = Some(Box::new(with_user_message(decision, words)));
     done.action = cap;
     done.calls.clear();
     done.rollback = None;
@@ -363,5 +434,13 @@ fn capped(decision: Decision, why: Option<&str>, mode: Mode) -> Decision {
     } else {
         done.role = Some(Role::User);
     }
-    done
+    with_user_message(in_mode(done, words, mode), words)
+}
+
+/// Leaves out what the message announces and the mode doesn't do.
+fn in_mode(mut decision: Decision, words: Words<'_>, mode: Mode) -> Decision {
+    if let Some(nudge) = words.nudge.filter(|_| mode == Mode::Nudge && decision.action == Action::Nudge) {
+        decision.message = Some(nudge.to_owned());
+    }
+    decision
 }

@@ -26,7 +26,8 @@ impl AlertsSent {
     }
 }
 
-/// Returns the events of one step: cost, findings and actions.
+/// Returns the events of one step: cost, findings and actions. With `every`, a finding is sent again at each step; alerts
+/// aren't.
 #[must_use]
 pub fn events(
     step: &Step,
@@ -34,6 +35,7 @@ pub fn events(
     ledger: &deloop_detect::Ledger,
     controller: Option<&SessionId>,
     sent: &mut AlertsSent,
+    every: bool,
 ) -> Vec<Event> {
     let base = |kind| {
         let mut event = Event::new(kind, decision.session.clone(), decision.step);
@@ -55,7 +57,8 @@ pub fn events(
     }
     let Some(finding) = decision.main_finding() else { return out };
     let full = decision.uncapped();
-    if !sent.is_news(&finding.detector, finding.since, full.level) {
+    let is_news = sent.is_news(&finding.detector, finding.since, full.level);
+    if !is_news && !every {
         return out;
     }
     let about = |kind| {
@@ -75,13 +78,16 @@ pub fn events(
     }
     match decision.action {
         Action::Continue => {}
+        Action::Warn if !is_news => {}
         Action::Warn => out.push(about(EventKind::Alert)),
         Action::Nudge => out.push(about(EventKind::Nudge)),
         Action::Ask => out.push(about(EventKind::Ask)),
         Action::Block => out.push(about(EventKind::Block)),
         Action::Stop => {
             out.push(about(EventKind::SessionTerminated));
-            out.push(about(EventKind::Alert));
+            if is_news {
+                out.push(about(EventKind::Alert));
+            }
         }
     }
     if let Some(update) = decision.extra.get(TASK_UPDATE) {

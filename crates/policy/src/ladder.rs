@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use deloop_types::{Action, Role};
@@ -20,6 +21,15 @@ pub struct Ladder {
     /// or because the evidence isn't hard: each time the count has doubled. It may also contain `{warning}`, its number, and `{since}`, what the session has cost since the first message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reminder: String,
+    /// Send events at every step with a finding. Without it, they are sent once per rung and episode, as alerts always are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub every_event: bool,
+    /// What a person sees at every finding, instead of a line that deloop writes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub user_message: String,
+    /// Put its message before that of another finding, if both are due at one step. Action and level are the stronger one's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub first: bool,
     /// The rungs, lowest first.
     pub rungs: Vec<Rung>,
 }
@@ -60,6 +70,10 @@ pub struct Rung {
     /// Alternative messages, by the variant that the detector reports.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variants: BTreeMap<String, String>,
+    /// The sentence of the message that announces what deloop does. In mode `nudge` it isn't done, so the sentence is left
+    /// out.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub consequence: String,
     /// The role under which the message is added to the conversation.
     pub role: Role,
     /// The status of the run, on `stop`.
@@ -69,6 +83,16 @@ pub struct Rung {
     pub clear: bool,
     /// Add a task update to the decision.
     pub task_update: bool,
+}
+
+impl Rung {
+    /// Returns a text of this rung without its consequence, for a mode in which that doesn't follow.
+    pub(crate) fn without_consequence<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let found = if self.consequence.is_empty() { None } else { text.split_once(&self.consequence) };
+        found.map_or(Cow::Borrowed(text), |(before, after)| {
+            Cow::Owned(format!("{}{after}", before.trim_end()))
+        })
+    }
 }
 
 impl Ladder {

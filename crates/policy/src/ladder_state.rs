@@ -14,6 +14,9 @@ const MOST: usize = 16;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LadderState {
     pub(crate) occurrences: Vec<Occurrence>,
+    /// The turn in which each ladder of occurrences last counted one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    counted: Vec<(u16, u64)>,
     given: Vec<(u16, u64)>,
     pub(crate) episodes: Vec<Episode>,
     /// The current stop, until a person writes or the session ends.
@@ -29,12 +32,45 @@ pub struct LadderState {
     pub(crate) stopped_by_limit: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A pattern that was found, and how often.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Occurrence {
     pub(crate) watch: u16,
     pattern: u64,
-    pub(crate) count: u64,
+    count: u64,
     last: u64,
+    /// The steps whose decisions were about it, and whether their messages failed to reach the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<(u64, bool)>,
+}
+
+impl Occurrence {
+    /// Returns how often it was found, without the times whose message failed to reach the agent.
+    pub(crate) fn count(&self) -> u64 {
+        let lost = self.messages.iter().filter(|(_, lost)| *lost).count();
+        self.count.saturating_sub(lost as u64)
+    }
+
+    fn found(&mut self, step: u64) -> u64 {
+        if self.messages.len() >= MOST {
+            let (_, lost) = self.messages.remove(0);
+            self.count = self.count.saturating_sub(u64::from(lost));
+        }
+        self.messages.push((step, false));
+        self.count += 1;
+        self.count()
+    }
+}
+
+/// Where a full cycle was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CycleAt {
+    /// The index of its last call.
+    pub(crate) call: u64,
+    /// The number of calls of a full cycle.
+    pub(crate) period: u64,
+    pub(crate) turn: u64,
+    pub(crate) step: u64,
 }
 
 /// An episode of one pattern, from the first action until the agent leaves the pattern.
@@ -96,32 +132,34 @@ impl Episode {
 }
 
 impl LadderState {
-    /// Counts an occurrence of a pattern at call `at`, where a full cycle is `period` calls. Returns the new count, or
-    /// `None` between full cycles.
-    pub(crate) fn occurrence(
-        &mut self,
-        watch: u16,
-        pattern: u64,
-        at: u64,
-        period: u64,
-        forget: u64,
-    ) -> Option<u64> {
+    /// Counts an occurrence of a pattern. Returns the new count, or `None` between full cycles, and in a turn in which one
+    /// was counted already: the agent hasn't seen the message about it yet.
+    pub(crate) fn occurrence(&mut self, watch: u16, pattern: u64, at: CycleAt, forget: u64) -> Option<u64> {
         if forget > 0 {
-            self.occurrences.retain(|o| o.watch != watch || at.saturating_sub(o.last) < forget);
+            self.occurrences.retain(|o| o.watch != watch || at.call.saturating_sub(o.last) < forget);
         }
-        if let Some(known) = self.occurrences.iter_mut().find(|o| o.watch == watch && o.pattern == pattern) {
-            if at.saturating_sub(known.last) < period {
+        let counted = self.counted.contains(&(watch, at.turn));
+        let mut known = self.occurrences.iter().position(|o| o.watch == watch && o.pattern == pattern);
+        if let Some(known) = known {
+            let known = &mut self.occurrences[known];
+            if at.call.saturating_sub(known.last) < at.period {
                 return None;
             }
-            known.count += 1;
-            known.last = at;
-            return Some(known.count);
+            known.last = at.call;
         }
-        if self.occurrences.len() >= MOST {
-            self.occurrences.remove(0);
+        if counted {
+            return None;
         }
-        self.occurrences.push(Occurrence { watch, pattern, count: 1, last: at });
-        Some(1)
+        self.counted.retain(|(other, _)| *other != watch);
+        self.counted.push((watch, at.turn));
+        let index = *known.get_or_insert_with(|| {
+            if self.occurrences.len() >= MOST {
+                self.occurrences.remove(0);
+            }
+            self.occurrences.push(Occurrence { watch, pattern, last: at.call, ..Occurrence::default() });
+            self.occurrences.len() - 1
+        });
+        Some(self.occurrences[index].found(at.step))
     }
 
     /// Uses one of the `limit` messages that a ladder may send in a session. Returns `false` when none are left.
@@ -219,6 +257,8 @@ impl LadderState {
         for episode in self.episodes.iter_mut().filter(|e| e.step == step && e.rung > 0 && !e.of_limit) {
             episode.lost = !ok;
         }
+        let messages = self.occurrences.iter_mut().flat_map(|o| &mut o.messages);
+        messages.filter(|(at, _)| *at == step).for_each(|(_, lost)| *lost = !ok);
     }
 
     /// Takes over the stop of another ladder, unless it has one.

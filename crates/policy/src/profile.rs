@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deloop_detect::{AnyDetector, DETECTORS, Lists, ToolRule, Tools, Tuned, Vocabulary};
+use deloop_types::Decision;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,14 @@ impl Profile {
         self.watches.iter().any(|watch| watch.params["by"] == "embeddings")
     }
 
+    /// Returns whether events go out at every step with the finding that this decision is about.
+    #[must_use]
+    pub fn sends_every_event(&self, decision: &Decision) -> bool {
+        let finding = decision.main_finding();
+        let about = |watch: &&Watch| finding.is_some_and(|f| f.detector == watch.detector.name());
+        self.watches.iter().find(about).is_some_and(|watch| watch.ladder.every_event)
+    }
+
     /// Parses a profile from TOML, with the detectors of `registry`.
     ///
     /// # Errors
@@ -286,6 +295,12 @@ fn check_ladder(name: &str, ladder: &Ladder) -> Result<(), ProfileError> {
         return Err(DocumentError(format!("the rungs of `ladders.{name}` must be sorted by `at`")));
     }
     for rung in &ladder.rungs {
+        if !rung.message.contains(&rung.consequence) {
+            return Err(DocumentError(format!(
+                "a rung in `ladders.{name}` has a `consequence` that isn't in its `message`: {}",
+                rung.consequence
+            )));
+        }
         for message in std::iter::once(&rung.message).chain(rung.variants.values()) {
             if let Some(unknown) = template::unknown_placeholder(message) {
                 return Err(DocumentError(format!(
@@ -335,6 +350,10 @@ mod tests {
         assert!(
             error("order = [\"talk-only\"]\n[detectors.talk-only]\nat = \"x\"")
                 .contains("detectors.talk-only")
+        );
+        assert!(
+            error("[[ladders.a.rungs]]\nmessage = \"x\"\nconsequence = \"y\"")
+                .contains("isn't in its `message`: y")
         );
         assert!(error("[[ladders.a.rungs]]\nat = 2\n[[ladders.a.rungs]]\nat = 1").contains("sorted by `at`"));
         assert!(Profile::named("nope").err().unwrap().to_string().contains("turn-hash"));

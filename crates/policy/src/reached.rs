@@ -47,7 +47,7 @@ impl LadderState {
         let episodes = self.episodes.iter().filter_map(|e| ReachedRung::at_level(watch(e.watch)?, e.rung));
         let occurrences = self.occurrences.iter().filter_map(|occurrence| {
             let watch = watch(occurrence.watch).filter(|w| w.ladder.by == RungUnit::Occurrence)?;
-            ReachedRung::at_count(watch, occurrence.count)
+            ReachedRung::at_count(watch, occurrence.count())
         });
         episodes.chain(occurrences).collect()
     }

@@ -137,10 +137,27 @@ fn alternatives(finding: &Finding, tools: &[deloop_detect::ToolTally]) -> String
             failing.calls
         ));
     }
-    let tool = finding.tool.as_deref().map_or_else(|| "it".to_owned(), |t| deloop_detect::quote(t, 40));
-    lines.push(format!("- Call {tool} with other arguments than those it was given {} times", finding.count));
+    lines.push(another_way(finding));
     lines.push("- Say what blocks you, and what you have tried, instead of trying it again".to_owned());
     lines.join("\n")
+}
+
+/// Suggests other arguments for a call of the cycle that has some, the latest one, or else another situation.
+fn another_way(finding: &Finding) -> String {
+    let (count, bare) = (finding.count, finding.evidence.without_arguments);
+    let earlier = finding.calls.iter().rev().skip(1).find(|call| !call.about.is_empty());
+    let last = finding.tool.as_deref();
+    let named = |tool: Option<&str>| tool.map_or_else(|| "it".to_owned(), |t| deloop_detect::quote(t, 40));
+    match earlier.map(|call| call.tool.as_str()).filter(|_| bare) {
+        None if bare => format!(
+            "- Change what {} works on before you call it again; it was called {count} times without arguments",
+            named(last)
+        ),
+        earlier => {
+            let tool = named(earlier.or(last));
+            format!("- Call {tool} with other arguments than those it was given {count} times")
+        }
+    }
 }
 
 #[cfg(test)]

@@ -177,6 +177,10 @@ pub struct Evidence {
     /// Set when the pattern consists of rounds that may take many turns each, or none, and is found once a round. Nothing
     /// it does can be refused, so a person is warned instead of asked.
     pub rounds: bool,
+    /// The message of its rung, if its ladder puts that before the message of a stronger finding.
+    pub message: Option<String>,
+    /// Set when the last call has no arguments, so that it can't be made with others.
+    pub without_arguments: bool,
     /// Set when the profile gives the detector no ladder: the finding is listed, and no decision rests on it.
     pub advisory: bool,
 }

@@ -100,6 +100,8 @@ pub(crate) enum HookPhase {
     PreExecute,
     /// After an action: add its result
     PostExecute,
+    /// After a session: delete its tasks. The input is `{"sessionId":"..."}`
+    SessionEnd,
 }
 
 /// `deloop hook behavioral`
@@ -122,4 +124,7 @@ pub(crate) struct BehavioralArgs {
     /// The folder of learnings.md and issues.md [default: `memory.folder` of the configuration]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) memory: Option<PathBuf>,
+    /// Minutes without an action after which a task is over and starts afresh
+    #[arg(long, value_name = "MINUTES", default_value_t = 60)]
+    pub(crate) task_idle: u64,
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::binary::{deloop, lines, run, said};
+use crate::json_schema::assert_matches;
 
 #[test]
 fn escalates_over_many_processes() {
@@ -13,7 +14,7 @@ fn escalates_over_many_processes() {
         let mut command = deloop(home.path());
         let output = run(command.args(["hook", "behavioral", "--memory", "notes"]), input.as_bytes());
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-        outputs.extend(lines(&output.stdout));
+        outputs.push(printed(&output));
     }
     let told: Vec<_> =
         outputs.iter().map(|o| (o["level"].as_u64().unwrap(), o["action"].as_str().unwrap())).collect();
@@ -47,7 +48,7 @@ fn tasks_are_isolated_and_required() {
     for n in 0..6 {
         let input = json!({"taskId": format!("t{}", n % 3), "toolName": "Read", "args": {}}).to_string();
         let output = run(deloop(home.path()).args(["hook", "behavioral"]), input.as_bytes());
-        assert_eq!(lines(&output.stdout)[0]["level"], 0);
+        assert_eq!(printed(&output)["level"], 0);
     }
     for bad in [r#"{"toolName":"Read"}"#, r#"{"taskId":"","toolName":"Read"}"#, r#"{"taskId":"t"}"#, "x", ""]
     {
@@ -66,7 +67,7 @@ fn parallel_hooks_lose_nothing() {
         let start = || {
             scope.spawn(|| {
                 let output = run(deloop(home.path()).args(["hook", "behavioral"]), input.as_bytes());
-                lines(&output.stdout)[0]["runLength"].as_u64().unwrap()
+                printed(&output)["runLength"].as_u64().unwrap()
             })
         };
         let threads: Vec<_> = std::iter::repeat_with(start).take(12).collect();
@@ -75,12 +76,20 @@ fn parallel_hooks_lose_nothing() {
     assert_eq!(most, Some(12));
 }
 
+/// Returns the answer of a hook, which its schema allows.
+fn printed(output: &std::process::Output) -> Value {
+    let answer = lines(&output.stdout).remove(0);
+    assert_matches("hook-output", &answer);
+    answer
+}
+
 /// Runs one hook with its input and returns its answer.
 fn hook(home: &std::path::Path, arguments: &[&str], input: &Value) -> (Value, String) {
     let mut command = deloop(home);
+    assert_matches("hook-input", input);
     let output = run(command.args(["hook", "behavioral"]).args(arguments), input.to_string().as_bytes());
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    (lines(&output.stdout).remove(0), said(&output))
+    (printed(&output), said(&output))
 }
 
 /// The document's checkSimilarity: no score for the first action, one for every later action.
@@ -184,7 +193,7 @@ fn recorded_loops_are_reported_at_the_start_of_a_task() {
     let memory = ["--memory", "notes"];
     for _ in 0..8 {
         let (output, _) = hook(home.path(), &memory, &action("t1", "Read"));
-        assert_eq!(output.get("knownPatterns"), None);
+        assert_eq!(output["knownPatterns"], json!([]));
     }
     let (output, printed) = hook(home.path(), &memory, &action("t2", "Read"));
     let known = output["knownPatterns"].as_array().unwrap();
@@ -193,7 +202,7 @@ fn recorded_loops_are_reported_at_the_start_of_a_task() {
     assert_eq!(output["message"], Value::Null, "no message to the agent");
     let (later, _) = hook(home.path(), &memory, &action("t2", "Read"));
     let (other, _) = hook(home.path(), &memory, &action("t3", "Write"));
-    assert!(later.get("knownPatterns").is_none() && other.get("knownPatterns").is_none(), "{later} {other}");
+    assert_eq!((&later["knownPatterns"], &other["knownPatterns"]), (&json!([]), &json!([])));
     let config = "[memory]\nfolder = \"notes\"\n";
     std::fs::write(home.path().join("mine.toml"), config).unwrap();
     let steps = b"{\"type\":\"call\",\"tool\":\"Read\",\"args\":{}}\n{\"type\":\"call\",\"tool\":\"Read\",\"args\":{}}\n";
@@ -227,7 +236,7 @@ fn learnings_are_read_as_data() {
     std::os::unix::fs::symlink(home.path().join("secret"), notes.join("learnings.md")).unwrap();
     let other = json!({"taskId": "t9", "toolName": "Read", "args": {}});
     let (output, _) = hook(home.path(), &["--memory", "notes"], &other);
-    assert_eq!(output.get("knownPatterns"), None, "a link isn't followed");
+    assert_eq!(output["knownPatterns"], json!([]), "a link isn't followed");
 }
 
 #[test]
@@ -279,6 +288,17 @@ fn mistakes_in_the_input_name_the_field() {
             "`success` must be true or false, not a string",
         ),
         (r#"["t"]"#, "it must be an object, not a list"),
+        (
+            r#"{"taskId":"t","toolName":"Read"}"#,
+            "needs args (or rawArgs); give {} for a tool without arguments",
+        ),
+        (r#"{"taskId":"t","toolName":"Read","args":null}"#, "needs args (or rawArgs)"),
+        (
+            r#"{"taskId":"t","toolName":"Read","tool_input":{}}"#,
+            "unknown field `tool_input`; name it `args` or `rawArgs`",
+        ),
+        (r#"{"taskId":"t","toolName":"Read","arguments":{}}"#, "unknown field `arguments`; name it"),
+        (r#"{"taskId":"t","toolName":"Read","args":{},"rawArgs":{"a":1}}"#, "`args` and `rawArgs` differ"),
     ] {
         for phase in ["pre-execute", "post-execute"] {
             let output = run(deloop(home.path()).args(["hook", "behavioral", phase]), bad.as_bytes());
@@ -290,6 +310,62 @@ fn mistakes_in_the_input_name_the_field() {
             );
         }
     }
+}
+
+/// Each output as its schema says, also without findings and known patterns; and so are the examples in the docs.
+#[test]
+fn outputs_and_examples_match_their_schemas() {
+    let home = tempfile::tempdir().unwrap();
+    let action = json!({"taskId": "t", "toolName": "Read", "args": {"path": "a.ts"}});
+    let mut result = action.clone();
+    result["success"] = json!(true);
+    for _ in 1..=9 {
+        let (before, _) = hook(home.path(), &["pre-execute"], &action);
+        let (after, _) = hook(home.path(), &["post-execute"], &result);
+        assert_eq!((&before["findings"], &before["knownPatterns"]), (&json!([]), &json!([])));
+        assert_eq!((&after["findings"], &after["knownPatterns"]), (&json!([]), &json!([])));
+    }
+    let mut command = deloop(home.path());
+    command.args(["hook", "behavioral"]).env("DELOOP", "off");
+    assert_eq!(printed(&run(&mut command, action.to_string().as_bytes()))["level"], 0);
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut examples = 0;
+    for page in ["behavioral.md", "documents/behavioral.md"] {
+        for line in std::fs::read_to_string(docs.join(page)).unwrap().lines() {
+            let json = line.split('\'').nth(1).filter(|_| line.contains("echo ")).unwrap_or(line).trim();
+            let Ok(example @ Value::Object(_)) = serde_json::from_str(json) else { continue };
+            if example.as_object().unwrap().keys().eq(["sessionId"]) {
+                // The input of session-end, which has no schema.
+                continue;
+            }
+            let schema = if example["toolName"].is_null() { "hook-output" } else { "hook-input" };
+            assert_matches(schema, &example);
+            examples += 1;
+        }
+    }
+    assert!(examples >= 3, "{examples} examples");
+}
+
+/// `recordAction(buffer, toolName, rawArgs)`: the document's own name for the arguments.
+#[test]
+fn raw_args_are_the_arguments() {
+    let home = tempfile::tempdir().unwrap();
+    let levels = |name: &str, task: &str| -> Vec<u64> {
+        let act = |n: u64| {
+            let mut input = json!({"taskId": task, "toolName": "Grep"});
+            input[name] = json!({"pattern": format!("word{}", "abc".repeat(n as usize))});
+            hook(home.path(), &[], &input).0["level"].as_u64().unwrap()
+        };
+        (1..=4).map(act).collect()
+    };
+    assert_eq!(levels("rawArgs", "t1"), [0; 4], "four different calls");
+    assert_eq!(levels("args", "t2"), [0; 4]);
+    let same = |name: &str| {
+        let mut input = json!({"taskId": "t3", "toolName": "Grep"});
+        input[name] = json!({"pattern": "x"});
+        hook(home.path(), &[], &input).0["runLength"].as_u64().unwrap()
+    };
+    assert_eq!([same("rawArgs"), same("args"), same("rawArgs")], [1, 2, 3], "both are the same field");
 }
 
 /// The document's files: schemas and hooks under its names.

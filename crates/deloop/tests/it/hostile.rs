@@ -579,7 +579,7 @@ fn what_deloop_keeps_is_the_users_alone() {
         command.env_clear().env("HOME", world.at("home")).current_dir(world.at("repo"));
         let event = json!({
             "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {},
-            "taskId": "t", "toolName": "Bash",
+            "taskId": "t", "toolName": "Bash", "args": {},
         });
         to_its_end(command, &event.to_string());
         let state = world.at("home/.local/state/deloop");
@@ -733,7 +733,7 @@ const COMMANDS: &[&[&str]] = &[
 fn every_command_is_safe_in_a_hostile_repository() {
     let world = World::new();
     hostile_repository(&world);
-    let input = r#"{"type":"call","tool":"Read","args":{"path":"/a"},"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"taskId":"t","toolName":"Read"}"#;
+    let input = r#"{"type":"call","tool":"Read","args":{"path":"/a"},"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"taskId":"t","toolName":"Read","rawArgs":{"path":"/a"}}"#;
     let input = format!("{input}\n");
     for command in COMMANDS {
         let output =

@@ -27,6 +27,7 @@ mod hostile;
 mod incidents;
 mod install;
 mod intervention;
+mod json_schema;
 mod judging;
 mod known_failures;
 mod limits;

@@ -32,13 +32,15 @@ fn a_state_step_is_answered_with_the_loop_detection_state_and_changes_nothing() 
         json!({"doomLoopDetected": looping, "lastTool": tool, "consecutiveCount": count, "threshold": 3,
             "fuzzyThreshold": 4, "lastWarningTime": warned})
     };
-    assert_eq!(states[0], &Value::Null);
+    let mut fresh = state(false, "", 0, 0);
+    fresh["lastTool"] = Value::Null;
+    assert_eq!(states[0], &fresh);
     assert_eq!(states[1], &state(false, "bash", 1, 0));
     assert_eq!(states[2], &state(false, "bash", 2, 0));
     assert_eq!(states[3], &state(true, "bash", 3, 3000));
     assert_eq!(states[4], &state(true, "bash", 4, 4000));
     assert_eq!(states[5], &state(false, "read", 1, 4000), "the last warning is remembered");
-    assert_eq!(states[6], &Value::Null, "`end` clears it");
+    assert_eq!(states[6], &fresh, "`end` clears it");
     assert_eq!(states[7], &state(false, "bash", 1, 0), "and the thresholds stay");
     assert_eq!(
         (&answers[8]["action"], &answers[8]["step"]),
@@ -137,12 +139,17 @@ fn reset_clears_the_state_and_keeps_the_thresholds() {
     assert_eq!(other.loop_detection_state(&session, None).as_ref(), Some(&before));
 
     guard.reset(&session);
-    assert_eq!(guard.loop_detection_state(&session, None), None);
+    let fresh = guard.loop_detection_state(&session, None).unwrap();
+    assert_eq!(
+        (fresh.last_tool, fresh.consecutive_count, fresh.threshold, fresh.fuzzy_threshold),
+        (None, 0, 3, 4)
+    );
     guard.observe(&call(9));
     let after = guard.loop_detection_state(&session, None).unwrap();
     assert_eq!((after.doom_loop_detected, after.consecutive_count, after.last_warning_time), (false, 1, 0));
     assert_eq!((after.threshold, after.fuzzy_threshold), (3, 4));
-    assert_eq!(guard.loop_detection_state(&session, Some("nobody")), None);
+    let nobody = guard.loop_detection_state(&session, Some("nobody")).unwrap();
+    assert_eq!((nobody.last_tool, nobody.consecutive_count), (None, 0));
 }
 
 /// Five hundred workers that each do something else, and one after the other the same dead end.

@@ -109,6 +109,39 @@ fn two_hundred_workers_that_install_their_packages_are_left_alone() {
     assert!(decisions.iter().all(|d| d["action"] == "continue" && d["findings"] == json!([])));
 }
 
+/// A worker whose own repeat is stronger gets both texts, also with a step about something else.
+#[test]
+fn a_worker_with_a_message_of_its_own_gets_the_documents_text_first() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &["--profile", "doom-loop"]);
+    let mut client = server.client();
+    let mut step = |worker: usize, call: usize, tool: &str| -> Value {
+        let id = format!("c{worker}-{call}");
+        client.step(
+            &json!({"type": "call", "session": format!("w{worker}"), "swarm": "fix", "id": id, "tool": tool,
+            "args": {"path": "a.ts"}}),
+        )
+    };
+    // The fourth worker repeats something else, so only the server can tell it.
+    for call in 0..3 {
+        step(3, call, "edit_file");
+    }
+    let told: Vec<String> = (0..12)
+        .map(|n| step(n % 3, n / 3, "read_file")["message"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    for (n, message) in told.iter().enumerate().skip(9) {
+        assert!(message.starts_with(&format!("{TEXT} {} calls", n + 1)), "{n}: {message}");
+        assert!(message.ends_with("\n2. If blocked, explain the blocker"), "{n}: {message}");
+    }
+    let other = step(3, 3, "edit_file");
+    let message = other["message"].as_str().unwrap();
+    assert!(message.starts_with(&format!("{TEXT} 10 calls to read_file across\n3 workers.")), "{message}");
+    assert!(message.contains("\n\n[System] WARNING: You've called edit_file 4 times"), "{message}");
+    assert_eq!(other["level"], 2);
+    let next = step(3, 4, "edit_file");
+    assert!(!next["message"].as_str().unwrap().contains(TEXT), "once: {next}");
+}
+
 /// The first worker that shows that a swarm is stuck may get an operator's message at the same step. The others don't.
 #[test]
 fn what_an_operator_tells_one_worker_reaches_no_other() {

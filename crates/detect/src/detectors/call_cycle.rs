@@ -2,6 +2,7 @@ use deloop_types::{Evidence, Finding, Repeats, ShortCall};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{CallView, Detector, Fingerprint, Happening, Moment, Ring, short_call, short_hash};
 
@@ -108,7 +109,11 @@ impl Detector for CallCycle {
             found.calls = calls;
             found.repeats = Repeats::Cycle;
             found.pattern = pattern_of(lap.into_iter()).into();
-            found.evidence = Evidence { at: call.record.ordinal.into(), ..Evidence::default() };
+            found.evidence = Evidence {
+                at: call.record.ordinal.into(),
+                without_arguments: is_empty(&call.call.args),
+                ..Evidence::default()
+            };
             found
         })
     }
@@ -125,6 +130,16 @@ impl CallCycleMemory {
     fn name(&self, signature: Fingerprint) -> ShortCall {
         let known = self.names.iter().find(|(k, _)| *k == signature.short());
         known.map_or_else(ShortCall::default, |(_, name)| name.clone())
+    }
+}
+
+fn is_empty(args: &Value) -> bool {
+    match args {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

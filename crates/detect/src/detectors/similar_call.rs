@@ -1,7 +1,7 @@
 use deloop_types::{ArgumentVariation, Evidence, Finding, Millis, Repeats, RunEvidence};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::counting::{came_back, changed};
 use crate::{CallRecord, CallView, Detector, Happening, Moment, Ring, Words, short_call};
@@ -28,6 +28,9 @@ impl Default for SimilarCallParams {
     }
 }
 
+/// Number of the run's actions that are looked up in the history, which holds no more.
+const STEPS: usize = 44;
+
 /// The current run. Calls are compared with its first action, so slow drift ends it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SimilarCallMemory {
@@ -37,6 +40,12 @@ pub(crate) struct SimilarCallMemory {
     count: u64,
     since: u64,
     window: Ring<RecordedAction>,
+    /// Number of actions so far.
+    #[serde(default)]
+    actions: u64,
+    /// The steps of the run's last actions.
+    #[serde(default)]
+    steps: Ring<u64>,
     /// Hash of the first action's tool and arguments, and how the later ones differ from it.
     #[serde(default)]
     signature: u64,
@@ -66,11 +75,17 @@ pub struct RecordedAction {
     pub tool_name: String,
     /// The normalized arguments.
     pub normalized_args: String,
-    /// The time, if known.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>"))]
-    pub timestamp: Option<Millis>,
-    /// The step's index in its session.
+    /// The time, in milliseconds since 1970; 0 if neither its step nor the program that runs deloop gave one.
+    #[serde(deserialize_with = "time_or_zero")]
+    #[cfg_attr(feature = "schema", schemars(with = "i64"))]
+    pub timestamp: Millis,
+    /// Its index among the actions of the buffer, from 0.
     pub step_index: u64,
+}
+
+/// Earlier releases stored null for an unknown time.
+fn time_or_zero<'de, D: Deserializer<'de>>(stored: D) -> Result<Millis, D::Error> {
+    Ok(Option::<Millis>::deserialize(stored)?.unwrap_or(Millis(0)))
 }
 
 impl SimilarCallMemory {
@@ -86,7 +101,8 @@ impl SimilarCallMemory {
     /// Returns what the run's calls before `record` show. Calls that left the history aren't considered.
     fn evidence(&self, moment: &Moment<'_>, record: &CallRecord) -> RunEvidence {
         let history = moment.history;
-        let in_run = |r: &&CallRecord| u64::from(r.ordinal) + self.count > u64::from(record.ordinal);
+        let of_step = |r: &CallRecord| self.steps.iter().any(|step| *step == u64::from(r.step));
+        let in_run = |r: &&CallRecord| of_step(r) && history.tool(r) == self.tool;
         let run: Vec<&CallRecord> = history.recent().iter().filter(in_run).collect();
         let ended: Vec<&CallRecord> = run.iter().copied().filter(|r| r.ending.tells()).collect();
         RunEvidence {
@@ -124,15 +140,20 @@ impl Detector for SimilarCall {
         include_str!("similar-call.md")
     }
 
+    fn follows_tasks(&self) -> bool {
+        true
+    }
+
     fn look(&self, params: &Self::Params, moment: &Moment<'_>, memory: &mut Self::Memory) -> Option<Finding> {
         let Happening::Call(call) = &moment.event else { return None };
         let shown = call.shown_normalised();
         let entry = RecordedAction {
             tool_name: call.call.tool.clone(),
             normalized_args: shown.clone().into_owned(),
-            timestamp: moment.ts,
-            step_index: moment.step,
+            timestamp: moment.arrived.unwrap_or(Millis(0)),
+            step_index: memory.actions,
         };
+        memory.actions += 1;
         memory.window.push(entry, params.window);
         let score = memory.similarity(call);
         if memory.count > 0 && memory.tool == call.call.tool && score >= params.similarity {
@@ -150,7 +171,9 @@ impl Detector for SimilarCall {
             memory.count = 1;
             memory.since = moment.step;
             (memory.signature, memory.variation) = (call.signature.short(), ArgumentVariation::Identical);
+            memory.steps = Ring::default();
         }
+        memory.steps.push(moment.step, STEPS);
         (memory.count >= params.at).then(|| {
             let mut found = Finding::new(self.name(), memory.count).by_rule("at");
             found.period = 1;

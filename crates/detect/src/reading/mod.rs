@@ -39,6 +39,7 @@ pub use mask::{mask, mask_into};
 pub use normalise::{CUT, normalise};
 pub use patterns::{PatternList, PatternOf};
 pub(crate) use pending::{ReportedState, reported_state};
+pub use plan::{CompletedTask, completed_task};
 pub(crate) use plan::{ItemState, PlanTouch, Touch, plan_items, plan_sections};
 pub(crate) use redaction::redacted;
 pub use redaction::{SECRET, is_secret_name, redact};

@@ -1,4 +1,4 @@
-//! Normalizes a call's arguments: removes letter case, folders, times, ids and numbers, so that
+//! Normalizes a call's arguments: removes letter case, folders, times, UUIDs and numeric ids, so that
 //! a trivial variation doesn't hide a repetition.
 
 use serde_json::Value;
@@ -8,8 +8,8 @@ use super::canonical::write_string;
 /// Maximum length of the normalized form, in characters.
 pub const CUT: usize = 200;
 
-/// Lower-cases values, reduces paths to their last part, drops timestamps, UUIDs and standalone numbers,
-/// sorts keys and truncates the JSON to [`CUT`] characters.
+/// Lower-cases values, reduces paths to their last part, drops UUIDs, dates and times wherever they stand, and numbers that
+/// are a whole segment, sorts keys and truncates the JSON to [`CUT`] characters.
 ///
 /// ```
 /// use deloop_detect::normalise;
@@ -68,12 +68,15 @@ fn write_value(value: &Value, out: &mut String) {
 fn normalise_text(text: &str) -> String {
     // A long path may shrink to its last part, so more is read than can show.
     let end = text.char_indices().nth(16 * CUT).map_or(text.len(), |(end, _)| end);
-    let lower = text[..end].to_lowercase();
-    let mut out = String::with_capacity(lower.len());
-    let mut rest = lower.as_str();
+    without_numbers(&without_stamps(&base_names(&text[..end].to_lowercase())))
+}
+
+fn base_names(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
     while !rest.is_empty() {
         let stop = rest.find(cuts_path).unwrap_or(rest.len());
-        drop_volatile(base_name(&rest[..stop]), &mut out);
+        out.push_str(base_name(&rest[..stop]));
         let next = rest[stop..].chars().next().map_or(0, char::len_utf8);
         out.push_str(&rest[stop..stop + next]);
         rest = &rest[stop + next..];
@@ -92,88 +95,110 @@ fn base_name(token: &str) -> &str {
     token.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(token)
 }
 
-fn drop_volatile(token: &str, out: &mut String) {
-    let bytes = token.as_bytes();
+/// Drops UUIDs, dates and times, wherever they stand.
+fn without_stamps(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
     let (mut at, mut copied) = (0, 0);
     while at < bytes.len() {
-        // Volatile parts start with an ASCII byte, so a cut there never splits a character.
-        let starts = bytes[at].is_ascii_hexdigit() && (at == 0 || !joins_number(bytes[at - 1]));
-        let length = if starts { volatile(&bytes[at..]) } else { 0 };
+        // They consist of ASCII bytes, so a cut there never splits a character.
+        let length = if bytes[at].is_ascii_hexdigit() { stamp(bytes, at) } else { 0 };
         if length > 0 {
-            out.push_str(&token[copied..at]);
+            out.push_str(&text[copied..at]);
             at += length;
             copied = at;
         } else {
             at += 1;
         }
     }
-    out.push_str(&token[copied..]);
+    out.push_str(&text[copied..]);
+    out
 }
 
-/// Returns the length of the UUID, timestamp or standalone number at the start of `bytes`, or 0.
-fn volatile(bytes: &[u8]) -> usize {
-    [uuid(bytes), timestamp(bytes), number(bytes)]
-        .into_iter()
-        .find(|&n| n > 0 && bytes.get(n).is_none_or(|b| !joins_number(*b)))
-        .unwrap_or(0)
+/// Drops numbers that are a whole segment of a text, an address or its query. One that is part of a name stays.
+fn without_numbers(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for piece in text.split_inclusive(ends_segment) {
+        let segment = piece.trim_end_matches(ends_segment);
+        if !is_number(segment) {
+            out.push_str(segment);
+        }
+        out.push_str(&piece[segment.len()..]);
+    }
+    out
 }
 
-fn joins_number(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || !b.is_ascii() || matches!(b, b'_' | b'.' | b'-' | b'/')
+fn ends_segment(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '/' | '?' | '=' | '&')
 }
 
-fn uuid(bytes: &[u8]) -> usize {
-    let fits = bytes.len() >= 36
-        && bytes[..36].iter().enumerate().all(|(i, b)| match i {
-            8 | 13 | 18 | 23 => *b == b'-',
-            _ => b.is_ascii_hexdigit(),
-        });
-    if fits { 36 } else { 0 }
+fn is_number(segment: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    digits(segment) || segment.split_once('.').is_some_and(|(whole, rest)| digits(whole) && digits(rest))
 }
 
-/// Matches `10:20:30` or `2026-01-31`, the date optionally followed by `T10:20:30.123Z` (or an offset).
-fn timestamp(bytes: &[u8]) -> usize {
-    let shape = |from: usize, pattern: &[u8]| {
-        pattern.iter().enumerate().all(|(i, p)| match (p, bytes.get(from + i)) {
-            (b'0', Some(b)) => b.is_ascii_digit(),
-            (p, Some(b)) => p == b,
-            (_, None) => false,
-        })
+/// Returns the length of the UUID, date or time that begins at this index, or 0. Digits around a date or time are part of
+/// another number.
+fn stamp(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at..];
+    if shaped(rest, b"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+        return 36;
+    }
+    let digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
+    if !rest[0].is_ascii_digit() || at > 0 && digit(at - 1) {
+        return 0;
+    }
+    timestamps(rest).into_iter().find(|&length| length > 0 && !digit(at + length)).unwrap_or(0)
+}
+
+/// Returns the lengths of what may be the date or time at the start of `bytes`, longest first: `2026-01-31`, with or without
+/// a time and its zone, `20260131T102030`, or `10:20:30`.
+fn timestamps(bytes: &[u8]) -> [usize; 2] {
+    if shaped(bytes, b"00:00:00") {
+        return [with_fraction(bytes, 8), 0];
+    }
+    if shaped(bytes, b"00000000t000000") {
+        return [with_zone(bytes, with_fraction(bytes, 15)), 0];
+    }
+    if !shaped(bytes, b"0000-00-00") {
+        return [0, 0];
+    }
+    let time = bytes.get(11..).filter(|_| matches!(bytes[10], b't' | b' ' | b'_' | b'-')).unwrap_or_default();
+    let end = if shaped(time, b"00:00:00") {
+        with_fraction(bytes, 19)
+    } else if shaped(time, b"00-00-00") {
+        19
+    } else if shaped(time, b"00:00") {
+        16
+    } else {
+        return [10, 0];
     };
-    if shape(0, b"00:00:00") {
-        return 8;
-    }
-    if !shape(0, b"0000-00-00") {
-        return 0;
-    }
-    if !shape(10, b"t00:00") {
-        return 10;
-    }
-    let mut end = 16;
-    if shape(end, b":00") {
-        end += 3;
-    }
-    if bytes.get(end) == Some(&b'.') {
-        end += 1 + bytes[end + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
-    }
-    if bytes.get(end) == Some(&b'z') {
-        end += 1;
-    } else if shape(end, b"+00:00") || shape(end, b"-00:00") {
-        end += 6;
-    }
-    end
+    [with_zone(bytes, end), 10]
 }
 
-fn number(bytes: &[u8]) -> usize {
-    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
-    let whole = digits(0);
-    if whole == 0 {
-        return 0;
+/// Returns whether `bytes` starts with this pattern, in which `0` is a digit and `x` a hexadecimal digit.
+fn shaped(bytes: &[u8], pattern: &[u8]) -> bool {
+    bytes.len() >= pattern.len()
+        && pattern.iter().zip(bytes).all(|(p, b)| match p {
+            b'0' => b.is_ascii_digit(),
+            b'x' => b.is_ascii_hexdigit(),
+            p => p == b,
+        })
+}
+
+fn with_fraction(bytes: &[u8], end: usize) -> usize {
+    match bytes.get(end..) {
+        Some([b'.', rest @ ..]) if rest.first().is_some_and(u8::is_ascii_digit) => {
+            end + 1 + rest.iter().take_while(|b| b.is_ascii_digit()).count()
+        }
+        _ => end,
     }
-    if bytes.get(whole) == Some(&b'.') && digits(whole + 1) > 0 {
-        return whole + 1 + digits(whole + 1);
-    }
-    whole
+}
+
+fn with_zone(bytes: &[u8], end: usize) -> usize {
+    let rest = bytes.get(end..).unwrap_or_default();
+    let zones: [&[u8]; 5] = [b"z", b"+00:00", b"-00:00", b"+0000", b"-0000"];
+    end + zones.into_iter().find(|zone| shaped(rest, zone)).map_or(0, <[u8]>::len)
 }
 
 #[cfg(test)]
@@ -196,7 +221,32 @@ mod tests {
         );
         assert_eq!(text("retry 3 of 10"), "retry  of ");
         assert_eq!(text("v1.2.3 utf8 a_1 file-2.txt 1.5"), "v1.2.3 utf8 a_1 file-2.txt ");
-        assert_eq!(text("(42) x=7"), "() x=");
+        assert_eq!(text("(42) x=7 #3 5, 6"), "(42) x= #3 5, ");
+    }
+
+    #[test]
+    fn takes_out_ids_and_dates_wherever_they_stand() {
+        let id = "123e4567-e89b-12d3-a456-426614174000";
+        assert_eq!(text(&format!("/tmp/{id}.json run_{id}-a id{id}")), ".json run_-a id");
+        assert_eq!(
+            text(&format!("https://x.test/jobs/{id}?page=2&of=10#7")),
+            "https://x.test/jobs/?page=&of=10#7"
+        );
+        assert_eq!(text("https://x.test/users/42/posts/7"), "https://x.test/users//posts/");
+        assert_eq!(text("report-2026-11-02.csv log_2026-11-02t10-20-30.txt"), "report-.csv log_.txt");
+        assert_eq!(text("at_20261102T102030.5Z 2026-11-02 10:20 10:20:30.125"), "at_  ");
+        assert_eq!(
+            text("page_1.html v2 file1.ts 12026-11-02 2026-11-021"),
+            "page_1.html v2 file1.ts 12026-11-02 2026-11-021"
+        );
+    }
+
+    #[test]
+    fn reading_takes_time_in_proportion_to_the_text() {
+        for piece in ["1", "a", "2026-11-02", "1-", "/1?", "é1."] {
+            let long = piece.repeat(100_000);
+            assert!(text(&long).len() <= 16 * CUT * 4, "{piece}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::canonical::write_canonical;
 use super::edits::FileEdit;
-use super::{PatternOf, Vocabulary};
+use super::{PatternOf, Tools, Vocabulary};
 use crate::fingerprint::half;
 use crate::short_hash;
 
@@ -159,6 +159,42 @@ fn without_mark(line: &str) -> (String, ItemState) {
     (chars.as_str().trim().to_owned(), state)
 }
 
+/// The task that a call completes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompletedTask {
+    /// The one with this id.
+    Named(String),
+    /// The one that the agent works on.
+    Current,
+}
+
+/// Returns the task that a task tool's call completes. A list of tasks completes none by itself.
+///
+/// ```
+/// use deloop_detect::{CompletedTask, Tools, completed_task};
+/// use deloop_types::Call;
+/// let call = Call::new("TaskUpdate", serde_json::json!({"taskId": "t1", "status": "completed"}));
+/// assert_eq!(completed_task(&call, &Tools::default()), Some(CompletedTask::Named("t1".into())));
+/// ```
+#[must_use]
+pub fn completed_task(call: &Call, tools: &Tools) -> Option<CompletedTask> {
+    let vocabulary = tools.vocabulary();
+    let map = call.args.as_object().filter(|_| vocabulary.is_a(PatternOf::TaskTool, &call.tool))?;
+    let is_list = LISTS.iter().any(|key| map.get(*key).is_some_and(|v| v.is_array() || v.is_string()));
+    if is_list || state_of(map, vocabulary) != ItemState::Done {
+        return None;
+    }
+    Some(id_of(map).map_or(CompletedTask::Current, CompletedTask::Named))
+}
+
+fn id_of(item: &serde_json::Map<String, Value>) -> Option<String> {
+    IDS.iter().find_map(|key| match item.get(*key)? {
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        _ => None,
+    })
+}
+
 /// Returns the items that a plan tool's call writes.
 pub(crate) fn plan_items(call: &Call, vocabulary: &Vocabulary) -> Vec<PlanItem> {
     let list = match &call.args {
@@ -192,11 +228,7 @@ fn read_item(
             (None, text, state)
         }
         Value::Object(map) => {
-            let id = IDS.iter().find_map(|key| match map.get(*key)? {
-                Value::String(id) => Some(id.clone()),
-                Value::Number(id) => Some(id.to_string()),
-                _ => None,
-            });
+            let id = id_of(map);
             let says = |key: &str| !STATES.contains(&key) && !IDS.contains(&key);
             let rest = map.iter().filter(|(key, _)| says(key));
             let rest: serde_json::Map<String, Value> = rest.map(|(k, v)| (k.clone(), v.clone())).collect();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deloop_store::{RecordName, SharedRecords, StoreError};
-use deloop_types::{Action, Body, Finding, Millis, Repeats, Step};
+use deloop_types::{Action, Body, Decision, Finding, Millis, Repeats, Step};
 use serde::{Deserialize, Serialize};
 
 use super::judge::JudgedStep;
@@ -83,34 +83,26 @@ impl DeclaredSwarms {
             Some(agent) => format!("{}/{agent}", step.session),
             None => step.session.to_string(),
         };
-        if decision.action >= Action::Nudge
-            && let Some(finding) = decision.findings.iter().find(|f| f.repeats == Repeats::Swarm)
-        {
-            let declared = self.declare(&group, swarm, finding, judged.for_swarm.take(), now)?;
-            for declaration in self.declarations(&group, now)? {
-                if declaration.pattern == pattern(finding) {
-                    // Its own decision tells it.
-                    self.is_told(&group, &declaration, &worker, now)?;
-                }
-            }
-            return Ok(declared);
-        }
-        // An agent that gets another message now is told with its next step.
-        if decision.action >= Action::Nudge {
-            return Ok(None);
+        let finding = decision.findings.iter().find(|f| f.repeats == Repeats::Swarm);
+        let finding = finding.filter(|_| decision.action >= Action::Nudge).cloned();
+        let mut declared = None;
+        if let Some(finding) = &finding {
+            let message = finding.evidence.message.clone().or_else(|| judged.for_swarm.take());
+            declared = self.declare(&group, swarm, finding, message, now)?;
         }
         for declaration in self.declarations(&group, now)? {
-            if !self.is_told(&group, &declaration, &worker, now)? {
-                add_nudge(
-                    decision,
-                    declaration.message,
-                    "swarm",
-                    "deloop told the agent that its swarm is stuck",
-                );
+            let own = finding.as_ref().filter(|finding| declaration.pattern == pattern(finding));
+            let is_said = own.is_some_and(|finding| says(decision, finding));
+            if decision.action == Action::Stop && !is_said {
+                break;
+            }
+            if !self.is_told(&group, &declaration, &worker, now)? && !is_said {
+                let about = "deloop told the agent that its swarm is stuck";
+                add_nudge(decision, declaration.message, "swarm", about);
                 break;
             }
         }
-        Ok(None)
+        Ok(declared)
     }
 
     /// Forgets the declarations of a swarm: if it gets stuck again, that is a new episode.
@@ -202,6 +194,16 @@ impl DeclaredSwarms {
 
     fn memory(&self) -> MutexGuard<'_, DeclaredMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether the message of a decision tells the agent what this finding says about its swarm. A finding that is
+/// only listed doesn't.
+fn says(decision: &Decision, finding: &Finding) -> bool {
+    let message = decision.message.as_deref().unwrap_or_default();
+    match &finding.evidence.message {
+        Some(text) => message.contains(text.as_str()),
+        None => decision.deciding().is_some_and(|f| f.repeats == Repeats::Swarm),
     }
 }
 

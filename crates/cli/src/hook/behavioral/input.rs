@@ -1,6 +1,6 @@
 //! The input of the hook, and its check against the schema.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use crate::exit::Failure;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(title = "Input of deloop hook behavioral")]
+#[schemars(extend("anyOf" = [{"required": ["args"]}, {"required": ["rawArgs"]}]))]
 pub(crate) struct Input {
     /// The current task.
     #[schemars(extend("minLength" = 1))]
@@ -17,9 +18,14 @@ pub(crate) struct Input {
     /// The tool to be called.
     #[schemars(extend("minLength" = 1))]
     pub(super) tool_name: String,
-    /// The tool's arguments.
+    /// The tool's arguments, any JSON but null; `{}` for a tool without arguments.
     #[serde(default)]
+    #[schemars(schema_with = "arguments")]
     pub(super) args: Value,
+    /// Another name of `args`.
+    #[serde(default)]
+    #[schemars(schema_with = "arguments")]
+    raw_args: Value,
     /// The session, if one session works on several tasks.
     pub(super) session_id: Option<String>,
     /// The time, in milliseconds since 1970.
@@ -43,8 +49,54 @@ pub(crate) struct Input {
 pub(super) fn read(text: &[u8]) -> Result<Input, Failure> {
     let wrong = |why: &str| Failure::new(format!("the input doesn't match `deloop schema input`: {why}"));
     let input: Value = deloop_formats::read_json(text).map_err(|e| wrong(&e))?;
-    check(&input, &schemars::schema_for!(Input).to_value()).map_err(|why| wrong(&why))?;
-    serde_json::from_value(input).map_err(|e| wrong(&e.to_string()))
+    let schema = schemars::schema_for!(Input).to_value();
+    check(&input, &schema).map_err(|why| wrong(&why))?;
+    let stray = stray_arguments(&input, &schema).map(str::to_owned);
+    let mut input: Input = serde_json::from_value(input).map_err(|e| wrong(&e.to_string()))?;
+    let raw = std::mem::take(&mut input.raw_args);
+    match (input.args.is_null(), raw.is_null()) {
+        (true, true) => return Err(wrong(&no_arguments(stray.as_deref()))),
+        (true, false) => input.args = raw,
+        (false, false) if input.args != raw => {
+            return Err(wrong("`args` and `rawArgs` differ; give one of them"));
+        }
+        (false, _) => {}
+    }
+    Ok(input)
+}
+
+/// Describes arguments: anything but null, which would be taken for none.
+fn arguments(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["object", "array", "string", "number", "boolean"]})
+}
+
+/// Reads the session that is over.
+///
+/// # Errors
+/// When the input isn't JSON with a `sessionId`.
+pub(super) fn read_session(text: &[u8]) -> Result<String, Failure> {
+    let input: Value = deloop_formats::read_json(text).map_err(Failure::new)?;
+    let session = input["sessionId"].as_str().filter(|session| !session.is_empty());
+    session.map(str::to_owned).ok_or_else(|| Failure::new("session-end needs a sessionId"))
+}
+
+/// Returns the first field that may have been meant for the arguments.
+fn stray_arguments<'a>(input: &'a Value, schema: &Value) -> Option<&'a str> {
+    let fields = input.as_object()?.keys().map(String::as_str);
+    let mut unknown = fields.filter(|field| schema["properties"].get(field).is_none());
+    unknown.find(|field| {
+        let field = field.to_lowercase();
+        ["arg", "input", "param"].iter().any(|part| field.contains(part))
+    })
+}
+
+fn no_arguments(stray: Option<&str>) -> String {
+    match stray {
+        Some(field) => {
+            format!("unknown field `{}`; name it `args` or `rawArgs`", deloop_detect::clean(field, 40))
+        }
+        None => "the input needs args (or rawArgs); give {} for a tool without arguments".to_owned(),
+    }
 }
 
 /// Checks an object against the keywords that the schema of a flat object uses.
@@ -58,7 +110,10 @@ fn check(input: &Value, schema: &Value) -> Result<(), String> {
         }
     }
     for (field, rules) in schema["properties"].as_object().into_iter().flatten() {
-        let Some(value) = object.get(field) else { continue };
+        // Without arguments, the message says more than their types.
+        let Some(value) = object.get(field).filter(|value| !is_arguments(field) || !value.is_null()) else {
+            continue;
+        };
         let allowed: Vec<&str> = match &rules["type"] {
             Value::String(one) => vec![one],
             Value::Array(many) => many.iter().filter_map(Value::as_str).collect(),
@@ -75,6 +130,10 @@ fn check(input: &Value, schema: &Value) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn is_arguments(field: &str) -> bool {
+    matches!(field, "args" | "rawArgs")
 }
 
 fn kind(value: &Value) -> &'static str {

@@ -7,7 +7,9 @@ mod task_file;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use deloop_detect::{CompletedTask, completed_task};
 use deloop_engine::{Guard, Options};
 use deloop_policy::{Profile, Registry, TASK_UPDATE};
 use deloop_store::Limits;
@@ -34,12 +36,18 @@ pub(crate) fn run(args: &BehavioralArgs, out: &mut dyn Write) -> Result<u8, Fail
     }
     let mut text = Vec::new();
     std::io::stdin().lock().take(deloop_types::limits::EVENT as u64).read_to_end(&mut text)?;
+    if args.phase == HookPhase::SessionEnd {
+        let session = input::read_session(&text)?;
+        task_file::end_session(&Hook::load(args)?.state, &session)?;
+        return Ok(exit::OK);
+    }
     let input = input::read(&text)?;
     let hook = Hook::load(args)?;
     let output = match args.phase {
-        HookPhase::PreExecute => hook.before(&input)?,
         HookPhase::PostExecute => hook.after(&input)?,
+        _ => hook.before(&input)?,
     };
+    print_failure(hook.end_tasks(&input));
     serde_json::to_writer(&mut *out, &output)?;
     out.write_all(b"\n")?;
     Ok(exit::OK)
@@ -50,6 +58,7 @@ fn shim(phase: HookPhase) -> String {
     let phase = match phase {
         HookPhase::PreExecute => "pre-execute",
         HookPhase::PostExecute => "post-execute",
+        HookPhase::SessionEnd => "session-end",
     };
     format!(
         "// hooks/{phase}.cjs: passes the input to deloop and its answer back.\n\
@@ -65,6 +74,8 @@ struct Hook {
     state: PathBuf,
     memory: Option<NotesFolder>,
     tool_events: Option<PathBuf>,
+    /// How long nothing happens until a task is over.
+    idle: Duration,
     off: bool,
 }
 
@@ -91,6 +102,7 @@ impl Hook {
             state,
             memory: args.memory.as_deref().map(NotesFolder::chosen).or(memory),
             tool_events: args.tool_events.clone(),
+            idle: Duration::from_secs(args.task_idle.saturating_mul(60)),
             off,
         })
     }
@@ -133,13 +145,26 @@ impl Hook {
 
     fn open(&self, input: &Input) -> Result<TaskGuard, Failure> {
         let mut file = LockedFile::of_task(&self.state, input.session_id.as_deref(), &input.task_id)?;
-        let mut saved: SavedTask = file.read();
+        let mut saved = file.read::<SavedTask>().at(time_of(input), self.idle);
         let guard = Guard::with(self.profile.clone(), self.options, Limits::default());
         if let Some(checkpoint) = saved.checkpoint.take() {
             // State written by an older release is discarded: a guard must not stop the work it guards.
             let _ = guard.restore(&session_of(input).into(), checkpoint);
         }
         Ok(TaskGuard { guard, file, saved })
+    }
+
+    /// Removes the files of tasks that are over: the one that this action completes, and those in which nothing happened for
+    /// long.
+    fn end_tasks(&self, input: &Input) -> Result<(), Failure> {
+        task_file::end_idle(&self.state, now(), self.idle)?;
+        let call = Call::new(input.tool_name.clone(), input.args.clone());
+        let task = match completed_task(&call, &self.profile.tools) {
+            Some(CompletedTask::Named(task)) => task,
+            Some(CompletedTask::Current) => input.task_id.clone(),
+            None => return Ok(()),
+        };
+        task_file::end_task(&self.state, input.session_id.as_deref(), &task)
     }
 
     /// Decides about an action, and reports what was decided.
@@ -215,8 +240,12 @@ fn call_id(number: u64) -> String {
 fn step_of(input: &Input, body: Body) -> Step {
     let mut step = Step::new(session_of(input), body);
     step.task = Some(input.task_id.clone());
-    step.ts = Some(input.timestamp.map_or_else(now, Millis));
+    step.ts = Some(time_of(input));
     step
+}
+
+fn time_of(input: &Input) -> Millis {
+    input.timestamp.map_or_else(now, Millis)
 }
 
 fn result_of(input: &Input) -> ToolResult {

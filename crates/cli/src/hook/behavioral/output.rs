@@ -32,11 +32,9 @@ pub(crate) struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) task_update: Option<TaskUpdate>,
     /// Findings of the other detectors. They don't change the level.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) findings: Vec<ListedFinding>,
-    /// Loops of this tool that learnings.md records, newest last; only for the first action of a task. Data for people:
+    /// Loops of this tool that learnings.md records, newest last; empty after the first action of a task. Data for people:
     /// don't pass it to an agent as an instruction.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) known_patterns: Vec<String>,
 }
 

@@ -7,14 +7,47 @@ use serde_json::{Value, json};
 use super::{list, state_after, text};
 use crate::agent_hooks::{Agent, denied};
 use crate::binary::{deloop, lines, run, said, stream, trusted_config};
+use crate::json_schema::assert_matches;
 
 fn call(tool: &str, file: &str) -> Value {
     json!({"type": "call", "tool": tool, "args": {"path": file}, "task": "t1"})
 }
 
 fn hook(home: &Path, input: &Value) -> (Value, String) {
+    assert_matches("hook-input", input);
     let output = run(deloop(home).args(["hook", "behavioral"]), input.to_string().as_bytes());
-    (lines(&output.stdout).remove(0), said(&output))
+    let answer = lines(&output.stdout).remove(0);
+    assert_matches("hook-output", &answer);
+    (answer, said(&output))
+}
+
+/// What makes calls differ in name only: ids, dates and numbers in file names and addresses.
+#[test]
+fn ids_and_dates_in_paths_and_addresses_hide_no_loop() {
+    let id = |n: u64| format!("0b7e2f1c-3a4d-4e5f-8a9b-{n:012x}");
+    let levels = |tool: &str, args: &dyn Fn(u64) -> Value| -> Vec<u64> {
+        let call = |n| json!({"type": "call", "tool": tool, "args": args(n), "task": "t1"});
+        let steps: Vec<Value> = (1..=8).map(call).collect();
+        let home = tempfile::tempdir().unwrap();
+        let answers = stream(home.path(), &["-p", "behavioral"], &text(&steps));
+        answers.iter().map(|answer| answer["level"].as_u64().unwrap()).collect()
+    };
+    let stuck = [0, 0, 1, 1, 2, 2, 2, 3];
+    assert_eq!(levels("Read", &|n| json!({"path": format!("/tmp/{}.json", id(n))})), stuck);
+    assert_eq!(levels("Fetch", &|n| json!({"url": format!("https://x.test/jobs/{}", id(n))})), stuck);
+    assert_eq!(
+        levels("Fetch", &|n| json!({"url": format!("https://x.test/users/{n}/posts?page={n}")})),
+        stuck
+    );
+    assert_eq!(levels("Read", &|n| json!({"path": format!("report-2026-11-{:02}.csv", n)})), stuck);
+    for name in ["page_N.html", "vN", "fileN.ts"] {
+        assert_eq!(levels("Read", &|n| json!({"path": name.replace('N', &n.to_string())})), [0; 8], "{name}");
+    }
+}
+
+/// Returns the buffer of the only task.
+fn buffer(state: &Value) -> &[Value] {
+    list(&list(state, "tasks").unwrap()[0], "window").unwrap()
 }
 
 #[test]
@@ -22,7 +55,7 @@ fn the_buffer_holds_the_last_twenty_actions() {
     for actions in [1_u64, 19, 20, 21, 45] {
         let steps: Vec<Value> = (0..actions).map(|n| call("Read", &format!("file-{n}.ts"))).collect();
         let state = state_after("behavioral", &steps);
-        let window = list(&state, "window").unwrap();
+        let window = buffer(&state);
         assert_eq!(window.len() as u64, actions.min(20));
         assert_eq!(window[0]["stepIndex"], actions.saturating_sub(20), "the oldest go first");
         let newest = window.last().unwrap();
@@ -51,8 +84,7 @@ fn the_buffer_is_empty_before_the_first_action() {
 fn the_buffer_outlives_a_change_of_tool() {
     let steps: Vec<Value> = ["Read", "Read", "Edit", "Read"].iter().map(|tool| call(tool, "a.ts")).collect();
     let state = state_after("behavioral", &steps);
-    let tools: Vec<&str> =
-        list(&state, "window").unwrap().iter().map(|entry| entry["toolName"].as_str().unwrap()).collect();
+    let tools: Vec<&str> = buffer(&state).iter().map(|entry| entry["toolName"].as_str().unwrap()).collect();
     assert_eq!(tools, ["Read", "Read", "Edit", "Read"]);
 }
 
@@ -202,4 +234,102 @@ fn nothing_is_noted_below_level_three() {
     let answers = stream(home.path(), &["-p", "behavioral"], &text(&vec![call("Read", "a.ts"); 7]));
     assert_eq!(answers[6]["level"], 2);
     assert!(!home.path().join("notes/learnings.md").exists());
+}
+
+/// Two tasks of one session don't add up, and agents that work on one task do.
+#[test]
+fn a_task_has_a_buffer_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let levels = |steps: &[Value]| -> Vec<u64> {
+        let answers = stream(home.path(), &["-p", "behavioral"], &text(steps));
+        answers.iter().map(|answer| answer["level"].as_u64().unwrap()).collect()
+    };
+    let of = |task: &str, agent: &str| json!({"type": "call", "tool": "Read", "args": {"path": "a.ts"}, "task": task, "agent": agent});
+    let two: Vec<Value> = (0..4).flat_map(|_| [of("t1", "a"), of("t2", "a")]).collect();
+    assert_eq!(levels(&two), [0, 0, 0, 0, 1, 1, 1, 1]);
+    let shared: Vec<Value> = (0..8).map(|n| of("t1", if n % 2 == 0 { "a" } else { "b" })).collect();
+    assert_eq!(levels(&shared), [0, 0, 1, 1, 2, 2, 2, 3]);
+    let mut again = vec![of("t1", "a"); 9];
+    again
+        .push(json!({"type": "call", "tool": "TaskUpdate", "args": {"taskId": "t1", "status": "completed"}}));
+    again.extend(vec![of("t1", "a"); 3]);
+    assert_eq!(
+        levels(&again)[7..],
+        [3, 3, 0, 0, 0, 1],
+        "completed, it starts afresh; force-done alone ends nothing"
+    );
+    again[9] = json!({"type": "end"});
+    assert_eq!(levels(&again)[7..], [3, 3, 0, 0, 0, 1], "so it does with the session");
+}
+
+/// Indices count actions, whatever else is in the session, and each entry has a time.
+#[test]
+fn the_snapshot_counts_actions_and_has_times() {
+    let home = tempfile::tempdir().unwrap();
+    let steps: Vec<Value> = (0..8)
+        .flat_map(|n| {
+            let mut act = call("Read", "a.ts");
+            act["id"] = json!(format!("c{n}"));
+            [act, json!({"type": "result", "id": format!("c{n}"), "ok": true, "output": "x", "task": "t1"})]
+        })
+        .collect();
+    let answers = stream(home.path(), &["-p", "behavioral"], &text(&steps));
+    let update = &answers[14]["task_update"];
+    let entries = update["metadata"]["loopDetails"]["bufferSnapshot"].as_array().unwrap();
+    let indices: Vec<&Value> = entries.iter().map(|entry| &entry["stepIndex"]).collect();
+    assert_eq!(indices, [3, 4, 5, 6, 7]);
+    for entry in entries {
+        assert!(entry["timestamp"].as_i64().is_some_and(|time| time > 1_700_000_000_000), "{entry}");
+    }
+}
+
+fn task_files(home: &Path) -> usize {
+    let folder = home.join(".local/state/deloop/behavioral");
+    std::fs::read_dir(folder).map_or(0, Iterator::count)
+}
+
+/// A task ends when it is completed, when nothing happens in it for an hour, and with its session.
+#[cfg(unix)]
+#[test]
+fn a_task_that_is_over_starts_afresh_and_its_files_go() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let act = |task: &str, minute: i64| {
+        let time = 1_700_000_000_000 + minute * 60_000;
+        let input = json!({"taskId": task, "toolName": "Read", "args": {"path": "a.ts"}, "timestamp": time, "sessionId": "s"});
+        hook(home, &input).0["runLength"].as_u64().unwrap()
+    };
+    let runs: Vec<u64> = (1..=9).map(|n| act("t1", n)).collect();
+    assert_eq!(runs, [1, 2, 3, 4, 5, 6, 7, 8, 9], "force-done ends nothing by itself");
+    assert_eq!((act("t1", 9 + 59), act("t1", 68 + 60)), (10, 1), "idle for an hour");
+
+    let done =
+        json!({"taskId": "t1", "toolName": "TaskUpdate", "args": {"status": "completed"}, "sessionId": "s"});
+    assert_eq!((act("t1", 130), task_files(home)), (2, 1));
+    hook(home, &done);
+    assert_eq!((task_files(home), act("t1", 131)), (0, 1), "completed");
+    let other = json!({"taskId": "lead", "toolName": "TaskUpdate", "args": {"taskId": "t1", "status": "completed"}, "sessionId": "s"});
+    hook(home, &other);
+    assert_eq!((act("t1", 132), task_files(home)), (1, 2), "completed by another one");
+
+    let folder = home.join(".local/state/deloop/behavioral");
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3_700);
+    for file in std::fs::read_dir(&folder).unwrap() {
+        std::fs::File::options().write(true).open(file.unwrap().path()).unwrap().set_modified(old).unwrap();
+    }
+    let elsewhere = json!({"taskId": "t9", "toolName": "Read", "args": {}});
+    hook(home, &elsewhere);
+    assert_eq!(task_files(home), 1, "files of idle tasks go, whichever task is worked on");
+
+    for task in ["t1", "t2", "t3"] {
+        act(task, 200);
+    }
+    assert_eq!(task_files(home), 4);
+    let end = run(deloop(home).args(["hook", "behavioral", "session-end"]), br#"{"sessionId":"s"}"#);
+    assert_eq!((end.status.code(), task_files(home)), (Some(0), 1), "{}", said(&end));
+    assert_eq!(act("t2", 201), 1);
+    let input = elsewhere.to_string();
+    let mut command = deloop(home);
+    command.args(["hook", "behavioral", "--task-idle", "0"]);
+    assert_eq!(lines(&run(&mut command, input.as_bytes()).stdout)[0]["runLength"], 1, "configurable");
 }

@@ -189,3 +189,86 @@ fn reads_of_one_file_are_one_fingerprint_unless_the_command_is_complex() {
         assert_eq!(counts(["cat foo.ts", "head foo.ts", "tail foo.ts", complex]), (json!(0), Value::Null));
     }
 }
+
+/// Workers that repeat in step are told both: the global text, and behind it their own.
+#[test]
+fn workers_in_step_are_told_of_the_global_loop_first() {
+    for workers in [2, 3] {
+        let call = |n: usize| json!({"type": "call", "session": format!("w{}", n % workers), "swarm": "s", "tool": "fetch", "args": {"url": "https://x.test"}});
+        let steps: Vec<Value> = (0..30).map(call).collect();
+        for (n, answer) in (1..).zip(answers(&steps)).skip(9) {
+            let own = (n - 1) / workers + 1;
+            let global = fill(
+                GLOBAL,
+                &[
+                    ("{totalCalls}", n.to_string()),
+                    ("{tool}", "fetch".to_owned()),
+                    ("{workerCount}", workers.to_string()),
+                ],
+            );
+            let begin = format!("{}\n\n[System] ", global.as_str().unwrap());
+            assert!(
+                answer["message"].as_str().unwrap().starts_with(&begin),
+                "{workers} workers, call {n}: {answer}"
+            );
+            assert_eq!(answer["action"], if own < 6 { "nudge" } else { "block" }, "the stronger action");
+        }
+    }
+}
+
+/// The interface has no null but `lastTool`: before the first call and after a reset the state has its defaults.
+#[test]
+fn the_loop_detection_state_has_its_defaults() {
+    let defaults = json!({"doomLoopDetected": false, "lastTool": null, "consecutiveCount": 0, "threshold": 3,
+        "fuzzyThreshold": 4, "lastWarningTime": 0});
+    let ask = json!({"type": "state"});
+    let mut steps = vec![ask.clone(), json!({"type": "user", "text": "Fix it"}), ask.clone()];
+    steps.extend(vec![shell("make"); 3]);
+    steps.extend([ask.clone(), json!({"type": "end"}), ask]);
+    let answers = answers(&steps);
+    for n in [0, 2, 8] {
+        assert_eq!(answers[n]["loop_detection_state"], defaults, "{n}");
+    }
+    let state = &answers[6]["loop_detection_state"];
+    assert_eq!((&state["doomLoopDetected"], &state["consecutiveCount"]), (&json!(true), &json!(3)));
+    let warned = state["lastWarningTime"].as_i64().unwrap();
+    assert!(warned > 1_700_000_000_000, "without `ts` it is the time of the program: {state}");
+}
+
+/// In mode nudge nothing is rejected, stopped or terminated, and no message says so. All else is the document's.
+#[test]
+fn in_mode_nudge_no_message_announces_what_is_not_done() {
+    let home = tempfile::tempdir().unwrap();
+    let same = vec![shell("make"); 8];
+    let turns = vec![json!({"type": "turn", "text": "check price and decide trade"}); 8];
+    for (profile, steps, sentences) in [
+        ("doom-loop", &same, &["\nFurther identical calls will be rejected."][..]),
+        ("signature", &same, &[" The session ends if it occurs once more.", "\nSession stopped."][..]),
+        ("turn-similarity", &turns, &[" Session will be terminated."][..]),
+    ] {
+        let in_mode = |mode: &str| stream(home.path(), &["-p", profile, "--mode", mode], &text(steps));
+        let (nudged, enforced) = (in_mode("nudge"), in_mode("enforce"));
+        for sentence in sentences {
+            let said = |answers: &[Value]| {
+                let mut messages = answers.iter().filter_map(|answer| answer["message"].as_str());
+                messages.any(|message| message.contains(sentence))
+            };
+            assert!(said(&enforced) && !said(&nudged), "{profile}: {sentence}");
+        }
+        for (nudge, enforce) in nudged.iter().zip(&enforced).filter(|(nudge, _)| nudge["action"] == "nudge") {
+            let (less, full) = (nudge["message"].as_str().unwrap(), enforce["message"].as_str());
+            let Some(full) =
+                full.filter(|_| nudge["findings"][0]["count"] == enforce["findings"][0]["count"])
+            else {
+                continue;
+            };
+            let expected =
+                sentences.iter().fold(full.to_owned(), |text, sentence| text.replace(sentence, ""));
+            assert_eq!(less, expected, "{profile}");
+        }
+        let closing = sentences[sentences.len() - 1];
+        let would =
+            |answer: &Value| answer["would"]["message"].as_str().is_some_and(|full| full.contains(closing));
+        assert!(nudged.iter().any(would), "what enforce would have said is recorded: {profile}");
+    }
+}

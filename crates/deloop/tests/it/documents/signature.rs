@@ -97,3 +97,55 @@ fn claude_code_gets_the_warning_before_its_next_turn() {
     let prompt = agent.event("UserPromptSubmit", json!({"prompt": "Go on"}));
     assert!(agent.before("pwd")["continue"] == false, "{prompt}");
 }
+
+/// "If the loop continues after warning injection": within one turn nothing was injected yet.
+#[test]
+fn a_turn_of_identical_calls_is_warned_about_once() {
+    let turn = |n: u32| {
+        let calls: Vec<Value> =
+            (0..4).map(|c| json!({"id": format!("{n}.{c}"), "tool": "ls", "args": {}})).collect();
+        json!({"type": "turn", "calls": calls})
+    };
+    let levels: Vec<Value> =
+        answers(&[turn(1), turn(2), turn(3)]).iter().map(|a| a["level"].clone()).collect();
+    assert_eq!(levels, [1, 2, 3]);
+}
+
+/// A warning that was reported undelivered wasn't injected: the same warning comes again.
+#[test]
+fn undelivered_warnings_stop_nothing() {
+    let mut steps = Vec::new();
+    for n in 0..6 {
+        steps.push(call("ls", json!({})));
+        steps.push(json!({"type": "delivery", "step": 2 * n, "ok": false}));
+    }
+    let mut seen: Vec<Value> = answers(&steps).iter().step_by(2).map(|a| a["level"].clone()).collect();
+    assert_eq!(seen, [0, 1, 1, 1, 1, 1], "never told, never stopped");
+    for step in steps.iter_mut().skip(1).step_by(2) {
+        step["ok"] = json!(true);
+    }
+    seen = answers(&steps).iter().step_by(2).map(|a| a["level"].clone()).collect();
+    assert_eq!(seen, [0, 1, 2, 3, 3, 3]);
+}
+
+/// A call without arguments can't be made with others.
+#[test]
+fn a_tool_without_arguments_is_not_told_to_use_others() {
+    let stronger = |cycle: &[Value]| {
+        let steps: Vec<Value> = cycle.iter().cycle().take(3 * cycle.len()).cloned().collect();
+        let last = answers(&steps).pop().unwrap();
+        assert_eq!(last["level"], 2, "{last}");
+        last["message"].as_str().unwrap().to_owned()
+    };
+    for args in [json!({}), json!(null)] {
+        let message = stronger(&[call("run_tests", args)]);
+        assert!(!message.contains("other arguments"), "{message}");
+        assert!(message.contains("Change what run_tests works on before you call it again"), "{message}");
+    }
+    let read = call("read_file", json!({"path": "a.py"}));
+    let message = stronger(std::slice::from_ref(&read));
+    assert!(message.contains("Call read_file with other arguments"), "{message}");
+    let message = stronger(&[read, call("run_tests", json!({}))]);
+    assert!(message.contains("Call read_file with other arguments"), "{message}");
+    assert!(!message.contains("run_tests with other"), "{message}");
+}

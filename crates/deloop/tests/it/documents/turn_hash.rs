@@ -313,19 +313,28 @@ process.exit(0)
     assert_eq!(results.iter().collect::<Vec<_>>(), expected, "{}", said(&output));
 }
 
-/// Programs that watch learn of each loop once, also after the last nudge; the person gets a line with each nudge.
+/// The document's callback is called for every duplicate, also after the last nudge, and its TUI shows the same words each
+/// time.
 #[test]
-fn a_duplicate_is_an_event_and_a_line_for_the_person() {
+fn every_duplicate_is_an_event_and_a_line_for_the_person() {
     let home = tempfile::tempdir().unwrap();
     let words = ["a", "a", "a", "a", "a", "a", "b", "b"];
     let arguments = ["stream", "-p", "turn-hash", "--events", "e.jsonl"];
     let answers = lines(&run(deloop(home.path()).args(arguments), &text(&turns(&words))).stdout);
-    let line = answers[1]["user_message"].as_str().unwrap();
-    assert!(line.starts_with("deloop messaged the agent: "), "{line}");
+    for (n, answer) in answers.iter().enumerate() {
+        let shown = if n == 0 || n == 6 { Value::Null } else { json!("You're looping.") };
+        assert_eq!(answer["user_message"], shown, "{n}: {answer}");
+    }
     let events = lines(&std::fs::read(home.path().join("e.jsonl")).unwrap());
     let seen: Vec<(u64, &str)> = events
         .iter()
         .map(|event| (event["step"].as_u64().unwrap(), event["event"].as_str().unwrap()))
         .collect();
-    assert_eq!(seen, [(1, "loop_detected"), (1, "nudge"), (7, "loop_detected")]);
+    let mut expected: Vec<(u64, &str)> =
+        (1..=5).flat_map(|step| [(step, "loop_detected"), (step, "nudge")]).collect();
+    expected.push((7, "loop_detected"));
+    assert_eq!(seen, expected);
+    let shadow = ["-p", "turn-hash", "--mode", "shadow"];
+    let answers = stream(home.path(), &shadow, &text(&turns(&words)));
+    assert!(answers.iter().all(|answer| answer["user_message"].is_null()), "{answers:?}");
 }
