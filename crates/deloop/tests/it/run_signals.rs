@@ -119,7 +119,9 @@ fn without_a_home_folder_every_command_works_or_says_what_to_set() {
         for name in ["HOME", "APPDATA", "LOCALAPPDATA"] {
             command.env_remove(name);
         }
+        let of_document = r#"{"taskId":"t","toolName":"Bash","args":{}}"#;
         let event = r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{},"taskId":"t","toolName":"Bash","type":"call","tool":"ls"}"#;
+        let event = if arguments == ["hook", "behavioral"] { of_document } else { event };
         run(command.args(arguments), event.as_bytes())
     };
     for arguments in [

@@ -181,7 +181,7 @@ fn a_server_does_not_start_with_a_log_of_steps_of_a_later_release() {
     let log = state(home.path()).join("server.steps-0");
     let length = u32::from_le_bytes(LOG[..4].try_into().unwrap()) as usize;
     let mut later = LOG[..12 + length].to_vec();
-    later[12 + 8] |= 1 << 4;
+    later[12 + 8] |= 1 << 6;
     let checksum = xxhash_rust::xxh3::xxh3_64(&later[12..]);
     later[4..12].copy_from_slice(&checksum.to_le_bytes());
     std::fs::write(&log, &later).unwrap();
