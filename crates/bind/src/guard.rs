@@ -108,6 +108,12 @@ pub fn read_step(json: &[u8]) -> Result<Step, BindError> {
     deloop_formats::read_step(json).map_err(BindError)
 }
 
+#[expect(clippy::disallowed_methods, reason = "a program's steps may have no time of their own")]
+fn now() -> Millis {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::GuardSettings;
@@ -138,10 +144,4 @@ mod tests {
         };
         assert_eq!((cost("mine"), cost("claude-sonnet-4-5"), cost("unknown")), (Some(2.0), Some(3.0), None));
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a program's steps may have no time of their own")]
-fn now() -> Millis {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -313,9 +313,13 @@ fn a_task_that_is_over_starts_afresh_and_its_files_go() {
     assert_eq!((act("t1", 132), task_files(home)), (1, 2), "completed by another one");
 
     let folder = home.join(".local/state/deloop/behavioral");
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3_700);
     for file in std::fs::read_dir(&folder).unwrap() {
-        std::fs::File::options().write(true).open(file.unwrap().path()).unwrap().set_modified(old).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(file.unwrap().path())
+            .unwrap()
+            .set_modified(std::time::UNIX_EPOCH)
+            .unwrap();
     }
     let elsewhere = json!({"taskId": "t9", "toolName": "Read", "args": {}});
     hook(home, &elsewhere);
