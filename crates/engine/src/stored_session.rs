@@ -11,7 +11,7 @@ use crate::session::{Agent, Session};
 
 /// What every version of the format has, in the same place.
 #[derive(Deserialize)]
-struct StoredVersion {
+struct CheckpointVersion {
     version: u32,
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn thaw(text: &str, profile: &Profile) -> Result<Session, StoreError>
     let checkpoint: Checkpoint = match serde_json::from_str(text) {
         Ok(checkpoint) => checkpoint,
         Err(error) => {
-            let version = serde_json::from_str(text).map_or(0, |StoredVersion { version }| version);
+            let version = serde_json::from_str(text).map_or(0, |CheckpointVersion { version }| version);
             return Err(later(version).unwrap_or_else(|| StoreError::decode(error)));
         }
     };

@@ -74,7 +74,7 @@ pub fn decide(
     context: &DecisionContext<'_>,
 ) -> Decided {
     found.iter_mut().for_each(|one| describe(profile, one));
-    let done = |decision: Decision, words: Words<'_>, clear, mode| {
+    let done = |decision: Decision, words: DecisionTexts<'_>, clear, mode| {
         let decision = capped(decision, words, mode);
         let ends_session = decision.action == Action::Stop && profile.stop_ends == StopEnds::Session;
         Decided { decision, clear, ends_session, by: None, episode: None, of_limit: false }
@@ -83,10 +83,10 @@ pub fn decide(
     if let Some(stopped) = ladders.stopped() {
         let of_limit = ladders.agent.stopped_by_limit || ladders.session.stopped_by_limit;
         let stopped = still_stopped(stopped, found, of_limit, context);
-        return done(stopped, Words::about(ladders.stopped_for()), false, context.mode_for(of_limit));
+        return done(stopped, DecisionTexts::about(ladders.stopped_for()), false, context.mode_for(of_limit));
     }
     if found.is_empty() {
-        return done(decision, Words::default(), false, context.mode);
+        return done(decision, DecisionTexts::default(), false, context.mode);
     }
     let candidates: Vec<Candidate<'_>> = found
         .iter()
@@ -139,7 +139,7 @@ pub fn decide(
         }
         if best.action == Action::Stop && profile.stop_ends == StopEnds::Run && mode == Mode::Enforce {
             let ladder = ladders.of(watch);
-            let stopped = with_user_message(decision.clone(), Words::about(why.as_deref()));
+            let stopped = with_user_message(decision.clone(), DecisionTexts::about(why.as_deref()));
             ladder.stopped = Some(Box::new(stopped));
             ladder.stopped_by_limit = of_limit;
             ladder.stopped_for.clone_from(&why);
@@ -152,7 +152,7 @@ pub fn decide(
     if of_limit && profile.rules == Rules::Episodes {
         limits_first(&mut decision.findings);
     }
-    let words = Words { why: why.as_deref(), user: Some(user), nudge: nudge.as_deref() };
+    let words = DecisionTexts { why: why.as_deref(), user: Some(user), nudge: nudge.as_deref() };
     Decided { by, episode, of_limit, ..done(decision, words, clear, mode) }
 }
 
@@ -167,7 +167,7 @@ fn strongest<'c, 'p>(candidates: &'c [Candidate<'p>], found: &[DetectorHit]) -> 
 
 /// What is said about a decision besides its message.
 #[derive(Debug, Clone, Copy, Default)]
-struct Words<'a> {
+struct DecisionTexts<'a> {
     /// The summary of the finding that decided.
     why: Option<&'a str>,
     /// What the profile shows a person; empty if it leaves that to deloop.
@@ -176,7 +176,7 @@ struct Words<'a> {
     nudge: Option<&'a str>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> DecisionTexts<'a> {
     fn about(why: Option<&'a str>) -> Self {
         Self { why, ..Self::default() }
     }
@@ -378,7 +378,7 @@ fn role(wanted: Role, context: &DecisionContext<'_>) -> Role {
     std::iter::once(wanted).chain(others).find(able).unwrap_or(wanted)
 }
 
-fn with_user_message(mut decision: Decision, words: Words<'_>) -> Decision {
+fn with_user_message(mut decision: Decision, words: DecisionTexts<'_>) -> Decision {
     let fixed = words.user.filter(|text| !text.is_empty()).map(str::to_owned);
     decision.user_message = fixed.or_else(|| user_message(&decision, words.why));
     decision
@@ -412,9 +412,9 @@ pub fn decision_id(session: &SessionId, step: u64) -> String {
 }
 
 /// Caps a decision at what the mode allows, keeps the original, and adds the line for a person.
-fn capped(decision: Decision, words: Words<'_>, mode: Mode) -> Decision {
+fn capped(decision: Decision, words: DecisionTexts<'_>, mode: Mode) -> Decision {
     let cap = mode.cap();
-    let words = if cap == Action::Continue { Words { user: None, ..words } } else { words };
+    let words = if cap == Action::Continue { DecisionTexts { user: None, ..words } } else { words };
     if decision.action <= cap {
         return with_user_message(in_mode(decision, words, mode), words);
     }
@@ -438,7 +438,7 @@ fn capped(decision: Decision, words: Words<'_>, mode: Mode) -> Decision {
 }
 
 /// Leaves out what the message announces and the mode doesn't do.
-fn in_mode(mut decision: Decision, words: Words<'_>, mode: Mode) -> Decision {
+fn in_mode(mut decision: Decision, words: DecisionTexts<'_>, mode: Mode) -> Decision {
     if let Some(nudge) = words.nudge.filter(|_| mode == Mode::Nudge && decision.action == Action::Nudge) {
         decision.message = Some(nudge.to_owned());
     }

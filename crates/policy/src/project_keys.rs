@@ -107,7 +107,7 @@ fn beginning_with(path: &[&str]) -> impl Iterator<Item = (&'static AllowedKey, b
 }
 
 /// What a path is to a project.
-enum Place {
+enum KeyPlace {
     /// A key that it may set.
     Key(ValueKind),
     /// A table with such keys.
@@ -118,13 +118,13 @@ enum Place {
     Refused,
 }
 
-fn place(path: &[&str]) -> Place {
-    let mut place = Place::Refused;
+fn place(path: &[&str]) -> KeyPlace {
+    let mut place = KeyPlace::Refused;
     for (key, is_all) in beginning_with(path) {
         match key.parts.get(path.len()) {
-            _ if is_all => return Place::Key(key.kind),
-            Some(&ITEM) => place = Place::List,
-            _ => place = Place::Table,
+            _ if is_all => return KeyPlace::Key(key.kind),
+            Some(&ITEM) => place = KeyPlace::List,
+            _ => place = KeyPlace::Table,
         }
     }
     place
@@ -138,7 +138,7 @@ pub(crate) fn entry_rule(path: &[&str]) -> Option<ProjectRule> {
 
 /// Returns whether a key of the first level holds entries.
 pub(crate) fn is_table(key: &str) -> bool {
-    matches!(place(&[key]), Place::Table)
+    matches!(place(&[key]), KeyPlace::Table)
 }
 
 /// Returns whether a project's configuration may set this key once it is trusted. `path` is the key as the schema of the
@@ -185,22 +185,22 @@ pub(crate) fn refusals(document: &Value, file: ProjectFile) -> Refusals {
 
 fn look<'a>(value: &'a Value, path: &mut Vec<&'a str>, refusals: &mut Refusals) {
     match (place(path), value) {
-        (Place::Refused, _) => refusals.keys.push(shown(path)),
+        (KeyPlace::Refused, _) => refusals.keys.push(shown(path)),
         // It has no value, whatever the key.
         (_, Value::Null) => {}
-        (Place::Key(kind), _) => {
+        (KeyPlace::Key(kind), _) => {
             if let Some(wrong) = wrong_text(value, kind) {
                 refusals.value.get_or_insert_with(|| format!("`{}` {wrong}", shown(path)));
             }
         }
-        (Place::Table, Value::Object(map)) => {
+        (KeyPlace::Table, Value::Object(map)) => {
             for (name, inner) in map {
                 path.push(name);
                 look(inner, path, refusals);
                 path.pop();
             }
         }
-        (Place::List, Value::Array(items)) => {
+        (KeyPlace::List, Value::Array(items)) => {
             for inner in items {
                 path.push(ITEM);
                 look(inner, path, refusals);
@@ -208,8 +208,8 @@ fn look<'a>(value: &'a Value, path: &mut Vec<&'a str>, refusals: &mut Refusals) 
             }
         }
         // An empty list read as a table would be one in which nothing is set.
-        (Place::Table | Place::List, _) => {
-            let what = if matches!(place(path), Place::List) { "a list of tables" } else { "a table" };
+        (KeyPlace::Table | KeyPlace::List, _) => {
+            let what = if matches!(place(path), KeyPlace::List) { "a list of tables" } else { "a table" };
             refusals.value.get_or_insert_with(|| format!("`{}` must be {what}", shown(path)));
         }
     }
@@ -244,7 +244,7 @@ fn is_visible(c: char) -> bool {
 /// Applies `mark` to the messages in a value that a project may set.
 pub(crate) fn mark_messages(value: &mut Value, path: &mut Vec<String>, mark: &dyn Fn(&mut Value)) {
     let names: Vec<&str> = path.iter().map(String::as_str).collect();
-    if matches!(place(&names), Place::Key(ValueKind::Message)) {
+    if matches!(place(&names), KeyPlace::Key(ValueKind::Message)) {
         return mark(value);
     }
     match value {

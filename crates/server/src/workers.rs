@@ -30,16 +30,16 @@ struct Worker {
 }
 
 /// Counts a connection of a worker while it is open.
-struct OpenConnection(Arc<AtomicUsize>);
+struct CountedConnection(Arc<AtomicUsize>);
 
-impl OpenConnection {
+impl CountedConnection {
     fn new(open: &Arc<AtomicUsize>) -> Self {
         open.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(open))
     }
 }
 
-impl Drop for OpenConnection {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl Workers {
     ) -> io::Result<()> {
         let stream = stream.into_std()?;
         let Some(worker) = self.least_busy() else { return Ok(()) };
-        let (open, queue) = (OpenConnection::new(&worker.open), Arc::clone(&worker.queue));
+        let (open, queue) = (CountedConnection::new(&worker.open), Arc::clone(&worker.queue));
         let start = move || {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             let answered = answer(stream, queue);

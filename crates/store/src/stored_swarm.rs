@@ -5,7 +5,7 @@ use crate::StoreError;
 
 /// The version that every stored text begins with. Texts of the first version have none.
 #[derive(Deserialize)]
-struct StoredVersion {
+struct SwarmVersion {
     #[serde(default = "first")]
     version: u32,
 }
@@ -19,8 +19,8 @@ fn first() -> u32 {
 /// # Errors
 /// When the text isn't a swarm, or a later release wrote it.
 pub fn read_swarm(text: &str) -> Result<Swarm, StoreError> {
-    match serde_json::from_str::<StoredVersion>(text) {
-        Ok(StoredVersion { version }) => check_swarm_version(version)?,
+    match serde_json::from_str::<SwarmVersion>(text) {
+        Ok(SwarmVersion { version }) => check_swarm_version(version)?,
         Err(error) => return Err(StoreError::decode(error)),
     }
     serde_json::from_str(text).map_err(StoreError::decode)

@@ -33,7 +33,7 @@ impl<'a> ProjectShare<'a> {
 }
 
 /// The document of a layer, and the profile that it names.
-struct Read<'a> {
+struct ReadLayer<'a> {
     layer: Option<&'a Layer>,
     document: Value,
     profile: Option<String>,
@@ -93,8 +93,8 @@ pub(super) fn merge_layers<'a>(
 }
 
 /// Reads a layer and checks its keys.
-fn read<'a>(layer: Option<&'a Layer>, base: Defaults<'_>) -> Result<Read<'a>, Failure> {
-    let Some(layer) = layer else { return Ok(Read { layer: None, document: empty(), profile: None }) };
+fn read<'a>(layer: Option<&'a Layer>, base: Defaults<'_>) -> Result<ReadLayer<'a>, Failure> {
+    let Some(layer) = layer else { return Ok(ReadLayer { layer: None, document: empty(), profile: None }) };
     let told = |why: &dyn std::fmt::Display| document::told(&layer.path, why);
     let mut document = document::of_layer(layer)?;
     if base.checked
@@ -111,7 +111,7 @@ fn read<'a>(layer: Option<&'a Layer>, base: Defaults<'_>) -> Result<Read<'a>, Fa
         Some(Value::String(name)) => Some(name.clone()),
         Some(_) => return Err(told(&"`profile` must be the name of a profile, in quotes")),
     };
-    Ok(Read { layer: Some(layer), document, profile })
+    Ok(ReadLayer { layer: Some(layer), document, profile })
 }
 
 /// Returns a profile as what is built in and what a file of the user's sets.

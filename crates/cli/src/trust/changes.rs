@@ -58,20 +58,20 @@ pub(super) fn print(preview: &Preview, out: &mut dyn Write) -> Result<(), Failur
     Ok(())
 }
 
-struct Change {
+struct SettingChange {
     key: String,
     what: String,
 }
 
 /// Lists the keys whose values differ.
-fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut Vec<Change>) {
+fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut Vec<SettingChange>) {
     if before == after || path.len() == 1 && SKIPPED.contains(&path[0].as_str()) {
         return;
     }
     let key = || path.join(".").replace(".[", "[");
     match (before, after) {
         _ if path.len() == 1 && path[0] == "order" => {
-            changes.push(Change { key: key(), what: detectors(before, after) });
+            changes.push(SettingChange { key: key(), what: detectors(before, after) });
         }
         (Value::Object(_) | Value::Null, Value::Object(_)) | (Value::Object(_), Value::Null) => {
             let names = |value: &Value| -> Vec<String> {
@@ -103,7 +103,7 @@ fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut 
         _ => {
             let longest = if is_message(path) { LONGEST_MESSAGE } else { LONGEST };
             let what = format!("{} → {}", shown(before, LONGEST), shown(after, longest));
-            changes.push(Change { key: key(), what });
+            changes.push(SettingChange { key: key(), what });
         }
     }
 }

@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 
 /// What every version of the extras has.
 #[derive(Deserialize)]
-struct StoredVersion {
+struct ExtrasVersion {
     version: u32,
 }
 
@@ -67,7 +67,7 @@ impl SessionExtras {
             Ok(extras) if extras.version > VERSION => Err(later(extras.version)),
             Ok(extras) => Ok(Self { version: VERSION, ..extras }),
             Err(error) => match serde_json::from_str(text) {
-                Ok(StoredVersion { version }) if version > VERSION => Err(later(version)),
+                Ok(ExtrasVersion { version }) if version > VERSION => Err(later(version)),
                 _ => Err(StoreError::decode(error)),
             },
         }
