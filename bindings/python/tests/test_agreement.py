@@ -191,6 +191,16 @@ def answer(guard: deloop.Guard, step: Any) -> dict[str, Any]:
         return {"error": str(error)}
 
 
+def without_times(value: Any) -> Any:
+    """Return a decision without the times that the library and the command take from their clocks."""
+    if isinstance(value, list):
+        return [without_times(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    clocks = ("lastWarningTime", "timestamp")
+    return {name: without_times(inner) for name, inner in value.items() if name not in clocks}
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_python_decides_as_the_command_does(profile: str, binary: str, tmp_path: Path) -> None:
     seed = int(os.environ.get("DELOOP_SEED", "1"))
@@ -207,7 +217,7 @@ def test_python_decides_as_the_command_does(profile: str, binary: str, tmp_path:
             errors += 1
             assert "error" in from_dict and "error" in from_json, about
         else:
-            assert from_json == wanted, about
-            assert from_dict == wanted, about
+            assert without_times(from_json) == without_times(wanted), about
+            assert without_times(from_dict) == without_times(wanted), about
             actions.add(wanted["action"])
     assert len(actions) > 1 and errors > 0, f"the steps lead to {actions} and {errors} errors"

@@ -27,6 +27,14 @@ function answer(guard, step) {
   }
 }
 
+/** Returns a decision without the times that the library and the command take from their clocks: these steps have none. */
+function withoutTimes(value) {
+  if (Array.isArray(value)) return value.map(withoutTimes);
+  if (value === null || typeof value !== "object") return value;
+  const kept = Object.entries(value).filter(([name]) => name !== "lastWarningTime" && name !== "timestamp");
+  return Object.fromEntries(kept.map(([name, inner]) => [name, withoutTimes(inner)]));
+}
+
 for (const profile of profiles) {
   test(`${profile}: objects and their JSON get the decisions of the command`, (t) => {
     const home = emptyFolder(t);
@@ -40,10 +48,10 @@ for (const profile of profiles) {
       const byObject = new Guard({ profile, ...options });
       const byText = new Guard({ profile, ...options });
       steps.forEach((step, i) => {
-        const wanted = "error" in expected[i] && !("action" in expected[i]) ? "refused" : expected[i];
+        const wanted = "error" in expected[i] && !("action" in expected[i]) ? "refused" : withoutTimes(expected[i]);
         const place = `seed ${seed}, step ${i}: ${lines[i].slice(0, 300)}`;
-        assert.deepEqual(answer(byObject, step), wanted, place);
-        assert.deepEqual(answer(byText, lines[i]), wanted, place);
+        assert.deepEqual(withoutTimes(answer(byObject, step)), wanted, place);
+        assert.deepEqual(withoutTimes(answer(byText, lines[i])), wanted, place);
         if (wanted !== "refused" && (wanted.action !== "continue" || wanted.would !== undefined)) acted += 1;
       });
     }
