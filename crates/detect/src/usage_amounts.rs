@@ -47,7 +47,7 @@ impl LimitShare {
     pub fn amount(&self, n: f64) -> String {
         match self.unit {
             "dollars" => format!("{n:.2}"),
-            // Most are counts. Writing those as what they are takes a tenth of the instructions.
+            // Most are counts, and writing those as floating-point numbers is slow.
             _ if n.fract() == 0.0 && n.abs() < 1e15 => format!("{}", n as i64),
             _ => format!("{n:.0}"),
         }

@@ -18,7 +18,7 @@ const FIXED: usize = 8 + 1 + 1;
 /// The version of an entry, in the upper bits of the byte that has the terms in the lower ones.
 pub(super) const VERSION: u8 = 0;
 /// Number of bits of the terms.
-const TERMS: u8 = 6;
+const TERM_BITS: u8 = 6;
 /// What is appended to the name of a log, or of a part of one, that can't be read.
 const UNREAD: &str = ".unread";
 /// Maximum number of such files for a log. The last one is replaced.
@@ -252,7 +252,7 @@ fn write_entry(out: &mut Vec<u8>, step: LoggedStep<'_>) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
     out.extend_from_slice(&step.now.0.to_le_bytes());
-    out.push(step.version << TERMS | step.terms);
+    out.push(step.version << TERM_BITS | step.terms);
     // The names of a project and an owner have at most 64 bytes each.
     out.push(u8::try_from(step.project.len()).unwrap_or(0));
     out.extend_from_slice(step.project.as_bytes());
@@ -277,7 +277,7 @@ pub(super) fn entries(mut text: &[u8]) -> impl Iterator<Item = LoggedStep<'_>> {
         let (fixed, rest) = entry.split_at_checked(FIXED)?;
         let (project, json) = rest.split_at_checked(usize::from(fixed[9]))?;
         let now = Millis(i64::from_le_bytes(fixed[..8].try_into().ok()?));
-        let (version, terms) = (fixed[8] >> TERMS, fixed[8] & ((1 << TERMS) - 1));
+        let (version, terms) = (fixed[8] >> TERM_BITS, fixed[8] & ((1 << TERM_BITS) - 1));
         Some(LoggedStep { now, terms, version, project: std::str::from_utf8(project).ok()?, json })
     })
 }
